@@ -1,0 +1,71 @@
+"""jmsjca: message-driven endpoints for Python and Spark.
+
+Declare a listener on a `ResourceAdapter`, send through a `ConnectionFactory`, and read `jmsjca.errors` for what can go
+wrong.
+"""
+
+from typing import TYPE_CHECKING
+
+from jmsjca._version import __version__
+from jmsjca.adapter import ResourceAdapter
+from jmsjca.config import AcknowledgeMode, Limits
+from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.errors import JMSError
+from jmsjca.hooks import Hooks
+from jmsjca.inbound import Activation
+from jmsjca.messages import (
+    Byte,
+    BytesMessage,
+    DeliveryMode,
+    Double,
+    Float,
+    Int,
+    Long,
+    Message,
+    Outcome,
+    Settlement,
+    Short,
+    TextMessage,
+)
+from jmsjca.outbound import Connection, ConnectionFactory, Session
+
+if TYPE_CHECKING:
+    from jmsjca.config import ActivationSpec
+
+__all__ = [
+    "AcknowledgeMode",
+    "Activation",
+    "ActivationSpec",
+    "Byte",
+    "BytesMessage",
+    "Connection",
+    "ConnectionFactory",
+    "DeliveryMode",
+    "Destination",
+    "Double",
+    "Float",
+    "Hooks",
+    "Int",
+    "JMSError",
+    "Limits",
+    "Long",
+    "Message",
+    "Outcome",
+    "Queue",
+    "ResourceAdapter",
+    "Session",
+    "Settlement",
+    "Short",
+    "TextMessage",
+    "Topic",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    # pydantic is loaded when the first spec is made: importing it costs more than all the rest of jmsjca.
+    if name == "ActivationSpec":
+        from jmsjca.config import ActivationSpec  # noqa: PLC0415
+
+        return ActivationSpec
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

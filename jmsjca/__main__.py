@@ -1,0 +1,16 @@
+"""``python -m jmsjca`` is the same as ``jmsjca``."""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; its libraries are imported now, not with jmsjca."""
+    from jmsjca.management.cli import run  # noqa: PLC0415
+
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""The resource adapter: the front door for message-driven endpoints."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from jmsjca.config import ConnectionURL, Limits
+from jmsjca.destinations import Destination
+from jmsjca.errors import InvalidActivationSpecError
+from jmsjca.hooks import HookChain, Hooks
+from jmsjca.inbound import Activation
+from jmsjca.links import ConnectionSettings
+from jmsjca.outbound import ConnectionFactory
+
+if TYPE_CHECKING:
+    from jmsjca.config import ActivationSpec
+
+__all__ = ["ResourceAdapter"]
+
+H = TypeVar("H", bound=Callable[..., object])
+
+
+class ResourceAdapter:
+    """Holds the defaults of a broker, and the endpoints that listen to it.
+
+    Use it as a context manager (``with adapter:`` or ``async with adapter:``), or call `start` and `stop`, or let
+    `run` serve until the process is told to end.
+
+    Args:
+        connection_url: The broker that endpoints and factories use unless they name another.
+        user_name: Who connects; None for the user name in the URL, if any.
+        password: The password of ``user_name``; ignored without one. It never shows.
+        hooks: What surrounds deliveries and hears of changes, the outermost first.
+        limits: Bounds of each connection; None for the defaults.
+
+    Raises:
+        InvalidURLError: The URL does not parse.
+    """
+
+    def __init__(
+        self,
+        connection_url: str | None = None,
+        user_name: str | None = None,
+        password: str | None = None,
+        *,
+        hooks: Sequence[Hooks] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
+        self._connection_url = connection_url
+        self._user_name = user_name
+        self._password = password
+        self._hooks = HookChain(hooks)
+        self._limits = limits or Limits()
+        self._lock = threading.Lock()
+        self._activations: list[Activation] = []
+        self._started = False
+
+    @property
+    def activations(self) -> Sequence[Activation]:
+        """The activations of this adapter, in order of their declaration."""
+        return tuple(self._activations)
+
+    def listener(self, destination: str | Destination, **spec: Any) -> Callable[[H], H]:
+        """Decorate a function to make it the handler of a destination.
+
+        A listener that is declared before `start` begins with it, a later one at once. The function stays what it
+        is: it can be called and tested as before.
+
+        Args:
+            destination: The name of a queue, or a `Queue` or a `Topic`.
+            **spec: Further fields of `ActivationSpec`.
+
+        Raises:
+            InvalidActivationSpecError: Fields are wrong; every one is listed.
+            ConfigurationError: The function asks for something that it cannot be given.
+        """
+        from jmsjca.config import ActivationSpec  # noqa: PLC0415  # loads pydantic
+
+        made = ActivationSpec(destination=destination, **spec)
+
+        def declare(handler: H) -> H:
+            activation = self.activate(made, handler)
+            with self._lock:
+                started = self._started
+            if started:
+                activation.start()
+            return handler
+
+        return declare
+
+    def activate(self, spec: "ActivationSpec", handler: Callable[..., object]) -> Activation:
+        """Make an activation. It starts with the adapter, or when its own ``start()`` is called.
+
+        Args:
+            spec: What to listen to.
+            handler: Called with each message.
+
+        Raises:
+            InvalidActivationSpecError: Neither the spec nor the adapter has a connection URL.
+            InvalidURLError: The spec's URL does not parse.
+            ConfigurationError: The function asks for something that it cannot be given.
+        """
+        activation = Activation(spec, handler, self._settings(spec), self._hooks)
+        with self._lock:
+            self._activations.append(activation)
+        return activation
+
+    def connection_factory(self) -> ConnectionFactory:
+        """Make a factory of connections to this adapter's broker.
+
+        Raises:
+            InvalidActivationSpecError: The adapter has no connection URL.
+        """
+        return ConnectionFactory(
+            self._needed_url(), user_name=self._user_name, password=self._password, limits=self._limits
+        )
+
+    def start(self) -> None:
+        """Start all activations. Returns at once: the broker may be down, they keep trying."""
+        with self._lock:
+            self._started = True
+            activations = list(self._activations)
+        for activation in activations:
+            activation.start()
+
+    def stop(self) -> None:
+        """Stop all activations; returns when the handlers at work have finished."""
+        with self._lock:
+            self._started = False
+            activations = list(self._activations)
+        for activation in activations:
+            activation.stop()
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM, then stop. To be called on the main thread."""
+        told = threading.Event()
+
+        def tell(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            told.set()
+
+        before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            with self:
+                told.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def __repr__(self) -> str:
+        return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"
+
+    def _settings(self, spec: "ActivationSpec") -> ConnectionSettings:
+        url = spec.connection_url or self._needed_url()
+        ConnectionURL.parse(url)
+        client_id = spec.effective_client_id
+        if spec.user_name:
+            password = spec.password.get_secret_value() if spec.password else None
+            return ConnectionSettings(url, spec.user_name, password, client_id, self._limits)
+        return ConnectionSettings(url, self._user_name, self._password, client_id, self._limits)
+
+    def _needed_url(self) -> str:
+        if self._connection_url is None:
+            raise InvalidActivationSpecError(
+                "No connection_url: give one to the ResourceAdapter or to the spec, for instance 'embedded://'."
+            )
+        return self._connection_url

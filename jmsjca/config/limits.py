@@ -1,0 +1,25 @@
+"""The bounds that keep memory and disk finite."""
+
+from dataclasses import dataclass
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one connection. Every one is finite by default.
+
+    Args:
+        prefetch_messages: How many messages a consumer takes ahead of their use. Small, so that competing consumers
+            share a queue fairly.
+        prefetch_bytes: How many bytes of bodies one chunk holds at most (one message always passes).
+        message_bytes: The largest body that is sent.
+        lock_timeout: Seconds to wait for another process that writes the same store.
+        duplicate_history: How many ids are remembered per destination to recognise a message that is sent again.
+    """
+
+    prefetch_messages: int = 10
+    prefetch_bytes: int = 16 * 1024 * 1024
+    message_bytes: int = 100 * 1024 * 1024
+    lock_timeout: float = 30.0
+    duplicate_history: int = 100_000

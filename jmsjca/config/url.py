@@ -1,0 +1,101 @@
+"""Connection URLs: ``scheme://user:password@host:port/path?key=value``."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import unquote, unquote_plus
+
+from jmsjca.errors import InvalidURLError
+
+__all__ = ["ConnectionURL"]
+
+_PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionURL:
+    """A parsed connection URL. Its `str` and `repr` never show a password.
+
+    Attributes:
+        protocol: What stands before ``://``; selects the provider.
+        host: The host; empty if there is none.
+        port: The port; None if absent.
+        path: From the first ``/`` on, decoded nowhere; empty if absent.
+        query: The options behind ``?``, decoded; of a key given twice the last value counts.
+        user_name: The user name before ``@``, decoded; None if absent.
+        password: The password before ``@``, decoded; None if absent.
+    """
+
+    protocol: str
+    host: str = ""
+    port: int | None = None
+    path: str = ""
+    query: dict[str, str] = field(default_factory=dict[str, str])
+    user_name: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a connection URL.
+
+        Args:
+            text: For instance ``embedded:///var/lib/app/broker.db`` or ``amqp://localhost:5672``.
+
+        Raises:
+            InvalidURLError: It has no ``://``, a port that is no number, or an option without ``=``.
+        """
+        protocol, mark, rest = text.partition("://")
+        if not mark or not _PROTOCOL.match(protocol):
+            raise InvalidURLError(
+                f"{_shown(text)} is no connection URL: it must begin with a scheme, as embedded:// does."
+            )
+        end = min((i for i in (rest.find("/"), rest.find("?")) if i >= 0), default=len(rest))
+        path, _, query = rest[end:].partition("?")
+        userinfo, _, address = rest[:end].rpartition("@")
+        host, port = _host_and_port(address, text)
+        user, colon, password = userinfo.partition(":")
+        return cls(
+            protocol,
+            host,
+            port,
+            path,
+            _query(query, text),
+            unquote(user) if userinfo else None,
+            unquote(password) if colon else None,
+        )
+
+    def __str__(self) -> str:
+        user = f"{self.user_name}@" if self.user_name else ""
+        port = "" if self.port is None else f":{self.port}"
+        query = "?…" if self.query else ""
+        return f"{self.protocol}://{user}{self.host}{port}{self.path}{query}"
+
+    def __repr__(self) -> str:
+        return f"<ConnectionURL {self}>"
+
+
+def _host_and_port(address: str, text: str) -> tuple[str, int | None]:
+    if address.startswith("["):  # an IPv6 address in brackets
+        host, bracket, port = address.partition("]")
+        host, port = host + bracket, port.removeprefix(":")
+    else:
+        host, _, port = address.partition(":")
+    if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise InvalidURLError(f"The port {port!r} of {_shown(text)} must be a number below 65536.")
+    return host, int(port) if port else None
+
+
+def _query(query: str, text: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for pair in query.replace("&amp;", "&").split("&"):
+        key, equals, value = pair.partition("=")
+        if pair and not (key and equals):
+            raise InvalidURLError(f"The option {pair!r} of {_shown(text)} must have the form key=value.")
+        if pair:
+            options[unquote_plus(key)] = unquote_plus(value)
+    return options
+
+
+def _shown(text: str) -> str:
+    """The URL for an error message, without what may be a password or an option's secret value."""
+    return repr(re.sub(r"//[^/?]*@", "//…@", text.partition("?")[0])[:200])

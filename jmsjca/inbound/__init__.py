@@ -1,0 +1,6 @@
+"""Inbound: activations and how they deliver."""
+
+from jmsjca.inbound.activation import Activation, Status
+from jmsjca.inbound.statistics import Statistics
+
+__all__ = ["Activation", "Statistics", "Status"]

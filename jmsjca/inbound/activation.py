@@ -1,0 +1,154 @@
+"""An activation: one message-driven endpoint, from start to stop."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from jmsjca import spi
+from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.hooks import HookChain
+from jmsjca.inbound.handlers import Handler
+from jmsjca.inbound.serial import SerialDelivery
+from jmsjca.inbound.statistics import Statistics
+from jmsjca.links import ConnectionSettings, connect_persistently, may_pass
+
+if TYPE_CHECKING:
+    from jmsjca.config import ActivationSpec
+
+__all__ = ["Activation", "Status"]
+
+Status = Literal["Up", "Down", "Connecting", "Disconnecting"]
+
+logger = logging.getLogger("jmsjca.inbound")
+
+
+class Activation:
+    """Made by `ResourceAdapter.activate`. Connects, delivers, connects again when the connection breaks.
+
+    Args:
+        spec: What to listen to.
+        handler: The user's function.
+        settings: What connections are made from.
+        hooks: What surrounds deliveries and hears of changes.
+
+    Attributes:
+        spec: What it listens to.
+        stats: What it counted.
+
+    Raises:
+        ConfigurationError: The handler asks for something that it cannot be given.
+    """
+
+    def __init__(
+        self, spec: "ActivationSpec", handler: Callable[..., object], settings: ConnectionSettings, hooks: HookChain
+    ) -> None:
+        self.spec = spec
+        self.stats = Statistics(configured=1)
+        self._handler = Handler(handler)
+        self._settings = settings
+        self._hooks = hooks
+        self._status: Status = "Down"
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._delivery: SerialDelivery | None = None
+
+    @property
+    def name(self) -> str:
+        """The display name, for logs and hooks."""
+        return f"{self.spec.concurrency_mode}({self.spec.destination_type}:{self.spec.destination})"
+
+    @property
+    def status(self) -> Status:
+        """Up when messages can flow; else "Down", "Connecting" or "Disconnecting"."""
+        return self._status
+
+    def start(self) -> None:
+        """Begin to connect, and deliver as soon as that succeeds. Does nothing if it was started already.
+
+        Raises:
+            IllegalStateError: It is being stopped just now.
+        """
+        with self._lock:
+            if self._status == "Disconnecting":
+                raise IllegalStateError(f"{self.name} is being stopped; start it again when its status is 'Down'.")
+            if self._status != "Down":
+                return
+            self._stopping.clear()
+            self._change("Connecting")
+            self._thread = threading.Thread(target=self._run, name=f"jmsjca {self.name}", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the message in hand, give back what was taken ahead, disconnect; returns when that is done.
+
+        Called by the handler itself it returns at once, and all this happens after the handler returned.
+        """
+        with self._lock:
+            thread = self._thread
+            if thread is None or self._status == "Down":
+                return
+            self._change("Disconnecting")
+            self._stopping.set()
+            if self._delivery is not None:
+                self._delivery.wake()
+        if thread is not threading.current_thread():
+            thread.join()
+
+    def __repr__(self) -> str:
+        return f"<Activation {self.name} {self._status}>"
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._connect_and_deliver()
+        except JMSError as error:
+            logger.error("%s is down and stays down: %s", self.name, error)  # noqa: TRY400  # the text says it all
+        except Exception:
+            logger.exception("%s is down: a fault in jmsjca or its provider.", self.name)
+        finally:
+            self._handler.close()
+            with self._lock:
+                self._change("Down")
+
+    def _connect_and_deliver(self) -> None:
+        connection = connect_persistently(self._settings, self._stopping)
+        if connection is None:
+            return
+        try:
+            self._deliver(connection)
+        except JMSError as error:
+            if not may_pass(error):
+                raise
+            logger.warning("%s lost its connection and makes a new one: %s", self.name, error)
+            self._change_unless_stopping("Connecting")
+            self._stopping.wait(1.0)
+        finally:
+            self._delivery = None
+            connection.close()
+
+    def _deliver(self, connection: spi.Connection) -> None:
+        delivery = SerialDelivery(
+            connection,
+            self.spec,
+            self._handler,
+            name=self.name,
+            statistics=self.stats,
+            hooks=self._hooks,
+            limits=self._settings.limits,
+        )
+        with self._lock:
+            self._delivery = delivery
+        self._change_unless_stopping("Up")
+        delivery.run(self._stopping)
+
+    def _change_unless_stopping(self, status: Status) -> None:
+        with self._lock:
+            if not self._stopping.is_set():
+                self._change(status)
+
+    def _change(self, status: Status) -> None:
+        self._status = status
+        logger.info("%s is %s.", self.name, status)
+        self._hooks.status_changed(self.name, status)

@@ -1,0 +1,72 @@
+"""Marks that give a Python number one of the numeric types of JMS.
+
+A plain `int` is an int if it fits 32 bits, else a long; a plain `float` is a double. Where it matters, say so:
+``message.properties["level"] = Short(3)``.
+"""
+
+import struct
+from typing import ClassVar, Self
+
+from jmsjca.errors import MessageFormatError
+
+__all__ = ["Byte", "Double", "Float", "Int", "Long", "Short"]
+
+
+class _Integer(int):
+    bits: ClassVar[int]
+
+    def __new__(cls, value: int | str) -> Self:
+        try:
+            number = super().__new__(cls, value)
+        except ValueError as error:
+            raise MessageFormatError(f"{value!r} is not a number and cannot be a {cls.__name__}.") from error
+        limit = 1 << (cls.bits - 1)
+        if not -limit <= number < limit:
+            raise MessageFormatError(f"{value} does not fit a {cls.__name__} of {cls.bits} bits.")
+        return number
+
+
+class Byte(_Integer):
+    """A signed integer of 8 bits."""
+
+    bits = 8
+
+
+class Short(_Integer):
+    """A signed integer of 16 bits."""
+
+    bits = 16
+
+
+class Int(_Integer):
+    """A signed integer of 32 bits."""
+
+    bits = 32
+
+
+class Long(_Integer):
+    """A signed integer of 64 bits."""
+
+    bits = 64
+
+
+class Float(float):
+    """A number in single precision (rounded to it)."""
+
+    def __new__(cls, value: float | str) -> Self:
+        """Round the value to single precision."""
+        try:
+            return super().__new__(cls, struct.unpack("f", struct.pack("f", float(value)))[0])
+        except (ValueError, OverflowError) as error:
+            raise MessageFormatError(f"{value!r} is not a number of single precision.") from error
+
+
+class Double(float):
+    """A number in double precision: what a plain `float` is."""
+
+    def __new__(cls, value: float | str) -> Self:
+        """Take a number or its text."""
+        try:
+            return super().__new__(cls, value)
+        except ValueError as error:
+            raise MessageFormatError(f"{value!r} is not a number.") from error

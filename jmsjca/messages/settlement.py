@@ -1,0 +1,55 @@
+"""The outcome of a unit, as the handler of one of its messages sees it."""
+
+import asyncio
+from collections.abc import Generator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from enum import Enum
+from typing import Any
+
+__all__ = ["Outcome", "Settlement"]
+
+
+class Outcome(Enum):
+    """How the unit that holds a message ended."""
+
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled back"
+    LOST = "lost"
+    IN_DOUBT = "in doubt"
+
+
+class Settlement:
+    """What `Message.acknowledge` returns: wait for it, or ``await`` it, to learn the outcome of the unit."""
+
+    def __init__(self) -> None:
+        self._future: Future[Outcome] = Future()
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome; None while the unit is open."""
+        return self._future.result() if self._future.done() else None
+
+    def wait(self, timeout: float | None = None) -> Outcome | None:
+        """Wait for the outcome.
+
+        Args:
+            timeout: Seconds to wait at most; None waits for ever.
+
+        Returns:
+            The outcome, or None if the time ran out first.
+        """
+        try:
+            return self._future.result(timeout)
+        except FutureTimeoutError:
+            return None
+
+    def __await__(self) -> Generator[Any, None, Outcome]:
+        return asyncio.wrap_future(self._future).__await__()
+
+    def __repr__(self) -> str:
+        return f"<Settlement {self.outcome.value if self.outcome else 'open'}>"
+
+    def settle(self, outcome: Outcome) -> None:
+        """Note the outcome; whoever settles the unit calls this, once."""
+        self._future.set_result(outcome)

@@ -1,0 +1,92 @@
+"""A connection: sessions over one link to a broker."""
+
+import threading
+from types import TracebackType
+from typing import Self
+
+from jmsjca import spi
+from jmsjca.config import AcknowledgeMode, Limits
+from jmsjca.errors import IllegalStateError
+from jmsjca.outbound.session import Session
+
+__all__ = ["Connection"]
+
+
+class Connection:
+    """Made by `ConnectionFactory.create_connection`. Thread-safe; the sessions that it makes are not.
+
+    Args:
+        link: The provider's connection.
+        client_id: What durable subscriptions belong to.
+        limits: The bounds of its sessions.
+    """
+
+    def __init__(self, link: spi.Connection, client_id: str | None, limits: Limits) -> None:
+        self._link = link
+        self._limits = limits
+        self._running = threading.Event()
+        self._sessions: list[Session] = []
+        self._closed = False
+        self.client_id = client_id
+
+    @property
+    def capabilities(self) -> spi.Capabilities:
+        """What the broker behind this connection can do."""
+        return self._link.capabilities
+
+    @property
+    def admin(self) -> spi.Admin | None:
+        """What an operator can see and do; None if the broker offers nothing."""
+        return self._link.admin()
+
+    def start(self) -> None:
+        """Let consumers receive."""
+        self._running.set()
+
+    def stop(self) -> None:
+        """Let consumers wait. What was received already is not affected."""
+        self._running.clear()
+
+    def create_session(
+        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
+    ) -> Session:
+        """Make a session.
+
+        Args:
+            transacted: True if what it receives and sends is committed together.
+            acknowledge_mode: How receipt is acknowledged otherwise; ignored if transacted.
+
+        Raises:
+            IllegalStateError: The connection is closed.
+        """
+        if self._closed:
+            raise IllegalStateError("The connection is closed.")
+        session = Session(
+            self._link,
+            transacted=transacted,
+            acknowledge_mode=acknowledge_mode,
+            client_id=self.client_id,
+            limits=self._limits,
+            running=self._running,
+        )
+        self._sessions = [s for s in self._sessions if not s.closed] + [session]
+        return session
+
+    def close(self) -> None:
+        """Close all sessions, rolling back what is open, and the link. Closing twice does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._running.set()
+        for session in self._sessions:
+            session.close()
+        self._link.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,75 @@
+"""A unit together with its settlement: what the messages in it are bound to."""
+
+from jmsjca import spi
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, TransactionInDoubtError
+from jmsjca.messages import Message, Outcome, Settlement
+
+__all__ = ["WorkUnit"]
+
+
+class WorkUnit:
+    """Commits or rolls back a provider's unit, and tells its settlement how that went.
+
+    Args:
+        unit: The provider's unit.
+
+    Attributes:
+        settlement: Known to whoever acknowledged a message of this unit.
+        rollback_only: True once a message of this unit demanded it.
+    """
+
+    def __init__(self, unit: spi.Unit) -> None:
+        self.unit = unit
+        self.settlement = Settlement()
+        self.rollback_only = False
+
+    def take(self, delivery: spi.Delivery) -> Message:
+        """Make a delivery part of this unit and bind its message to it.
+
+        Raises:
+            MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
+        """
+        self.unit.take([delivery])
+        message = delivery.message
+        message.bind(self)
+        return message
+
+    def commit(self) -> None:
+        """Commit the unit.
+
+        Raises:
+            TransactionRolledBackError: It did not happen.
+            TransactionInDoubtError: It may or may not have happened.
+            ConnectionLostError: The connection was gone before; nothing happened.
+        """
+        try:
+            self.unit.commit()
+        except JMSError as error:
+            self.settlement.settle(_outcome(error))
+            raise
+        self.settlement.settle(Outcome.COMMITTED)
+
+    def rollback(self) -> None:
+        """Roll the unit back; what it took comes again, counted."""
+        try:
+            self.unit.rollback()
+        except ConnectionLostError:
+            self.settlement.settle(Outcome.LOST)
+            raise
+        self.settlement.settle(Outcome.ROLLED_BACK)
+
+    def acknowledge(self) -> Settlement:
+        """Nothing to do: the unit's end acknowledges."""
+        return self.settlement
+
+    def set_rollback_only(self) -> None:
+        """Let the unit end in a rollback."""
+        if self.settlement.outcome is not None:
+            raise IllegalStateError(f"The unit of this message is settled already: {self.settlement.outcome.value}.")
+        self.rollback_only = True
+
+
+def _outcome(error: JMSError) -> Outcome:
+    if isinstance(error, TransactionInDoubtError):
+        return Outcome.IN_DOUBT
+    return Outcome.LOST if isinstance(error, ConnectionLostError) else Outcome.ROLLED_BACK

@@ -1,0 +1,5 @@
+"""Providers: what speaks to brokers. Reached through `jmsjca.spi` and the registry only."""
+
+from jmsjca.providers.registry import find_provider, known_schemes
+
+__all__ = ["find_provider", "known_schemes"]

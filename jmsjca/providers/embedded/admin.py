@@ -1,0 +1,44 @@
+"""What an operator can see and do in an embedded broker."""
+
+from collections.abc import Sequence
+
+from jmsjca.destinations import Destination, Subscription
+from jmsjca.providers.embedded.mailboxes import find_mailbox, list_destinations
+from jmsjca.providers.embedded.store import Store
+from jmsjca.spi import Depth
+
+__all__ = ["EmbeddedAdmin"]
+
+_READY = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
+_HELD = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NOT NULL"
+_SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NOT NULL"
+
+
+class EmbeddedAdmin:
+    """Looks into the store.
+
+    Args:
+        store: The broker's database.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def destinations(self) -> Sequence[Destination]:
+        """All queues, and the topics that have subscriptions."""
+        with self._store.read() as cursor:
+            return list_destinations(cursor)
+
+    def depth(self, source: Destination | Subscription) -> Depth:
+        """Count the messages of a queue or a durable subscription; what dead processes held counts as ready."""
+        self._store.reap()
+        with self._store.read() as cursor:
+            mailbox = find_mailbox(cursor, source)
+            ready, held, scheduled = (cursor.execute(q, (mailbox,)).fetchone()[0] for q in (_READY, _HELD, _SCHEDULED))
+        return Depth(ready, held, scheduled)
+
+    def purge(self, source: Destination | Subscription) -> int:
+        """Remove what waits in a queue or a durable subscription; what somebody holds stays."""
+        with self._store.write() as cursor:
+            mailbox = find_mailbox(cursor, source)
+            return cursor.execute("DELETE FROM message WHERE mailbox = ? AND owner IS NULL", (mailbox,)).rowcount

@@ -1,0 +1,98 @@
+"""Wakes consumers when there may be something for them, in this process and in others."""
+
+import contextlib
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["Bell", "Doorbell"]
+
+
+class Bell:
+    """Counts rings; a waiter that has seen the latest ring waits for the next, so no ring is missed."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._rings = 0
+
+    @property
+    def rings(self) -> int:
+        """How often it rang; read it before looking for work."""
+        return self._rings
+
+    def ring(self) -> None:
+        """Wake all waiters of this process."""
+        with self._condition:
+            self._rings += 1
+            self._condition.notify_all()
+
+    def wait(self, seen: int, timeout: float) -> None:
+        """Return at a ring later than those seen, or after so many seconds."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._rings != seen, timeout)
+
+
+class Doorbell:
+    """One datagram socket per process that lets other processes ring a `Bell`.
+
+    Args:
+        bell: What a datagram rings.
+    """
+
+    def __init__(self, bell: Bell) -> None:
+        self._bell = bell
+        # Not beside the broker's file: the path of a UNIX socket is limited to about 100 bytes.
+        self._folder = Path(tempfile.mkdtemp(prefix="jmsjca-"))
+        self.path = str(self._folder / "bell")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(self.path)
+        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._sender.setblocking(False)
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def listen(self) -> None:
+        """Start to listen; called by the first consumer that waits."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._listen, name="jmsjca-doorbell", daemon=True)
+                self._thread.start()
+
+    def ring_others(self, paths: Iterable[str]) -> None:
+        """Ring the doorbells of other processes. One that is full or gone is left alone: it will look by itself."""
+        for path in paths:
+            with contextlib.suppress(OSError):
+                self._sender.sendto(b"r", path)
+
+    def close(self) -> None:
+        """Stop listening and remove the socket."""
+        if self._thread is not None:
+            with contextlib.suppress(OSError):
+                self._sender.sendto(b"q", self.path)
+            self._thread.join(timeout=5)
+        self.abandon()
+        remove(self.path)
+
+    def abandon(self) -> None:
+        """Let go of the file descriptors without a word; for forked children."""
+        self._socket.close()
+        self._sender.close()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while self._socket.recv(1) != b"q":
+                self._bell.ring()
+
+
+def remove(path: str) -> None:
+    """Remove what a doorbell left behind, if it is there. Nothing but temporary folders of our own is touched."""
+    folder = Path(path).parent
+    if not folder.name.startswith("jmsjca-"):
+        return
+    with contextlib.suppress(OSError):
+        if folder.stat().st_uid == os.getuid():
+            shutil.rmtree(folder, ignore_errors=True)

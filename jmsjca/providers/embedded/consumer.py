@@ -1,0 +1,143 @@
+"""A consumer of one mailbox: claims messages, keeps note of what it holds."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from jmsjca.errors import IllegalStateError
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery
+from jmsjca.providers.embedded.mailboxes import drop_mailbox
+from jmsjca.providers.embedded.rows import Claim, Claimant, claim, is_ready, next_due, release
+from jmsjca.providers.embedded.store import Store
+from jmsjca.spi import Delivery, Order
+
+__all__ = ["EmbeddedConsumer"]
+
+# A waiter looks by itself this often, in seconds, should a ring get lost or a process die.
+_SAFETY_POLL = 0.5
+
+
+class EmbeddedConsumer:
+    """Claims exactly what is asked for, so there is no prefetch that another consumer would miss.
+
+    Args:
+        store: The broker's database.
+        mailbox: Whose messages.
+        order: How they are settled.
+        max_bytes: The largest size of one chunk.
+        volatile: True if the mailbox goes with the consumer.
+    """
+
+    def __init__(self, store: Store, mailbox: int, order: Order, max_bytes: int, *, volatile: bool) -> None:
+        self._store = store
+        self._mailbox = mailbox
+        self._max_bytes = max_bytes
+        self._volatile = volatile
+        self._woken = False
+        self.order = order
+        self.closed = False
+        self.outstanding: dict[int, EmbeddedDelivery] = {}  # in order of receipt
+
+    def receive(self, limit: int, timeout: float | None) -> Sequence[EmbeddedDelivery]:
+        """Claim the next messages, up to a limit; wait for the first one.
+
+        Args:
+            limit: How many at most.
+            timeout: Seconds to wait; None waits for ever, 0 does not wait.
+        """
+        clock = self._store.clock
+        deadline = None if timeout is None else clock.monotonic() + timeout
+        while not self._take_wake():
+            rings = self._store.bell.rings
+            chunk = self._claim(limit)
+            if chunk:
+                return chunk
+            if self._store.reap():
+                continue
+            remaining = _SAFETY_POLL if deadline is None else deadline - clock.monotonic()
+            if remaining <= 0:
+                break
+            self._store.listen()
+            self._store.bell.wait(rings, self._patience(remaining))
+        return []
+
+    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Return deliveries that no unit took; their count is as if they had never been received."""
+        unused = [d for d in self.own(deliveries) if d.unit is None]
+        with self._store.write() as cursor:
+            self.let_go([d.claim for d in unused])
+            release(cursor, [d.claim for d in unused], uncount=1)
+            doorbells = self._store.other_doorbells(cursor)
+        self._store.ring(doorbells)
+
+    def drain(self) -> Sequence[EmbeddedDelivery]:
+        """Nothing is ever on its way: `receive` claims exactly what it returns."""
+        return []
+
+    def wake(self) -> None:
+        """Let a waiting `receive` return."""
+        self._woken = True
+        self._store.bell.ring()
+
+    def close(self) -> None:
+        """Give back what no unit took; what a unit took stays with the unit."""
+        if self.closed:
+            return
+        self.closed = True
+        self.wake()
+        unused = [d.claim for d in self.outstanding.values() if d.unit is None]
+        with self._store.write() as cursor:
+            self.let_go(unused)
+            release(cursor, unused, uncount=1)
+            if self._volatile:
+                drop_mailbox(cursor, self._mailbox)
+            doorbells = self._store.other_doorbells(cursor)
+        self._store.ring(doorbells)
+
+    def later_than(self, delivery: EmbeddedDelivery) -> list[Claim]:
+        """What was received after a delivery and no unit took."""
+        if self.order is Order.ANY:
+            return []
+        deliveries = list(self.outstanding.values())
+        return [d.claim for d in deliveries[deliveries.index(delivery) + 1 :] if d.unit is None]
+
+    def let_go(self, claims: Sequence[Claim]) -> None:
+        """Forget deliveries that are settled or given back."""
+        for held in claims:
+            self.outstanding.pop(held.id, None)
+
+    def own(self, deliveries: Sequence[Delivery]) -> list[EmbeddedDelivery]:
+        """Check that deliveries are ours and not settled.
+
+        Raises:
+            IllegalStateError: One was settled, given back, or received by somebody else.
+        """
+        ours = cast("Sequence[EmbeddedDelivery]", deliveries)
+        for delivery in ours:
+            if self.outstanding.get(delivery.claim.id) is not delivery:
+                raise IllegalStateError(
+                    "This delivery was settled or given back already; it will come again if it must."
+                )
+        return list(ours)
+
+    def _take_wake(self) -> bool:
+        woken, self._woken = self._woken, False
+        return woken or self.closed
+
+    def _claim(self, limit: int) -> Sequence[EmbeddedDelivery]:
+        store = self._store
+        now = store.now()
+        with store.read() as cursor:
+            if not is_ready(cursor, self._mailbox, now):
+                return []
+        by = Claimant(self._mailbox, store.owner, store.next_token(), self._max_bytes)
+        with store.write(durable=False) as cursor:
+            rows = claim(cursor, by, limit, now)
+        deliveries = [EmbeddedDelivery(row, Claim(row.id, by.owner, by.token), self) for row in rows]
+        self.outstanding.update((d.claim.id, d) for d in deliveries)
+        return deliveries
+
+    def _patience(self, remaining: float) -> float:
+        with self._store.read() as cursor:
+            due = next_due(cursor)
+        until_due = _SAFETY_POLL if due is None else (due - self._store.now()) / 1000
+        return max(min(remaining, _SAFETY_POLL, until_due), 0.001)

@@ -1,0 +1,79 @@
+"""Who holds messages of a file: one owner per process, alive as long as its lock file is locked.
+
+The lock ends with the process, however it ends, so what a killed process held is found and given back. A forked child
+inherits the lock with the open file and must close it, or it would keep its parent alive.
+"""
+
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+
+from jmsjca.providers.embedded import bell
+
+__all__ = ["Owner", "find_dead", "remove_owner"]
+
+
+class Owner:
+    """This process, as the owner of what it receives from one file.
+
+    Args:
+        cursor: A write transaction on the file.
+        folder: Where the lock files are.
+        doorbell: The path of this process's doorbell.
+    """
+
+    def __init__(self, cursor: sqlite3.Cursor, folder: Path, doorbell: str) -> None:
+        cursor.execute("INSERT INTO owner (pid, bell) VALUES (?, ?)", (os.getpid(), doorbell))
+        self.id: int = cursor.lastrowid or 0
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._path = _lock_file(folder, self.id)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        # Locked before the transaction commits: nobody ever sees an owner that looks dead.
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def resign(self, cursor: sqlite3.Cursor) -> None:
+        """Give back what is held, and be no owner any more."""
+        remove_owner(cursor, self.id)
+        self._path.unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        """Close the lock file; the lock ends with its last descriptor."""
+        os.close(self._fd)
+
+
+def find_dead(cursor: sqlite3.Cursor, folder: Path, me: int) -> list[int]:
+    """Find the owners whose processes are gone."""
+    owners = cursor.execute("SELECT id FROM owner WHERE id <> ?", (me,)).fetchall()
+    return [owner for (owner,) in owners if not _is_locked(_lock_file(folder, owner))]
+
+
+def remove_owner(cursor: sqlite3.Cursor, owner: int) -> None:
+    """Give back what an owner held (counted: it may have been seen) and forget its volatile subscriptions."""
+    cursor.execute("UPDATE message SET owner = NULL, token = NULL WHERE owner = ?", (owner,))
+    for (mailbox,) in cursor.execute("SELECT id FROM mailbox WHERE owner = ?", (owner,)).fetchall():
+        cursor.execute("DELETE FROM message WHERE mailbox = ?", (mailbox,))
+        cursor.execute("DELETE FROM mailbox WHERE id = ?", (mailbox,))
+    row = cursor.execute("DELETE FROM owner WHERE id = ? RETURNING bell", (owner,)).fetchone()
+    if row:
+        bell.remove(row[0])
+
+
+def _lock_file(folder: Path, owner: int) -> Path:
+    return folder / f"{owner}.lock"
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        path.unlink(missing_ok=True)
+        return False
+    finally:
+        os.close(fd)

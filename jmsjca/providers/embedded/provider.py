@@ -1,0 +1,52 @@
+"""The provider of ``embedded://``: a real broker inside the process, on SQLite."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
+from jmsjca.errors import InvalidOptionError, InvalidURLError, JMSError
+from jmsjca.providers.embedded.connection import CAPABILITIES, EmbeddedConnection
+from jmsjca.providers.embedded.stores import enter
+
+__all__ = ["EmbeddedProvider"]
+
+
+class EmbeddedProvider:
+    """``embedded://name`` is memory of this process, ``embedded:///folder/file.db`` a file that processes share."""
+
+    def connect(
+        self,
+        url: ConnectionURL,
+        credentials: Credentials | None,  # noqa: ARG002  # the file's permissions decide
+        *,
+        client_id: str | None,  # noqa: ARG002  # subscriptions carry theirs
+        limits: Limits,
+        clock: Clock,
+        lost: Callable[[JMSError], None],  # noqa: ARG002  # nothing to lose in one's own process
+    ) -> EmbeddedConnection:
+        """Connect to a broker in memory or in a file.
+
+        Raises:
+            InvalidURLError: The URL names neither.
+            InvalidOptionError: The URL has options; there are none.
+            StoreError: The file cannot be used.
+        """
+        place = _place(url)
+        capabilities = (
+            CAPABILITIES if isinstance(place, Path) else replace(CAPABILITIES, shared_between_processes=False)
+        )
+        return EmbeddedConnection(enter(place, limits, clock), limits, capabilities)
+
+
+def _place(url: ConnectionURL) -> Path | str:
+    if url.query:
+        raise InvalidOptionError(f"An embedded broker has no options in its URL, but {', '.join(url.query)} was given.")
+    if url.port is not None:
+        raise InvalidURLError(f"{url} names a port; an embedded broker has none.")
+    if not url.path.strip("/"):
+        return url.host
+    if url.host:
+        raise InvalidURLError(f"{url} has one slash too few: a file is embedded:///{url.host}{url.path}")
+    return Path(unquote(url.path)).resolve()

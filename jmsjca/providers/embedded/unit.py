@@ -1,0 +1,139 @@
+"""A unit of the embedded broker: one short SQLite transaction at its end, none before."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
+
+from jmsjca.destinations import Destination
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    JMSError,
+    ResourceAllocationError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
+from jmsjca.messages import Message
+from jmsjca.providers.embedded.codec import Outgoing, encode
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery
+from jmsjca.providers.embedded.rows import Claim, insert, release, settle
+from jmsjca.providers.embedded.store import Store
+from jmsjca.spi import Delivery
+
+__all__ = ["EmbeddedUnit"]
+
+
+class EmbeddedUnit:
+    """Notes deliveries and sends; `commit` writes them together.
+
+    Args:
+        store: The broker's database.
+        message_bytes: The largest body that may be sent.
+        history: How many duplicate ids are remembered per destination.
+    """
+
+    def __init__(self, store: Store, message_bytes: int, history: int) -> None:
+        self._store = store
+        self._message_bytes = message_bytes
+        self._history = history
+        self._taken: list[EmbeddedDelivery] = []
+        self._outgoing: list[Outgoing] = []
+        self._finished = False
+        self.lost = False  # set when the connection closes over it
+
+    def take(self, deliveries: Sequence[Delivery]) -> None:
+        """Note that these deliveries are settled with this unit."""
+        self._check_open()
+        for delivery in cast("Sequence[EmbeddedDelivery]", deliveries):
+            delivery.consumer.own([delivery])
+            if delivery.unit is not None:
+                raise IllegalStateError("This delivery belongs to a unit already.")
+            delivery.unit = self
+            self._taken.append(delivery)
+
+    def send(self, message: Message, to: Destination) -> None:
+        """Note a message to send. It is encoded now: changing it later changes nothing."""
+        self._check_open()
+        outgoing = encode(message, to)
+        if outgoing.body is not None and len(outgoing.body) > self._message_bytes:
+            raise ResourceAllocationError(
+                f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
+            )
+        self._outgoing.append(outgoing)
+
+    def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002
+        """Settle and send in one transaction; always confirmed here.
+
+        Raises:
+            TransactionRolledBackError: It did not happen; the deliveries are given back.
+            TransactionInDoubtError: It may or may not have happened.
+        """
+        self._finish()
+        claims = [d.claim for d in self._taken]
+        try:
+            doorbells = self._write(claims)
+        except (TransactionInDoubtError, ConnectionLostError):
+            self._let_go()
+            raise
+        except JMSError as error:
+            with suppress(JMSError):  # the messages come again at the latest when this process ends
+                self._give_back(due=None, unused=())
+            raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
+        self._let_go()
+        self._store.ring(doorbells)
+
+    def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
+        """Send nothing; give the deliveries back, counted but for the unused ones.
+
+        Args:
+            delay: Seconds until they may be delivered again.
+            unused: Those of the deliveries that nobody has looked at.
+        """
+        self._finish()
+        due = self._store.now() + round(delay * 1000) if delay else None
+        self._give_back(due=due, unused=unused)
+
+    def _write(self, claims: list[Claim]) -> list[str]:
+        if not (claims or self._outgoing):
+            return []
+        with self._store.write() as cursor:
+            if not settle(cursor, claims):
+                raise TransactionRolledBackError("a delivery is not ours any more; somebody else has it or had it.")
+            insert(cursor, self._outgoing, self._history)
+            return self._store.other_doorbells(cursor) if self._outgoing else []
+
+    def _give_back(self, *, due: int | None, unused: Sequence[Delivery]) -> None:
+        if not self._taken:
+            return
+        spared = {id(d) for d in unused}
+        with self._store.write() as cursor:
+            for consumer, first in self._consumers().items():
+                later = consumer.later_than(first)
+                release(cursor, later, uncount=1)
+                consumer.let_go(later)
+            release(cursor, [d.claim for d in self._taken if id(d) not in spared], uncount=0, due=due)
+            release(cursor, [d.claim for d in self._taken if id(d) in spared], uncount=1, due=due)
+            doorbells = self._store.other_doorbells(cursor)
+        self._let_go()
+        self._store.ring(doorbells)
+
+    def _consumers(self) -> dict[EmbeddedConsumer, EmbeddedDelivery]:
+        """Each consumer with its first delivery in this unit."""
+        return {d.consumer: d for d in reversed(self._taken)}
+
+    def _let_go(self) -> None:
+        for delivery in self._taken:
+            delivery.consumer.let_go([delivery.claim])
+
+    def _finish(self) -> None:
+        self._check_open()
+        self._finished = True
+
+    def _check_open(self) -> None:
+        if self.lost:
+            raise ConnectionLostError(
+                "The connection of this unit was closed; its deliveries come again, nothing was sent."
+            )
+        if self._finished:
+            raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")

@@ -1,0 +1,52 @@
+"""Finds the provider of a scheme: the entry points of the group ``jmsjca.providers``."""
+
+import difflib
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from jmsjca.errors import ProviderNotInstalledError, UnknownSchemeError
+from jmsjca.spi import Provider
+
+__all__ = ["find_provider", "known_schemes"]
+
+_GROUP = "jmsjca.providers"
+
+
+def known_schemes() -> list[str]:
+    """The schemes that a connection URL may begin with, sorted."""
+    return sorted(entry.name for entry in _entries())
+
+
+@cache
+def find_provider(scheme: str) -> Provider:
+    """Load the provider of a scheme; its client library is imported now, not earlier.
+
+    Args:
+        scheme: The protocol of a connection URL.
+
+    Raises:
+        UnknownSchemeError: No provider is registered for it; the message suggests the nearest.
+        ProviderNotInstalledError: The provider's client library is missing.
+    """
+    entry = next((e for e in _entries() if e.name == scheme), None)
+    if entry is None:
+        raise UnknownSchemeError(_unknown(scheme))
+    try:
+        provider: Provider = entry.load()()
+    except ImportError as error:
+        raise ProviderNotInstalledError(
+            f'The provider of {scheme}:// needs {error.name!r}, which is missing: pip install "jmsjca[{scheme}]"'
+        ) from error
+    return provider
+
+
+def _entries() -> Iterable[EntryPoint]:
+    return entry_points(group=_GROUP)
+
+
+def _unknown(scheme: str) -> str:
+    schemes = known_schemes()
+    near = difflib.get_close_matches(scheme, schemes, 1)
+    hint = f"Did you mean {near[0]}://?" if near else f"There are: {', '.join(s + '://' for s in schemes)}"
+    return f"No provider for the scheme {scheme}://. {hint}"
