@@ -1,0 +1,23 @@
+"""The "jms" data source of Apache Spark: queues and topics as batch and streaming tables.
+
+::
+
+    from jmsjca.spark import register
+
+    register(spark)
+    messages = spark.readStream.format("jms").options(url=…, destination="orders", stagingLocation=…).load()
+
+Needs ``pip install "jmsjca[spark]"`` on the driver and on every executor.
+"""
+
+from jmsjca.errors import ProviderNotInstalledError
+
+try:
+    from jmsjca.spark.schema import SCHEMA
+    from jmsjca.spark.source import JmsDataSource, register
+except ImportError as error:
+    if (error.name or "").partition(".")[0] not in ("pyspark", "pyarrow"):
+        raise
+    raise ProviderNotInstalledError(f'jmsjca.spark needs {error.name}: pip install "jmsjca[spark]"') from error
+
+__all__ = ["SCHEMA", "JmsDataSource", "register"]

@@ -1,0 +1,154 @@
+"""The options of the "jms" data source."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from jmsjca.config import ConnectionURL
+from jmsjca.destinations import Destination, destination
+from jmsjca.errors import ConfigurationError, InvalidOptionError
+from jmsjca.links import ConnectionSettings
+
+__all__ = ["SparkOptions"]
+
+_SPARKS_OWN = {"checkpointlocation"}  # handed to every streaming sink
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Options as Spark hands them over: names without regard to case, values as text; times in seconds.
+
+    Attributes:
+        url: The broker. A memory broker is refused: Spark's workers are other processes.
+        destination: The name of the queue or topic.
+        destinationType: "queue" or "topic"; only a queue can be read.
+        userName: Who connects; None for the user name in the URL.
+        password: The password of ``userName``.
+        stagingLocation: A folder that driver and executors share; needed to read a stream.
+        partitions: How many consumers share the queue in each batch.
+        maxMessagesPerBatch: How many messages a batch takes at most, over all partitions.
+        receiveIdleTimeout: A partition is complete when no message came for so long.
+        batchTimeout: A partition is complete after so long.
+        pollInterval: How often the driver looks for new messages.
+        driverRetryTimeout: How long the driver puts up with a broker that cannot be reached.
+        dedupKey: What recognises a message sent twice: "JMSMessageID", "JMSCorrelationID", "property:NAME", "none".
+        retainEpochs: How many committed epochs stay staged.
+        inDoubtRetention: How long the keys of messages are kept whose settlement was never confirmed.
+        orphans: "fail" or "ignore" staged messages of another checkpoint that were perhaps never processed.
+        timeToLive: Of messages written; 0 for no end.
+    """
+
+    url: str
+    destination: str
+    destinationType: str = "queue"  # noqa: N815  # the names are Spark's
+    userName: str | None = None  # noqa: N815
+    password: str | None = None
+    stagingLocation: str | None = None  # noqa: N815
+    partitions: int = 2
+    maxMessagesPerBatch: int = 10_000  # noqa: N815
+    receiveIdleTimeout: float = 0.2  # noqa: N815
+    batchTimeout: float = 10.0  # noqa: N815
+    pollInterval: float = 0.25  # noqa: N815
+    driverRetryTimeout: float = 300.0  # noqa: N815
+    dedupKey: str = "JMSMessageID"  # noqa: N815
+    retainEpochs: int = 1  # noqa: N815
+    inDoubtRetention: float = 7 * 86400.0  # noqa: N815
+    orphans: str = "fail"
+    timeToLive: float = 0.0  # noqa: N815
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """Read the options of a `DataFrameReader` or a `DataFrameWriter`.
+
+        Raises:
+            InvalidOptionError: One is unknown, missing, or has a value that cannot be used.
+        """
+        known = {field.name.lower(): field for field in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, text in given.items():
+            if name.lower() in _SPARKS_OWN:
+                continue
+            field = known.get(name.lower())
+            if field is None:
+                raise InvalidOptionError(_unknown(name, [f.name for f in known.values()]))
+            values[field.name] = _convert(field.name, text, _CONVERTERS.get(str(field.type), str))
+        for name in ("url", "destination"):
+            if not values.get(name):
+                raise InvalidOptionError(f'The option {name!r} is missing: .option("{name}", …)')
+        options = cls(**values)
+        options._check()
+        return options
+
+    @property
+    def target(self) -> Destination:
+        """The destination with its kind."""
+        return destination(self.destination, self.destinationType)
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        """What connections are made from."""
+        return ConnectionSettings(self.url, self.userName, self.password)
+
+    def staging(self) -> Path:
+        """The folder for staged messages.
+
+        Raises:
+            InvalidOptionError: None was given.
+        """
+        if self.stagingLocation is None:
+            raise InvalidOptionError(
+                "Reading a stream takes messages off the queue and needs a folder to keep them replayable: "
+                '.option("stagingLocation", …), beside the checkpoint and shared by driver and executors.'
+            )
+        return Path(self.stagingLocation.removeprefix("file://"))
+
+    def _check(self) -> None:
+        url = ConnectionURL.parse(self.url)
+        if url.protocol == "embedded" and not url.path.strip("/"):
+            raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
+        _ = self.target
+        for name in ("partitions", "maxMessagesPerBatch"):
+            if getattr(self, name) < 1:
+                raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
+        if self.orphans not in ("fail", "ignore"):
+            raise InvalidOptionError(f"The option 'orphans' must be 'fail' or 'ignore', not {self.orphans!r}.")
+        if self.dedupKey not in ("JMSMessageID", "JMSCorrelationID", "none") and not self.dedupKey.startswith(
+            "property:"
+        ):
+            raise InvalidOptionError(
+                "The option 'dedupKey' must be JMSMessageID, JMSCorrelationID, property:NAME or none, "
+                f"not {self.dedupKey!r}."
+            )
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise ValueError(text)
+    return value
+
+
+_CONVERTERS: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": _number,
+    str(int): int,
+    str(float): _number,
+}
+
+
+def _convert(name: str, text: str, convert: Callable[[str], Any]) -> Any:
+    try:
+        return convert(text)
+    except ConfigurationError:
+        raise
+    except ValueError as error:
+        raise InvalidOptionError(f"The option {name!r} must be a number that is not negative, not {text!r}.") from error
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], 1)
+    meant = next((k for k in known if near and k.lower() == near[0]), None)
+    hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(known)}."
+    return f"The jms data source has no option {name!r}; {hint}"

@@ -1,0 +1,103 @@
+"""Rows as messages: which columns there may be, and what they become."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql.types import DataType, MapType, StructType
+
+from jmsjca.destinations import destination
+from jmsjca.errors import InvalidOptionError, MessageFormatError
+from jmsjca.messages import Byte, BytesMessage, Double, Float, Int, Long, Message, Short, TextMessage
+from jmsjca.spark.schema import SCHEMA
+
+__all__ = ["DUPLICATE_ID", "RowEncoder"]
+
+DUPLICATE_ID = "_AMQ_DUPL_ID"
+
+_TYPES: dict[str, Callable[[Any], object]] = {
+    "string": str,
+    "boolean": bool,
+    "tinyint": Byte,
+    "smallint": Short,
+    "int": Int,
+    "bigint": Long,
+    "float": Float,
+    "double": Double,
+}
+_WRITTEN = {"text", "body", "correlation_id", "reply_to", "type", "priority", "properties", "duplicate_id"}
+_IGNORED = {field.name for field in SCHEMA.fields} - _WRITTEN  # so that what was read can be written as it is
+
+
+class RowEncoder:
+    """Makes messages of rows.
+
+    The body comes from ``text`` (string) or ``body`` (string or binary); ``properties`` is a map or a struct, whose
+    fields keep their types; ``duplicate_id`` recognises a row that is written again.
+
+    Args:
+        schema: The columns of the table.
+
+    Raises:
+        InvalidOptionError: A column is unknown or has a type that it cannot have.
+    """
+
+    def __init__(self, schema: StructType) -> None:
+        self._types = {field.name: field.dataType.simpleString() for field in schema.fields}
+        unknown = set(self._types) - _WRITTEN - _IGNORED
+        if unknown:
+            raise InvalidOptionError(
+                f"The jms data source has no column {', '.join(sorted(unknown))} to write; "
+                f"put it into 'properties', or drop it. There are {', '.join(sorted(_WRITTEN))}."
+            )
+        if not {"text", "body"} & set(self._types):
+            raise InvalidOptionError("A message needs a body: a column 'text' (string) or 'body' (string or binary).")
+        self._markers = _markers(schema["properties"].dataType) if "properties" in self._types else {}
+
+    def message(self, row: dict[str, Any]) -> tuple[Message, int]:
+        """Make the message of a row, and tell its priority."""
+        message = self._body(row)
+        message.correlation_id = row.get("correlation_id")
+        message.type = row.get("type")
+        message.reply_to = _reply_to(row.get("reply_to"))
+        for name, value in self._properties(row.get("properties")):
+            message.properties[name] = value
+        priority = row.get("priority")
+        return message, 4 if priority is None else priority
+
+    def _body(self, row: dict[str, Any]) -> Message:
+        text, body = row.get("text"), row.get("body")
+        if text is not None:
+            return TextMessage(text)
+        return TextMessage(body) if self._types.get("body") == "string" else BytesMessage(body)
+
+    def _properties(self, values: Mapping[str, Any] | list[tuple[str, Any]] | None) -> list[tuple[str, object]]:
+        pairs = values.items() if isinstance(values, Mapping) else values or []
+        return [(name, self._mark(name, value)) for name, value in pairs if value is not None]
+
+    def _mark(self, name: str, value: Any) -> object:
+        return self._markers.get(name, self._markers.get("", str))(value)
+
+
+def _markers(kind: DataType) -> dict[str, Callable[[Any], object]]:
+    """The type of each property; under the empty name that of all values of a map."""
+    if isinstance(kind, MapType):
+        return {"": _marker("properties", kind.valueType)}
+    if isinstance(kind, StructType):
+        return {field.name: _marker(f"properties.{field.name}", field.dataType) for field in kind.fields}
+    raise InvalidOptionError(f"The column 'properties' must be a map or a struct, not {kind.simpleString()}.")
+
+
+def _marker(name: str, kind: DataType) -> Callable[[Any], object]:
+    try:
+        return _TYPES[kind.simpleString()]
+    except KeyError:
+        raise InvalidOptionError(f"{name} is {kind.simpleString()}, which cannot be a property; cast it.") from None
+
+
+def _reply_to(text: str | None) -> Any:
+    if text is None:
+        return None
+    kind, colon, name = text.partition(":")
+    if not colon:
+        raise MessageFormatError(f"reply_to must read 'queue:NAME' or 'topic:NAME', not {text!r}.")
+    return destination(name, kind)

@@ -1,0 +1,62 @@
+"""Messages as Arrow rows."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from jmsjca import spi
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import BytesMessage, Message, TextMessage, convert
+from jmsjca.spark.arrow import pa
+from jmsjca.spark.schema import STAGED_SCHEMA
+from jmsjca.spark.staging import Part
+
+__all__ = ["delivery_row", "key_of", "message_row", "to_batch"]
+
+
+def to_batch(rows: Iterable[dict[str, Any]], schema: Any = STAGED_SCHEMA) -> Any:
+    """Make one Arrow batch of rows; a column that a row lacks is null."""
+    return pa.RecordBatch.from_pylist(list(rows), schema=schema)
+
+
+def delivery_row(delivery: spi.Delivery, part: Part, position: int, key: str | None) -> dict[str, Any]:
+    """The row of a delivery. One that cannot be decoded gives its raw bytes and the reason."""
+    place = {"_epoch": part.epoch, "_partition": part.number, "_seq": position, "_key": key}
+    try:
+        return message_row(delivery.message) | place
+    except MessageFormatError as error:
+        broken = {"body": delivery.raw, "error": str(error), "delivery_count": delivery.count}
+        return broken | place | {"redelivered": delivery.redelivered}
+
+
+def message_row(message: Message) -> dict[str, Any]:
+    """The row of a message, without its place."""
+    return {
+        "message_id": message.message_id,
+        "correlation_id": message.correlation_id,
+        "destination": str(message.destination) if message.destination else None,
+        "reply_to": str(message.reply_to) if message.reply_to else None,
+        "type": message.type,
+        "priority": message.priority,
+        "timestamp": message.timestamp,
+        "expiration": message.expiration,
+        "redelivered": message.redelivered,
+        "delivery_count": message.delivery_count,
+        "properties": [(name, convert(value, "string")) for name, value in message.properties.items()],
+        "text": message.body if isinstance(message, TextMessage) else None,
+        "body": message.body if isinstance(message, BytesMessage) else None,
+    }
+
+
+def key_of(delivery: spi.Delivery, dedup_key: str) -> str | None:
+    """The key by which a message is recognised when it comes again; None if it has none."""
+    if dedup_key == "none":
+        return None
+    try:
+        message = delivery.message
+    except MessageFormatError:
+        return None
+    if dedup_key == "JMSMessageID":
+        return message.message_id
+    if dedup_key == "JMSCorrelationID":
+        return message.correlation_id
+    return message.get_string_property(dedup_key.removeprefix("property:"))

@@ -1,0 +1,58 @@
+"""The columns that reading messages gives."""
+
+from typing import Any
+
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from jmsjca.spark.arrow import pa
+
+__all__ = ["ARROW_SCHEMA", "SCHEMA", "STAGED_SCHEMA"]
+
+SCHEMA = StructType(
+    [
+        StructField("message_id", StringType()),
+        StructField("correlation_id", StringType()),
+        StructField("destination", StringType()),  # as "queue:orders"
+        StructField("reply_to", StringType()),
+        StructField("type", StringType()),
+        StructField("priority", IntegerType()),
+        StructField("timestamp", TimestampType()),
+        StructField("expiration", TimestampType()),
+        StructField("redelivered", BooleanType()),
+        StructField("delivery_count", IntegerType()),
+        StructField("properties", MapType(StringType(), StringType())),  # by the conversion table of JMS
+        StructField("text", StringType()),  # of a text message
+        StructField("body", BinaryType()),  # of a bytes message, and the raw bytes of one that cannot be decoded
+        StructField("error", StringType()),  # why it cannot be decoded
+        StructField("_epoch", LongType()),
+        StructField("_partition", IntegerType()),
+        StructField("_seq", LongType()),  # order of arrival within epoch and partition
+    ]
+)
+"""What ``spark.read.format("jms")`` and ``spark.readStream.format("jms")`` give: one row per message."""
+
+_ARROW: dict[str, Any] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+}
+
+ARROW_SCHEMA: Any = pa.schema([(field.name, _ARROW[field.dataType.simpleString()]) for field in SCHEMA.fields])
+"""`SCHEMA` in Arrow, as Spark wants to receive it."""
+
+STAGED_SCHEMA: Any = ARROW_SCHEMA.append(pa.field("_key", pa.string()))
+"""What lies in a staged file: the rows, and the key by which a message that comes again is recognised."""

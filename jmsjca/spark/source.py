@@ -1,0 +1,83 @@
+"""The data source that Spark knows as "jms"."""
+
+from collections.abc import MutableMapping
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from jmsjca.errors import InvalidOptionError
+from jmsjca.spark.batch_reader import JmsBatchReader
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.schema import SCHEMA
+from jmsjca.spark.stream_reader import JmsStreamReader
+from jmsjca.spark.writer import JmsBatchWriter, JmsStreamWriter
+
+__all__ = ["JmsDataSource", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("jms")`` known to a Spark session. Doing it again is harmless."""
+    spark.dataSource.register(JmsDataSource)
+
+
+class JmsDataSource(DataSource):
+    """Reads queues and writes queues and topics.
+
+    Args:
+        options: See `jmsjca.spark.options.SparkOptions`.
+
+    Raises:
+        InvalidOptionError: An option is unknown, missing, or has a value that cannot be used.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._parsed = SparkOptions.parse(options)
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for ``format(…)``."""
+        return "jms"
+
+    def schema(self) -> StructType:
+        """The columns that reading gives."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Make the batch reader, which takes nothing off the queue."""
+        _check_schema(schema)
+        return JmsBatchReader(self._parsed)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Make the streaming reader, which does."""
+        _check_schema(schema)
+        return JmsStreamReader(self._parsed)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Make the batch writer.
+
+        Raises:
+            InvalidOptionError: Mode "overwrite": a queue is not emptied as a side effect.
+        """
+        if overwrite:
+            raise InvalidOptionError('Messages are added, not overwritten: use .mode("append").')
+        return JmsBatchWriter(self._parsed, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Make the streaming writer; in output mode "complete" each batch sends the whole result."""
+        del overwrite
+        return JmsStreamWriter(self._parsed, schema)
+
+
+def _check_schema(schema: StructType) -> None:
+    if schema != SCHEMA:
+        raise InvalidOptionError(
+            "The jms data source has a schema of its own; leave out .schema(…) and select columns."
+        )

@@ -1,0 +1,262 @@
+"""Staged messages: what a partition received, durable before it is settled, so that a replay returns the same rows.
+
+::
+
+    <location>/v1/<gen>/OWNER                        the query that reads this generation
+    <location>/v1/<gen>/LOW                          the highest epoch that is committed; only grows
+    <location>/v1/<gen>/e-0000000017/                made by the driver only: its absence fences late attempts off
+    …/p-00003.arrow                                  what the partition holds; appears once, never changes
+    …/p-00003.acked                                  the broker confirmed the settlement
+    …/p-00003.ok                                     which messages are another partition's; gate for handing over
+    <location>/v1/<gen>/doubt/0000000017-00003.ids   keys of messages whose settlement was never confirmed
+"""
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.spark.arrow import ipc, pa
+
+__all__ = ["Part", "Staging", "StaleEpochError", "orphans"]
+
+_VERSION = "v1"
+
+
+class StaleEpochError(JMSError):
+    """A late attempt at a batch that was committed long ago. It has taken nothing."""
+
+
+class Part(NamedTuple):
+    """One partition of one epoch. The order decides to whom a message belongs that two of them hold."""
+
+    epoch: int
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The file name, without ending."""
+        return f"p-{self.number:05d}"
+
+
+class Staging:
+    """The staged files of one generation.
+
+    Args:
+        location: The folder that driver and executors share.
+        gen: The generation.
+    """
+
+    def __init__(self, location: Path, gen: str) -> None:
+        self.folder = location / _VERSION / gen
+
+    def create_epoch(self, epoch: int) -> None:
+        """Make the folder of an epoch. Only the driver does this, before it plans the epoch's partitions."""
+        self._epoch_folder(epoch).mkdir(parents=True, exist_ok=True)
+
+    def claim(self, query: str) -> None:
+        """Make a query the owner of this generation.
+
+        Raises:
+            IllegalStateError: Another query is.
+        """
+        owner = self.folder / "OWNER"
+        if not _write_exclusively(owner, query.encode()) and owner.read_text() != query:
+            raise IllegalStateError(
+                f"{self.folder} is being read by query {owner.read_text()}; each query needs a checkpoint of its own."
+            )
+
+    @property
+    def low(self) -> int:
+        """The highest committed epoch."""
+        try:
+            return int((self.folder / "LOW").read_text())
+        except FileNotFoundError:
+            return 0
+
+    def check_live(self, part: Part) -> None:
+        """Refuse a part whose epoch is over.
+
+        Raises:
+            StaleEpochError: It was committed or removed.
+        """
+        if part.epoch <= self.low or not self._epoch_folder(part.epoch).is_dir():
+            raise StaleEpochError(
+                f"Epoch {part.epoch} is over; this attempt of partition {part.number} comes too late."
+            )
+
+    def publish(self, part: Part, batch: Any) -> bool:
+        """Write a part's rows durably, as the only one to do so.
+
+        Returns:
+            False if another attempt was first; its rows count.
+
+        Raises:
+            StaleEpochError: The epoch is over.
+        """
+        try:
+            return _write_exclusively(self._path(part, "arrow"), _encode(batch))
+        except FileNotFoundError:
+            raise StaleEpochError(
+                f"Epoch {part.epoch} was removed while partition {part.number} was at work."
+            ) from None
+
+    def withdraw(self, part: Part) -> None:
+        """Take back what was published for an epoch that turned out to be over."""
+        self._path(part, "arrow").unlink(missing_ok=True)
+
+    def is_published(self, part: Part) -> bool:
+        """Tell whether a part's rows are there."""
+        return self._path(part, "arrow").exists()
+
+    def rows(self, part: Part) -> Any:
+        """The published rows, as an Arrow table."""
+        with ipc.open_file(pa.memory_map(str(self._path(part, "arrow")))) as reader:
+            return reader.read_all()
+
+    def keys(self, part: Part) -> set[str]:
+        """The keys of a part's messages; none where messages have none."""
+        return {key for key in self.rows(part).column("_key").to_pylist() if key is not None}
+
+    def confirm(self, part: Part) -> None:
+        """Note that the broker confirmed the settlement."""
+        _write_exclusively(self._path(part, "acked"), b"")
+
+    def is_confirmed(self, part: Part) -> bool:
+        """Tell whether the broker confirmed the settlement."""
+        return self._path(part, "acked").exists()
+
+    def decide(self, part: Part, skipped: Iterable[str]) -> None:
+        """Note which messages belong to other parts. The first decision stands."""
+        _write_exclusively(self._path(part, "ok"), json.dumps(sorted(skipped)).encode())
+
+    def decision(self, part: Part) -> set[str] | None:
+        """Which messages belong to other parts; None if that is not decided."""
+        try:
+            return set(json.loads(self._path(part, "ok").read_bytes()))
+        except FileNotFoundError:
+            return None
+
+    def parts(self) -> list[Part]:
+        """All published parts, in order."""
+        return sorted(_part(path) for path in self.folder.glob("e-*/p-*.arrow"))
+
+    def keys_in_doubt(self) -> set[str]:
+        """Keys of messages that are staged but may come again."""
+        keys: set[str] = set()
+        for part in self.parts():
+            if not self.is_confirmed(part):
+                keys |= self.keys(part)
+        for path in self.folder.glob("doubt/*.ids"):
+            keys |= set(json.loads(path.read_bytes()))
+        return keys
+
+    def count(self, epoch: int) -> int:
+        """How many messages an epoch has staged."""
+        return sum(self.rows(part).num_rows for part in self.parts() if part.epoch == epoch)
+
+    def commit(self, epoch: int, *, retain: int, doubt_retention: float) -> None:
+        """Note that an epoch and all before it are committed, and remove what is not needed any more.
+
+        Args:
+            epoch: The committed epoch.
+            retain: How many committed epochs stay.
+            doubt_retention: Seconds to keep the keys of messages that may come again.
+        """
+        if epoch > self.low:
+            _replace(self.folder / "LOW", str(epoch).encode())
+        for folder in sorted(self.folder.glob("e-*")):
+            if _epoch(folder) <= epoch - retain:
+                self._remove(folder)
+        limit = time.time() - doubt_retention
+        for path in self.folder.glob("doubt/*.ids"):
+            if path.stat().st_mtime < limit:
+                path.unlink(missing_ok=True)
+
+    def _remove(self, folder: Path) -> None:
+        for path in folder.glob("p-*.arrow"):
+            part = _part(path)
+            if not self.is_confirmed(part):
+                doubt = self.folder / "doubt"
+                doubt.mkdir(exist_ok=True)
+                keys = json.dumps(sorted(self.keys(part))).encode()
+                _write_exclusively(doubt / f"{part.epoch:010d}-{part.number:05d}.ids", keys)
+        # Renamed first: a late attempt finds no folder rather than half of one.
+        trash = self.folder / f"trash-{uuid.uuid4().hex}"
+        folder.rename(trash)
+        shutil.rmtree(trash, ignore_errors=True)
+
+    def _epoch_folder(self, epoch: int) -> Path:
+        return self.folder / f"e-{epoch:010d}"
+
+    def _path(self, part: Part, ending: str) -> Path:
+        return self._epoch_folder(part.epoch) / f"{part.name}.{ending}"
+
+
+def orphans(location: Path, gen: str) -> Iterator[Path]:
+    """Find published files of other generations that were perhaps never processed."""
+    for folder in (location / _VERSION).glob("*"):
+        if folder.name == gen or not folder.is_dir():
+            continue
+        staging = Staging(location, folder.name)
+        for part in staging.parts():
+            if part.epoch > staging.low and staging.rows(part).num_rows:
+                yield folder / f"e-{part.epoch:010d}" / f"{part.name}.arrow"
+
+
+def _part(path: Path) -> Part:
+    return Part(_epoch(path.parent), int(path.name[2:7]))
+
+
+def _epoch(folder: Path) -> int:
+    return int(folder.name.removeprefix("e-"))
+
+
+def _encode(batch: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with ipc.new_file(sink, batch.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _write_exclusively(path: Path, data: bytes) -> bool:
+    """Make a file durably and as a whole. False if it is there already."""
+    temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
+    try:
+        _write(temporary, data)
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+    return True
+
+
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
+    _write(temporary, data)
+    temporary.replace(path)
+    _sync_folder(path.parent)
+
+
+def _write(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

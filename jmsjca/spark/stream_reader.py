@@ -1,0 +1,132 @@
+"""The streaming source: the driver opens epochs, the executors consume them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from jmsjca.errors import InvalidDestinationError, JMSError, NotSupportedError, StoreError
+from jmsjca.spark.offset import Offset
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark.probe import Probe
+from jmsjca.spark.staging import Part, Staging, orphans
+
+__all__ = ["JmsStreamReader"]
+
+
+class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark makes several of these and copies one into every task; none opens anything until it must.
+
+    An epoch becomes a micro-batch. `commit` only cleans up: messages are settled when they are staged.
+
+    Args:
+        options: The options of the source.
+    """
+
+    def __init__(self, options: SparkOptions) -> None:
+        if options.target.kind != "queue":
+            raise InvalidDestinationError(
+                f"A stream reads a queue, not {options.target}: its partitions compete for messages."
+            )
+        self._options = options
+        self._location = options.staging()
+        self._probe = Probe(options)
+        self._goal: int | None = None  # with AvailableNow: how many messages this run takes
+        self._taken = 0
+        self._opened: Offset | None = None  # the epoch opened last, in this run
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The offset before the first epoch: always the same."""
+        return Offset().to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """At most so many messages a batch; never all of a queue."""
+        return ReadMaxRows(self._options.maxMessagesPerBatch)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Open one epoch if messages wait, else answer the start."""
+        offset = Offset.from_json(start)
+        if self._is_done() or not self._probe.has_messages():
+            return start
+        if offset.gen is None:
+            self._check_orphans()
+        rows = min(
+            limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.maxMessagesPerBatch, self._left()
+        )
+        self._opened = offset.next(min(self._options.partitions, rows), rows)
+        return self._opened.to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """What the progress of a query shows as the latest offset: the depth of the queue, where it is known."""
+        try:
+            depth = self._probe.depth()
+        except JMSError:  # only a figure to look at
+            return None
+        return None if depth is None else {"depth": depth}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take no more than what the queue holds now.
+
+        Raises:
+            NotSupportedError: The broker does not tell how much that is.
+        """
+        self._goal = self._probe.depth()
+        if self._goal is None:
+            raise NotSupportedError(
+                "The trigger AvailableNow needs a broker that tells how many messages a queue holds."
+            )
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Plan the epochs between two offsets. Their folders are made here and nowhere else."""
+        first, last = Offset.from_json(start), Offset.from_json(end)
+        if last.gen is None:
+            return []
+        staging = Staging(self._location, last.gen)
+        planned: list[InputPartition] = []
+        for epoch in range(first.epoch + 1, last.epoch + 1):
+            staging.create_epoch(epoch)
+            planned += [JmsPartition(last.gen, Part(epoch, i), last.quota(i)) for i in range(last.parts)]
+        return planned
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read a partition, on an executor."""
+        assert isinstance(partition, JmsPartition)  # noqa: S101  # Spark hands back what we planned
+        return PartitionReader(self._options, partition).read()
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Remove what no replay will ask for any more. Called late, and not always."""
+        offset = Offset.from_json(end)
+        if offset.gen is not None:
+            Staging(self._location, offset.gen).commit(
+                offset.epoch, retain=self._options.retainEpochs, doubt_retention=self._options.inDoubtRetention
+            )
+
+    def stop(self) -> None:
+        """Close the driver's connection."""
+        self._probe.close()
+
+    def _is_done(self) -> bool:
+        """With AvailableNow: the goal is reached, or an epoch came back empty."""
+        if self._goal is None:
+            return False
+        if self._opened is not None and self._opened.gen is not None:
+            staged = Staging(self._location, self._opened.gen).count(self._opened.epoch)
+            self._taken = self._taken + staged if staged else self._goal
+            self._opened = None
+        return self._taken >= self._goal
+
+    def _left(self) -> int:
+        return self._options.maxMessagesPerBatch if self._goal is None else max(self._goal - self._taken, 1)
+
+    def _check_orphans(self) -> None:
+        if self._options.orphans == "ignore":
+            return
+        found = [str(path) for path in orphans(self._location, "")]
+        if found:
+            raise StoreError(
+                "The staging location holds messages of another checkpoint that were perhaps never processed: "
+                f"{', '.join(found[:5])}{' …' if len(found) > 5 else ''}. Go on with that checkpoint, "  # noqa: PLR2004
+                "or name another stagingLocation, or set orphans=ignore."
+            )

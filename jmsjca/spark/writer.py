@@ -1,0 +1,116 @@
+"""The sink: executors send the rows of their partition in short units.
+
+At least once: Spark writes a partition again when a task or a batch fails. Every message carries an id by which a
+broker with duplicate detection drops what comes twice: the column ``duplicate_id`` if there is one, else an id made
+from the query, the batch, the partition and the row, which is the same when Spark repeats the batch in the same order.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from jmsjca.outbound import ConnectionFactory, Session
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.outgoing import DUPLICATE_ID, RowEncoder
+
+__all__ = ["JmsBatchWriter", "JmsStreamWriter"]
+
+_UNIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(WriterCommitMessage):
+    """What a task tells the driver: how many messages it sent."""
+
+    messages: int
+
+
+class PartitionWriter:
+    """Sends the rows of one partition.
+
+    Args:
+        options: The options of the sink.
+        schema: The columns of the table.
+    """
+
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        self._options = options
+        self._encoder = RowEncoder(schema)
+
+    def write(self, batches: Iterator[Any], job: str) -> Sent:
+        """Send all rows.
+
+        Args:
+            batches: The rows.
+            job: What makes the ids of rows without one unique.
+
+        Raises:
+            JMSError: The broker refused or failed; what was sent before stays sent.
+        """
+        context = TaskContext.get()
+        prefix = f"{job}/{context.partitionId() if context else 0}"
+        factory = ConnectionFactory(
+            self._options.url, user_name=self._options.userName, password=self._options.password
+        )
+        with factory.create_connection() as connection, connection.create_session(transacted=True) as session:
+            return Sent(self._send(session, batches, prefix))
+
+    def _send(self, session: Session, batches: Iterator[Any], prefix: str) -> int:
+        producer = session.create_producer(self._options.target)
+        sent = 0
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            message, priority = self._encoder.message(row)
+            message.properties[DUPLICATE_ID] = row.get("duplicate_id") or f"{prefix}/{sent}"
+            producer.send(message, priority=priority, time_to_live=self._options.timeToLive)
+            sent += 1
+            if sent % _UNIT == 0:
+                session.commit()
+        session.commit()
+        return sent
+
+
+class JmsBatchWriter(DataSourceArrowWriter):
+    """Writes a table once.
+
+    Args:
+        options: The options of the sink.
+        schema: The columns of the table.
+    """
+
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        self._writer = PartitionWriter(options, schema)
+        self._job = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[Any]) -> Sent:
+        """Send a partition, on an executor."""
+        return self._writer.write(iterator, self._job)
+
+
+class JmsStreamWriter(DataSourceStreamArrowWriter):
+    """Writes micro-batches.
+
+    Args:
+        options: The options of the sink.
+        schema: The columns of the table.
+    """
+
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        self._writer = PartitionWriter(options, schema)
+
+    def write(self, iterator: Iterator[Any]) -> Sent:
+        """Send a partition of a batch, on an executor."""
+        return self._writer.write(iterator, _batch())
+
+
+def _batch() -> str:
+    """The query and the batch that a task of a streaming sink works for: the same when Spark repeats the batch."""
+    context = TaskContext.get()
+    if context is None:
+        return uuid.uuid4().hex
+    query = context.getLocalProperty("sql.streaming.queryId")
+    return f"{query}/{context.getLocalProperty('streaming.sql.batchId')}"
