@@ -53,6 +53,7 @@ class Doorbell:
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._sender.setblocking(False)
         self._thread: threading.Thread | None = None
+        self._hushed = False
         self._lock = threading.Lock()
 
     def listen(self) -> None:
@@ -68,12 +69,15 @@ class Doorbell:
             with contextlib.suppress(OSError):
                 self._sender.sendto(b"r", path)
 
-    def close(self) -> None:
-        """Stop listening and remove the socket."""
+    def hush(self) -> None:
+        """Stop listening; others can still be rung. Before the socket is removed, or the thread could not be told."""
+        self._hushed = True
         if self._thread is not None:
-            with contextlib.suppress(OSError):
-                self._sender.sendto(b"q", self.path)
+            self.ring_others([self.path])
             self._thread.join(timeout=5)
+
+    def close(self) -> None:
+        """Remove the socket."""
         self.abandon()
         remove(self.path)
 
@@ -84,7 +88,8 @@ class Doorbell:
 
     def _listen(self) -> None:
         with contextlib.suppress(OSError):
-            while self._socket.recv(1) != b"q":
+            while not self._hushed:
+                self._socket.recv(1)
                 self._bell.ring()
 
 

@@ -134,6 +134,8 @@ class Store:
 
     def close(self) -> None:
         """Give back what is held and close the file."""
+        if self._doorbell:
+            self._doorbell.hush()
         with self._lock:
             if self._owner:
                 with self.write() as cursor:
