@@ -32,7 +32,8 @@ class MessageConsumer:
         self._running = running
         self._prefetch = prefetch
         self._prefetched: deque[spi.Delivery] = deque()
-        self._closed = False
+        self._in_unit = False
+        self.closed = False
 
     def receive(self, timeout: float | None = None) -> Message | None:
         """Receive the next message.
@@ -47,20 +48,29 @@ class MessageConsumer:
             IllegalStateError: The consumer is closed.
             MessageFormatError: The message cannot be decoded; it stays unacknowledged.
         """
-        if self._closed:
+        if self.closed:
             raise IllegalStateError("The consumer is closed.")
         if not self._prefetched:
             self._prefetched.extend(self._fetch(timeout))
-        return self._session.take(self._prefetched.popleft()) if self._prefetched else None
+        if not self._prefetched:
+            return None
+        self._in_unit = True
+        return self._session.take(self._prefetched.popleft())
 
-    def forget_prefetched(self) -> None:
-        """After a rollback: what was taken ahead went back to its place in the order."""
-        self._prefetched.clear()
+    def unit_ended(self, *, rolled_back: bool) -> None:
+        """Learn of the end of the session's unit. For the session.
+
+        A rollback took back what was taken ahead too, to keep the order: but only if the unit had taken something
+        from here.
+        """
+        if rolled_back and self._in_unit:
+            self._prefetched.clear()
+        self._in_unit = False
 
     def close(self) -> None:
         """Give back what was taken ahead. What the session's unit took stays with the unit."""
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             self._prefetched.clear()
             self._supplier.close()
 

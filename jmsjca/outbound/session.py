@@ -1,6 +1,6 @@
 """A session: consumers and producers around a current unit."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from threading import Event
 from types import TracebackType
@@ -10,7 +10,7 @@ from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidClientIDError, TransactionRolledBackError
-from jmsjca.messages import BytesMessage, Message, TextMessage
+from jmsjca.messages import BytesMessage, Message, Outcome, TextMessage
 from jmsjca.outbound.acknowledgement import Acknowledgement
 from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.consumer import MessageConsumer
@@ -148,18 +148,12 @@ class Session:
             raise TransactionRolledBackError(
                 "The unit was rolled back: one of its messages demanded it (set_rollback_only)."
             )
-        work, self._work = self._work, None
-        if work is not None:
-            work.commit()
+        self._end(WorkUnit.commit)
 
     def rollback(self) -> None:
         """Forget what was sent, and let what was received since the last commit come again."""
         self._check_transacted()
-        work, self._work = self._work, None
-        if work is not None:
-            work.rollback()
-        for consumer in self._consumers:
-            consumer.forget_prefetched()
+        self._end(WorkUnit.rollback)
 
     def close(self) -> None:
         """Roll back what is open and close consumers. Closing twice does nothing."""
@@ -202,13 +196,24 @@ class Session:
             )
         supplier = self._link.consumer(source, selector=selector, no_local=no_local)
         consumer = MessageConsumer(self, supplier, self._running, self._limits.prefetch_messages)
-        self._consumers.append(consumer)
+        self._consumers = [c for c in self._consumers if not c.closed] + [consumer]
         return consumer
 
     def _open_work(self) -> WorkUnit:
         if self._work is None:
             self._work = WorkUnit(self._link.unit())
         return self._work
+
+    def _end(self, how: Callable[[WorkUnit], None]) -> None:
+        work, self._work = self._work, None
+        if work is None:
+            return
+        try:
+            how(work)
+        finally:
+            rolled_back = work.settlement.outcome is Outcome.ROLLED_BACK
+            for consumer in self._consumers:
+                consumer.unit_ended(rolled_back=rolled_back)
 
     def _needed_client_id(self) -> str:
         if not self._client_id:
