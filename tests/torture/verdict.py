@@ -1,0 +1,125 @@
+"""Holds the journals against what lies in the broker's file."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jmsjca import ConnectionFactory, Message, Queue
+from tests.torture.journal import Batch, Log
+
+__all__ = ["Verdict", "judge", "rows_left"]
+
+
+@dataclass
+class Verdict:
+    """What was found. All fields but `committed`, `consumed`, `in_doubt` and `redelivered` must be 0 or empty."""
+
+    committed: int = 0
+    consumed: int = 0
+    lost: int = 0  # committed, and not in ``done``
+    twice: int = 0  # more than once in ``done``
+    in_doubt: int = 0  # tried, outcome not noted: killed in between
+    unexpected: int = 0  # in ``done`` although nobody tried, or although it was rolled back
+    torn: int = 0  # transactions of which only a part is there
+    refused: int = 0  # commits that the broker refused; nothing here gives it a reason to
+    undercounted: int = 0  # delivery counts below the number of times that somebody noted the receipt
+    redelivered: int = 0  # delivery counts above 1
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def good(self) -> bool:
+        bad = self.lost + self.twice + self.unexpected + self.torn + self.refused + self.undercounted
+        return bad == 0 and not self.faults
+
+
+def judge(folder: Path) -> Verdict:
+    """Compare; all workers must have ended."""
+    logs = [Log.read(path) for path in sorted((folder / "journals").iterdir())]
+    producers = [log for log in logs if log.name.startswith("producer")]
+    consumers = [log for log in logs if not log.name.startswith("producer")]
+    done = _browse_done(folder)
+    found = Counter(_text(m, "id") for m in done)
+    promised = _ids(producers, "ok") | _ids(consumers, "ok")
+    allowed = _ids(producers, "ok") | _ids(producers, "doubt", None)
+    verdict = Verdict(
+        committed=len(_ids(producers, "ok")),
+        consumed=len(done),
+        lost=len(promised - found.keys()),
+        twice=sum(n > 1 for n in found.values()),
+        in_doubt=len(_ids(logs, "doubt", None)),
+        unexpected=len(found.keys() - allowed),
+        torn=_torn(producers, set(found)) + sum(_torn([log], _done_by(done, log.name)) for log in consumers),
+        refused=len(_ids(logs, "refused")),
+        faults=_faults(folder),
+    )
+    receipts = Counter(i for log in consumers for i in log.took)
+    verdict.undercounted = sum(_count(m) < receipts[_text(m, "id")] for m in done)
+    verdict.redelivered = sum(_count(m) > 1 for m in done)
+    if max(receipts.values(), default=0) > 1 and not verdict.redelivered:
+        verdict.faults.append("messages came again, but none has a delivery count above 1")
+    return verdict
+
+
+def rows_left(folder: Path, queue: str) -> int:
+    """How many messages a queue has, held ones included; read past the broker."""
+    query = "SELECT count(*) FROM message WHERE mailbox = (SELECT id FROM mailbox WHERE name = ?)"
+    return int(_ask(folder, query, queue))
+
+
+def _faults(folder: Path) -> list[str]:
+    owners = [row for (row,) in _rows(folder, "SELECT id FROM owner")]
+    checks = {
+        "integrity_check": (str(_ask(folder, "PRAGMA integrity_check")), "ok"),
+        "owners left": (str(owners), "[]"),
+        "messages held": (_ask(folder, "SELECT count(*) FROM message WHERE owner IS NOT NULL OR token IS NOT NULL"), 0),
+        "delivery counts below 0": (_ask(folder, "SELECT count(*) FROM message WHERE deliveries < 0"), 0),
+        "messages left": (rows_left(folder, "work"), 0),
+        "lock files left": (len(list((folder / "broker.db-owners").iterdir())), 0),
+    }
+    return [f"{what}: {found}" for what, (found, wanted) in checks.items() if found != wanted]
+
+
+def _browse_done(folder: Path) -> list[Message]:
+    """Through the broker: the last one to open the file, who finds the last dead."""
+    with ConnectionFactory(f"embedded://{folder}/broker.db").create_connection() as connection:
+        return list(connection.create_session().create_browser(Queue("done")))
+
+
+def _batches(logs: Iterable[Log]) -> Iterator[Batch]:
+    return (batch for log in logs for batch in log.batches)
+
+
+def _ids(logs: Iterable[Log], *outcomes: str | None) -> set[str]:
+    return {i for batch in _batches(logs) if batch.outcome in outcomes for i in batch.ids}
+
+
+def _torn(logs: Iterable[Log], there: set[str]) -> int:
+    """Committed or doubtful transactions that are neither there as a whole nor missing as a whole."""
+    tried = (set(batch.ids) for batch in _batches(logs) if batch.outcome in ("ok", "doubt", None))
+    return sum(bool(ids & there) and bool(ids - there) for ids in tried)
+
+
+def _done_by(done: list[Message], name: str) -> set[str]:
+    return {_text(m, "id") for m in done if m.properties["by"] == name}
+
+
+def _count(message: Message) -> int:
+    return int(message.properties["count"] or 0)
+
+
+def _text(message: Message, name: str) -> str:
+    return str(message.properties[name])
+
+
+def _ask(folder: Path, query: str, *values: object) -> object:
+    return _rows(folder, query, *values)[0][0]
+
+
+def _rows(folder: Path, query: str, *values: object) -> list[tuple[object, ...]]:
+    db = sqlite3.connect(f"file:{folder}/broker.db?mode=ro", uri=True, timeout=10)
+    try:
+        return db.execute(query, values).fetchall()
+    finally:
+        db.close()

@@ -1,0 +1,176 @@
+"""The processes that the kill loop starts and kills: ``python -m tests.torture.workers ROLE FOLDER NAME SEED``.
+
+They share the file ``broker.db`` of the folder and end when the folder holds a file ``stop-ROLE``, or when their parent
+is gone.
+"""
+
+import logging
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jmsjca import Connection, ConnectionFactory, Hooks, JMSError, Message, Outcome, Queue, ResourceAdapter, Session
+from jmsjca.errors import TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.outbound import MessageConsumer, MessageProducer
+from tests.torture.journal import Journal
+
+WORK = Queue("work")
+DONE = Queue("done")
+MOST_WAITING = 2000  # producers pause above it
+
+
+@dataclass
+class Worker:
+    """What every role needs."""
+
+    role: str
+    folder: Path
+    name: str
+    dice: random.Random
+    journal: Journal
+
+    @property
+    def url(self) -> str:
+        return f"embedded://{self.folder}/broker.db"
+
+    def goes_on(self) -> bool:
+        return os.getppid() == PARENT and not (self.folder / f"stop-{self.role}").exists()
+
+    def chance(self, probability: float) -> bool:
+        return self.dice.random() < probability
+
+    def commit(self, session: Session, ids: Sequence[str]) -> None:
+        """Commit, and note before and after it what is known."""
+        self.journal.note("try", ids)
+        try:
+            session.commit()
+        except TransactionRolledBackError:
+            self.journal.note("refused", ids)
+        except TransactionInDoubtError:
+            self.journal.note("doubt", ids)
+        else:
+            self.journal.note("ok", ids)
+
+    def roll_back(self, session: Session, ids: Sequence[str]) -> None:
+        self.journal.note("try", ids)
+        session.rollback()
+        self.journal.note("rolled-back", ids)
+
+
+def produce(worker: Worker) -> None:
+    """Send batches of 1 to 50 messages with unique ids; a few batches are rolled back."""
+    sent = 0
+    with _connect(worker) as connection, connection.create_session(transacted=True) as session:
+        producer = session.create_producer(WORK)
+        while worker.goes_on():
+            ids = [f"{worker.name}.{sent + n}" for n in range(worker.dice.randint(1, 50))]
+            sent += len(ids)
+            for message_id in ids:
+                _send_work(worker, session, producer, message_id)
+            (worker.roll_back if worker.chance(0.05) else worker.commit)(session, ids)
+            _wait_for_room(worker, connection)
+
+
+def consume(worker: Worker) -> None:
+    """Forward the ids of up to 20 messages per transaction; now and then roll back, or close the consumer."""
+    with _connect(worker) as connection, connection.create_session(transacted=True) as session:
+        producer = session.create_producer(DONE)
+        while worker.goes_on():
+            with session.create_consumer(WORK) as consumer:
+                while worker.goes_on():
+                    if _forward(worker, session, consumer, producer) and worker.chance(0.03):
+                        break  # not while idle: what an idle consumer keeps to itself must show
+
+
+def listen(worker: Worker) -> None:
+    """Forward in a serial listener, which fails now and then."""
+    adapter = ResourceAdapter(worker.url, hooks=[_Noting(worker.journal)])
+
+    @adapter.listener(WORK)
+    def forward(message: Message, session: Session) -> None:
+        taken = _id(message)
+        worker.journal.note("took", [taken])
+        _send_done(worker, session, session.create_producer(DONE), message)
+        worker.journal.note("try", [taken])
+        if worker.chance(0.02):
+            message.set_rollback_only()
+        if worker.chance(0.01):
+            raise JMSError("The handler fails on purpose.")
+
+    with adapter:
+        worker.journal.note("opened")
+        while worker.goes_on():
+            time.sleep(0.02)
+            if adapter.activations[0].status == "Down":
+                sys.exit("The listener is down.")
+
+
+class _Noting(Hooks):
+    """Notes how each delivery of the listener ended."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
+        verb = {Outcome.COMMITTED: "ok", Outcome.ROLLED_BACK: "rolled-back", Outcome.IN_DOUBT: "doubt"}
+        self._journal.note(verb.get(outcome, "refused"))
+
+
+def _connect(worker: Worker) -> Connection:
+    connection = ConnectionFactory(worker.url).create_connection()
+    connection.start()
+    worker.journal.note("opened")
+    return connection
+
+
+def _send_work(worker: Worker, session: Session, producer: MessageProducer, message_id: str) -> None:
+    body = "x" * worker.dice.randint(0, 300)
+    message = session.create_text_message(body, properties={"id": message_id})
+    delay = 0.05 if worker.chance(0.02) else 0
+    producer.send(message, priority=worker.dice.randint(0, 9), delivery_delay=delay)
+
+
+def _send_done(worker: Worker, session: Session, producer: MessageProducer, message: Message) -> None:
+    producer.send(session.create_message(properties={
+        "id": _id(message), "count": message.delivery_count, "by": worker.name,
+    }))  # fmt: skip
+
+
+def _forward(worker: Worker, session: Session, consumer: MessageConsumer, producer: MessageProducer) -> bool:
+    first = consumer.receive(timeout=0.3)
+    if first is None:
+        return False
+    rest = (consumer.receive(timeout=0) for _ in range(worker.dice.randint(0, 19)))
+    messages = [first, *(m for m in rest if m is not None)]
+    ids = [_id(m) for m in messages]
+    worker.journal.note("took", ids)
+    for message in messages:
+        _send_done(worker, session, producer, message)
+    (worker.roll_back if worker.chance(0.05) else worker.commit)(session, ids)
+    if worker.chance(0.05):
+        session.rollback()  # of nothing
+    return True
+
+
+def _wait_for_room(worker: Worker, connection: Connection) -> None:
+    admin = connection.admin
+    while admin is not None and worker.goes_on() and admin.depth(WORK).total > MOST_WAITING:
+        time.sleep(0.02)
+
+
+def _id(message: Message) -> str:
+    return str(message.properties["id"])
+
+
+ROLES: dict[str, Callable[[Worker], None]] = {"producer": produce, "consumer": consume, "listener": listen}
+PARENT = os.getppid()
+
+if __name__ == "__main__":
+    role, folder, name, seed = sys.argv[1:]
+    logging.basicConfig(level=logging.WARNING)
+    journal = Journal(Path(folder, "journals", f"{name}.journal"))
+    ROLES[role](Worker(role, Path(folder), name, random.Random(f"{seed} {name}"), journal))
