@@ -1,0 +1,43 @@
+"""The provider contract: what jmsjca relies on, as pytest cases against `jmsjca.spi`.
+
+A provider runs all of it with a module of three lines, in a test run that has the fixture ``jms_broker_url``::
+
+    from jmsjca.testing.contract import *
+
+    @pytest.fixture
+    def jms_broker_url(): return "myscheme://broker:1234"
+
+A case whose subject the connection's `Capabilities` lack is skipped, and the capability named.
+"""
+
+from jmsjca.testing.contract.browsing import TestAdmin, TestBrowsing
+from jmsjca.testing.contract.connections import TestClosing, TestRefusals
+from jmsjca.testing.contract.delivery import TestDelivery, TestGiveBack
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
+from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestProperties
+from jmsjca.testing.contract.ordering import TestOrdering
+from jmsjca.testing.contract.sending import TestDuplicates, TestSending
+from jmsjca.testing.contract.subscriptions import TestDurableSubscriptions, TestTopics
+from jmsjca.testing.contract.units import TestUnit, TestUnitStates
+
+__all__ = [
+    "PATIENCE",
+    "Contract",
+    "Harness",
+    "TestAdmin",
+    "TestBodies",
+    "TestBrowsing",
+    "TestClosing",
+    "TestDelivery",
+    "TestDuplicates",
+    "TestDurableSubscriptions",
+    "TestGiveBack",
+    "TestHeaders",
+    "TestOrdering",
+    "TestProperties",
+    "TestRefusals",
+    "TestSending",
+    "TestTopics",
+    "TestUnit",
+    "TestUnitStates",
+]

@@ -1,0 +1,136 @@
+"""Looking at a queue without taking anything, and what an operator sees and does."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+from jmsjca.destinations import Destination, Subscription
+from jmsjca.errors import InvalidDestinationError
+from jmsjca.spi import Admin, Depth
+from jmsjca.testing.contract.harness import Contract, Harness, bodies, moment
+
+__all__ = ["TestAdmin", "TestBrowsing"]
+
+
+class TestBrowsing(Contract):
+    """Browsing (JMS 3.1, section 6.2.10; capability browse)."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_browse(self, harness: Harness) -> None:
+        harness.require("browse")
+
+    def test_browser_shows_the_queue_in_order(self, harness: Harness) -> None:
+        """In the order in which consumers would get the messages."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        harness.send(queue, "c", priority=9)
+        assert _browse(harness, queue) == ["c", "a", "b"]
+
+    def test_browser_shows_long_queues_whole(self, harness: Harness) -> None:
+        """However many chunks that takes, each message is shown once."""
+        queue = harness.queue()
+        sent = [str(n) for n in range(250)]
+        harness.send(queue, *sent)
+        assert _browse(harness, queue) == sent
+
+    @pytest.mark.parametrize("limit", [0, 1, 2, 3, 4])
+    def test_limit(self, harness: Harness, limit: int) -> None:
+        """No more messages are shown than were asked for."""
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        assert _browse(harness, queue, limit) == list("abc")[:limit]
+
+    def test_browsing_takes_nothing(self, harness: Harness) -> None:
+        """What was looked at is delivered as if nobody had."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        _browse(harness, queue)
+        deliveries = harness.gather(harness.connection.consumer(queue), 2)
+        assert [(d.message.body, d.redelivered) for d in deliveries] == [("a", False), ("b", False)]
+
+    def test_browser_of_an_empty_queue_shows_nothing(self, harness: Harness) -> None:
+        """It ends, it does not wait."""
+        assert _browse(harness, harness.queue()) == []
+
+    def test_held_messages_are_not_shown(self, harness: Harness) -> None:
+        """What a consumer holds, no consumer can get."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        harness.gather(harness.connection.consumer(queue, window=0), 1)
+        assert _browse(harness, queue) == ["b"]
+
+    def test_message_that_became_due_is_shown(self, harness: Harness) -> None:
+        """A delay that is over is over, also if nobody has asked for the message yet."""
+        harness.require("delivery_delay")
+        queue = harness.queue()
+        harness.send(queue, "due", delivery_time=moment(-1))
+        harness.send(queue, "not due", delivery_time=moment(3600))
+        assert _browse(harness, queue) == ["due"]
+
+    def test_topics_cannot_be_browsed(self, harness: Harness) -> None:
+        """Only queues have browsers (JMS 3.1, section 6.2.10)."""
+        with pytest.raises(InvalidDestinationError):
+            list(harness.connection.browse(harness.topic()))
+
+
+class TestAdmin(Contract):
+    """`Connection.admin`, where the broker offers it."""
+
+    @pytest.fixture
+    def admin(self, harness: Harness) -> Admin:
+        """Give the admin, or skip."""
+        admin = harness.connection.admin()
+        if admin is None:
+            pytest.skip("The broker lets nobody look inside: admin() is None.")
+        return admin
+
+    def test_depth_tells_ready_held_and_scheduled(self, harness: Harness, admin: Admin) -> None:
+        """The three add up to everything in the queue."""
+        harness.require("delivery_delay", "exact_credit")
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        harness.send(queue, "later", delivery_time=moment(3600))
+        harness.gather(harness.connection.consumer(queue, window=0), 1)
+        harness.send(queue, "due by now", delivery_time=moment(-1))
+        assert admin.depth(queue) == Depth(ready=3, held=1, scheduled=1)
+        assert admin.depth(queue).total == 5
+
+    def test_depth_of_a_durable_subscription(self, harness: Harness, admin: Admin) -> None:
+        """A durable subscription holds messages as a queue does."""
+        harness.require("durable")
+        subscription = Subscription(harness.topic(), "s", "client")
+        harness.connect("client").consumer(subscription).close()
+        harness.send(subscription.topic, *"ab")
+        assert admin.depth(subscription).ready == 2
+
+    def test_purge_removes_what_waits(self, harness: Harness, admin: Admin) -> None:
+        """It tells how many messages it removed; what somebody holds stays his."""
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        held = harness.gather(harness.connection.consumer(queue, window=0), 1)
+        assert admin.purge(queue) == 2
+        harness.settle(held)
+        assert admin.depth(queue).total == 0
+        assert bodies(held) == ["a"]
+
+    def test_destinations_are_listed(self, harness: Harness, admin: Admin) -> None:
+        """Queues that hold messages, and topics that have subscribers."""
+        queue, topic = harness.queue(), harness.topic()
+        harness.send(queue, "a")
+        harness.connection.consumer(topic)
+        assert {queue, topic} <= set(admin.destinations())
+
+    def test_removed_queue_is_gone_with_its_messages(self, harness: Harness, admin: Admin) -> None:
+        """`Connection.remove` of a queue; its name begins anew."""
+        queue = harness.queue()
+        harness.send(queue, "a")
+        harness.connection.remove(queue)
+        assert queue not in admin.destinations()
+        assert harness.remaining(queue) == []
+
+
+def _browse(harness: Harness, queue: Destination, limit: int | None = None) -> list[str]:
+    messages = chain.from_iterable(harness.connection.browse(queue, limit=limit))
+    return [message.body for message in messages]

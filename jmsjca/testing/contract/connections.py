@@ -1,0 +1,143 @@
+"""Connections: what closing does, and what a broker that lacks something says."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Literal
+
+import pytest
+
+from jmsjca.destinations import Destination
+from jmsjca.errors import ConnectionLostError, IllegalStateError, NotSupportedError
+from jmsjca.spi import Capabilities, Unit
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
+
+__all__ = ["TestClosing", "TestRefusals"]
+
+
+class TestClosing(Contract):
+    """A connection that closes takes its open units with it (design rule: such units are *lost*)."""
+
+    def test_closing_gives_back_what_open_units_took(self, harness: Harness) -> None:
+        """What an open unit took was perhaps seen, so it comes again counted (JMS 3.1, section 6.1.8)."""
+        harness.require("delivery_count")
+        harness.require_give_back("uncounted")
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        _hold_first_of_two(harness, queue)
+        harness.connection.close()
+        again = harness.gather(harness.connect().consumer(queue), 2)
+        assert [(d.message.body, d.count) for d in again] == [("a", 2), ("b", 1)]
+
+    def test_lost_unit_says_so(self, harness: Harness) -> None:
+        """Its commit never pretends: nothing was sent, what it took comes again."""
+        source, target = harness.queue(), harness.queue()
+        harness.send(source, *"ab")
+        unit = _hold_first_of_two(harness, source)
+        harness.note(unit, target, "never")
+        harness.connection.close()
+        with pytest.raises(ConnectionLostError):
+            unit.commit()
+        assert harness.remaining(target) == []
+        assert harness.remaining(source) == ["a", "b"]
+
+    def test_lost_unit_takes_and_sends_nothing_more(self, harness: Harness) -> None:
+        """Whoever goes on working with it learns at once that it was in vain."""
+        queue = harness.queue()
+        unit = harness.connection.unit()
+        harness.connection.close()
+        with pytest.raises(ConnectionLostError):
+            harness.note(unit, queue, "never")
+        with pytest.raises(ConnectionLostError):
+            unit.rollback()
+
+    def test_closing_twice_does_nothing(self, harness: Harness) -> None:
+        """Closing a closed connection is no error (JMS 3.1, section 6.1.8)."""
+        harness.connection.close()
+        harness.connection.close()
+
+    def test_closed_connection_refuses(self, harness: Harness) -> None:
+        """A closed connection makes nothing (JMS 3.1, section 6.1.8: IllegalStateException)."""
+        queue = harness.queue()
+        harness.connection.close()
+        with pytest.raises(IllegalStateError):
+            harness.connection.consumer(queue)
+        with pytest.raises(IllegalStateError):
+            harness.connection.unit()
+        with pytest.raises(IllegalStateError):
+            list(harness.connection.browse(queue))
+
+    def test_closing_ends_a_waiting_receive(self, harness: Harness) -> None:
+        """A receive that waits while its connection closes ends (JMS 3.1, section 6.1.8)."""
+        consumer = harness.connection.consumer(harness.queue())
+        waiting = harness.in_background(consumer.receive, 1, None)
+        harness.connection.close()
+        error = waiting.exception(PATIENCE)
+        assert error is None or isinstance(error, ConnectionLostError)
+        assert error is not None or list(waiting.result()) == []
+
+    def test_connections_are_independent(self, harness: Harness) -> None:
+        """Closing one connection disturbs no unit of another."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        other = harness.connect()
+        unit = other.unit()
+        unit.take(harness.gather(other.consumer(queue, window=0), 1))
+        harness.connection.close()
+        unit.commit()
+        assert harness.remaining(queue) == ["b"]
+
+
+class TestRefusals(Contract):
+    """Capabilities are data; what a broker cannot do is refused, never weakened (design rule)."""
+
+    def test_capabilities_are_complete(self, harness: Harness) -> None:
+        """Every field has a value of its kind."""
+        capabilities = harness.connection.capabilities
+        assert isinstance(capabilities, Capabilities)
+        assert capabilities.give_back in {"uncounted", "counted", "local", "none"}
+        flags = [f.name for f in fields(Capabilities) if f.name != "give_back"]
+        assert all(type(getattr(capabilities, name)) is bool for name in flags)
+
+    def test_missing_selectors_are_refused(self, harness: Harness) -> None:
+        """A broker without selectors refuses one rather than to deliver everything."""
+        if harness.connection.capabilities.selectors:
+            pytest.skip("The broker has the capability selectors.")
+        with pytest.raises(NotSupportedError):
+            harness.connection.consumer(harness.queue(), selector="a = 1")
+
+    def test_missing_no_local_is_refused(self, harness: Harness) -> None:
+        """A broker without no_local refuses it rather than to deliver the connection's own messages."""
+        if harness.connection.capabilities.no_local:
+            pytest.skip("The broker has the capability no_local.")
+        with pytest.raises(NotSupportedError):
+            harness.connection.consumer(harness.topic(), no_local=True)
+
+    def test_missing_browsing_is_refused(self, harness: Harness) -> None:
+        """A broker that cannot browse says so rather than to show an empty queue."""
+        if harness.connection.capabilities.browse:
+            pytest.skip("The broker has the capability browse.")
+        with pytest.raises(NotSupportedError):
+            list(harness.connection.browse(harness.queue()))
+
+    @pytest.mark.parametrize("kind", ["queue", "topic"])
+    def test_temporary_destinations(self, harness: Harness, kind: Literal["queue", "topic"]) -> None:
+        """A temporary destination is of the kind asked for, or is refused (JMS 3.1, section 6.2.2)."""
+        if harness.connection.capabilities.temporary:
+            assert harness.connection.temporary(kind).kind == kind
+        else:
+            with pytest.raises(NotSupportedError):
+                harness.connection.temporary(kind)
+
+    def test_destination_that_can_be_used_passes_the_check(self, harness: Harness) -> None:
+        """`check` accepts what messages were sent to."""
+        queue = harness.queue()
+        harness.send(queue, "a")
+        harness.connection.check(queue)
+
+
+def _hold_first_of_two(harness: Harness, queue: Destination) -> Unit:
+    first, _ = harness.gather(harness.connection.consumer(queue), 2)
+    unit = harness.connection.unit()
+    unit.take([first])
+    return unit

@@ -1,0 +1,204 @@
+"""How messages reach a consumer, and go back from it unused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from jmsjca.errors import IllegalStateError
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
+
+__all__ = ["TestDelivery", "TestGiveBack"]
+
+_SEND = """
+import sys
+from jmsjca.destinations import Queue
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.messages import TextMessage
+connection = connect(ConnectionSettings(sys.argv[1]))
+unit = connection.unit()
+unit.send(TextMessage("from afar"), Queue(sys.argv[2]))
+unit.commit()
+connection.close()
+"""
+
+
+class TestDelivery(Contract):
+    """`Consumer.receive`: chunks, waiting, waking (design rule: messages cross threads in chunks)."""
+
+    def test_chunk_is_in_order_and_within_its_limit(self, harness: Harness) -> None:
+        """A chunk holds no more than was asked for, in the order of sending (JMS 3.1, section 6.2.9)."""
+        queue = harness.queue()
+        harness.send(queue, *"abcde")
+        consumer = harness.connection.consumer(queue)
+        chunk = consumer.receive(3, PATIENCE)
+        assert 1 <= len(chunk) <= 3
+        assert bodies(chunk) == list("abcde")[: len(chunk)]
+
+    def test_all_messages_come_once(self, harness: Harness) -> None:
+        """Point to point: each message goes to one consumer, none is left out (JMS 3.1, section 4.1.1)."""
+        queue = harness.queue()
+        sent = [str(n) for n in range(500)]
+        harness.send(queue, *sent)
+        consumer = harness.connection.consumer(queue)
+        assert bodies(harness.gather(consumer, 500)) == sent
+        assert harness.nothing_comes(consumer)
+
+    def test_zero_timeout_does_not_wait(self, harness: Harness) -> None:
+        """A timeout of 0 looks once and gives an empty chunk (JMS 3.1, section 8.7: receiveNoWait)."""
+        assert list(harness.connection.consumer(harness.queue()).receive(10, 0)) == []
+
+    def test_receive_ends_when_its_time_runs_out(self, harness: Harness) -> None:
+        """An empty chunk after the timeout, not an exception (JMS 3.1, section 8.7)."""
+        assert list(harness.connection.consumer(harness.queue()).receive(10, 0.01)) == []
+
+    def test_exact_credit(self, harness: Harness) -> None:
+        """With window 0 a consumer takes what it asked for; the rest is free for others (capability exact_credit)."""
+        harness.require("exact_credit")
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        first = harness.connection.consumer(queue, window=0)
+        assert bodies(harness.gather(first, 1)) == ["a"]
+        second = harness.connect().consumer(queue, window=0)
+        assert bodies(harness.gather(second, 2)) == ["b", "c"]
+
+    def test_competing_consumers_never_share_a_message(self, harness: Harness) -> None:
+        """What one consumer holds no other consumer gets (JMS 3.1, section 4.1.1)."""
+        queue = harness.queue()
+        harness.send(queue, *"abcd")
+        consumers = [harness.connect().consumer(queue, window=0) for _ in range(4)]
+        held = [bodies(harness.gather(consumer, 1))[0] for consumer in consumers]
+        assert sorted(held) == list("abcd")
+
+    def test_first_delivery_is_not_redelivered(self, harness: Harness) -> None:
+        """JMSXDeliveryCount begins with 1, JMSRedelivered is false (JMS 3.1, sections 3.4.7 and 3.5.11)."""
+        harness.require("delivery_count")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+        assert (delivery.count, delivery.redelivered) == (1, False)
+        assert (delivery.message.delivery_count, delivery.message.redelivered) == (1, False)
+
+    def test_send_on_another_connection_wakes_a_waiting_receive(self, harness: Harness) -> None:
+        """A receive that waits for ever ends with the next message (JMS 3.1, section 8.7)."""
+        queue = harness.queue()
+        waiting = harness.in_background(harness.connect().consumer(queue).receive, 1, PATIENCE)
+        harness.send(queue, "a")
+        assert bodies(waiting.result(PATIENCE)) == ["a"]
+
+    def test_send_in_another_process_wakes_a_waiting_receive(self, harness: Harness) -> None:
+        """Processes share the destinations of a broker (capability shared_between_processes)."""
+        harness.require("shared_between_processes")
+        queue = harness.queue()
+        waiting = harness.in_background(harness.connection.consumer(queue).receive, 1, PATIENCE)
+        command = [sys.executable, "-c", _SEND, harness.url, queue.name]
+        subprocess.run(command, check=True, timeout=PATIENCE)  # noqa: S603  # our own interpreter and script
+        assert bodies(waiting.result(PATIENCE)) == ["from afar"]
+
+    def test_wake_ends_a_waiting_receive(self, harness: Harness) -> None:
+        """`wake` lets a receive on another thread return empty: how an endpoint is stopped."""
+        consumer = harness.connection.consumer(harness.queue())
+        waiting = harness.in_background(consumer.receive, 1, None)
+        consumer.wake()
+        assert list(waiting.result(PATIENCE)) == []
+
+    def test_wake_before_receive_is_not_lost(self, harness: Harness) -> None:
+        """A wake that comes too early ends the next receive, or a stop would hang."""
+        consumer = harness.connection.consumer(harness.queue())
+        consumer.wake()
+        assert list(harness.in_background(consumer.receive, 1, None).result(PATIENCE)) == []
+
+    def test_closing_the_consumer_ends_a_waiting_receive(self, harness: Harness) -> None:
+        """Closing a consumer lets its blocked receive return (JMS 3.1, section 8.8)."""
+        consumer = harness.connection.consumer(harness.queue())
+        waiting = harness.in_background(consumer.receive, 1, None)
+        consumer.close()
+        assert list(waiting.result(PATIENCE)) == []
+
+    def test_raw_body_is_readable_without_decoding(self, harness: Harness) -> None:
+        """`Delivery.raw` gives the stored body as bytes: what staging and dead-lettering of poison need."""
+        queue = harness.queue()
+        harness.send(queue, "köln")
+        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+        assert isinstance(delivery.raw, bytes)
+        assert "köln".encode() in delivery.raw
+
+
+class TestGiveBack(Contract):
+    """What nobody looked at goes back without being counted (design rule: prefetched messages are not attempts)."""
+
+    def test_give_back_does_not_count(self, harness: Harness) -> None:
+        """A message given back comes again as if for the first time."""
+        harness.require_give_back("uncounted")
+        harness.require("delivery_count")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue)
+        consumer.give_back(harness.gather(consumer, 1))
+        [again] = harness.gather(consumer, 1)
+        assert (again.count, again.redelivered) == (1, False)
+
+    def test_given_back_is_free_for_others(self, harness: Harness) -> None:
+        """A message given back goes to whoever asks next."""
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue, window=0)
+        consumer.give_back(harness.gather(consumer, 1))
+        assert bodies(harness.gather(harness.connect().consumer(queue), 1)) == ["a"]
+
+    def test_given_back_keeps_its_place(self, harness: Harness) -> None:
+        """A message given back stands where it stood, before all later ones (JMS 3.1, section 6.2.9)."""
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        consumer = harness.connection.consumer(queue, window=0)
+        first, second = harness.gather(consumer, 2)
+        consumer.give_back([first, second])
+        assert bodies(harness.gather(consumer, 3)) == ["a", "b", "c"]
+
+    def test_giving_back_twice_is_refused(self, harness: Harness) -> None:
+        """A delivery that was given back is nobody's: using it again is an error, never a second message."""
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue)
+        deliveries = harness.gather(consumer, 1)
+        consumer.give_back(deliveries)
+        with pytest.raises(IllegalStateError):
+            consumer.give_back(deliveries)
+
+    def test_closing_gives_back_what_no_unit_took(self, harness: Harness) -> None:
+        """Closing a consumer returns its prefetched messages uncounted (design rule of `Consumer.close`)."""
+        harness.require_give_back("uncounted")
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue)
+        harness.gather(consumer, 2)
+        consumer.close()
+        again = harness.gather(harness.connect().consumer(queue), 2)
+        assert [(d.message.body, d.redelivered) for d in again] == [("a", False), ("b", False)]
+
+    def test_closing_leaves_to_the_unit_what_it_took(self, harness: Harness) -> None:
+        """A unit outlives the consumer whose deliveries it took (JMS 3.1, section 8.8)."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue, window=0)
+        first, _ = harness.gather(consumer, 2)
+        unit = harness.connection.unit()
+        unit.take([first])
+        consumer.close()
+        other = harness.connect().consumer(queue, window=0)
+        [second] = harness.gather(other, 1)
+        assert second.message.body == "b"
+        assert harness.nothing_comes(other)
+        unit.commit()
+        assert harness.nothing_comes(other)
+
+    def test_draining_loses_nothing(self, harness: Harness) -> None:
+        """`drain` hands over what was on its way; with what was received it is everything."""
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        consumer = harness.connection.consumer(queue)
+        held = [*harness.gather(consumer, 1), *consumer.drain()]
+        harness.settle(held)
+        assert [*bodies(held), *harness.remaining(queue)] == ["a", "b", "c"]

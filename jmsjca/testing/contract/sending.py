@@ -1,0 +1,125 @@
+"""What a sender asks for: priority, expiry, delay, and that a message sent again counts once."""
+
+from __future__ import annotations
+
+from jmsjca.messages import TextMessage
+from jmsjca.testing.contract.harness import Contract, Harness, bodies, moment
+
+__all__ = ["TestDuplicates", "TestSending"]
+
+_DUPLICATE_ID = "_AMQ_DUPL_ID"
+
+
+class TestSending(Contract):
+    """Priority, expiry and delivery delay."""
+
+    def test_higher_priority_comes_first(self, harness: Harness) -> None:
+        """Expedited messages before normal ones, in order within one priority (JMS 3.1, section 3.4.10)."""
+        queue = harness.queue()
+        for priority, texts in ((4, "ab"), (9, "cd"), (0, "e"), (5, "f")):
+            harness.send(queue, *texts, priority=priority)
+        assert bodies(harness.gather(harness.connection.consumer(queue), 6)) == ["c", "d", "f", "a", "b", "e"]
+
+    def test_rollback_keeps_the_place_of_a_priority(self, harness: Harness) -> None:
+        """A message that comes again has the priority that it was sent with."""
+        queue = harness.queue()
+        harness.send(queue, "low", priority=1)
+        harness.send(queue, "high", priority=8)
+        consumer = harness.connection.consumer(queue, window=0)
+        unit = harness.connection.unit()
+        unit.take(harness.gather(consumer, 1))
+        unit.rollback()
+        assert bodies(harness.gather(consumer, 2)) == ["high", "low"]
+
+    def test_expired_message_is_not_delivered(self, harness: Harness) -> None:
+        """A client does not get a message whose time is over (JMS 3.1, section 3.4.9)."""
+        queue = harness.queue()
+        harness.send(queue, "old", expiration=moment(-1))
+        harness.send(queue, "young", expiration=moment(3600))
+        consumer = harness.connection.consumer(queue)
+        assert bodies(harness.gather(consumer, 1)) == ["young"]
+        assert harness.nothing_comes(consumer)
+
+    def test_expired_message_is_not_browsed(self, harness: Harness) -> None:
+        """A browser does not show what nobody can get any more (JMS 3.1, section 3.4.9)."""
+        harness.require("browse")
+        queue = harness.queue()
+        harness.send(queue, "old", expiration=moment(-1))
+        harness.send(queue, "young")
+        shown = [m.body for chunk in harness.connection.browse(queue) for m in chunk]
+        assert shown == ["young"]
+
+    def test_delayed_message_is_not_delivered_before(self, harness: Harness) -> None:
+        """A message waits for its delivery time, others do not wait for it (JMS 3.1, section 3.4.13)."""
+        harness.require("delivery_delay")
+        queue = harness.queue()
+        harness.send(queue, "tomorrow", delivery_time=moment(24 * 3600))
+        harness.send(queue, "today")
+        consumer = harness.connection.consumer(queue)
+        assert bodies(harness.gather(consumer, 1)) == ["today"]
+        assert harness.nothing_comes(consumer)
+
+    def test_delayed_message_wakes_a_waiting_receive_when_due(self, harness: Harness) -> None:
+        """Nothing but time has to pass."""
+        harness.require("delivery_delay")
+        queue = harness.queue()
+        consumer = harness.connection.consumer(queue)
+        harness.send(queue, "soon", delivery_time=moment(0.05))
+        assert bodies(harness.gather(consumer, 1)) == ["soon"]
+
+    def test_delay_applies_to_every_subscriber(self, harness: Harness) -> None:
+        """A topic's message is held for all."""
+        harness.require("delivery_delay")
+        topic = harness.topic()
+        consumers = [harness.connection.consumer(topic) for _ in range(2)]
+        harness.send(topic, "tomorrow", delivery_time=moment(24 * 3600))
+        assert all(harness.nothing_comes(consumer) for consumer in consumers)
+
+
+class TestDuplicates(Contract):
+    """A message sent again with the same ``_AMQ_DUPL_ID`` is dropped (duplicate_detection; the name is Artemis')."""
+
+    def test_message_sent_again_counts_once(self, harness: Harness) -> None:
+        """The second unit commits, its message is dropped."""
+        harness.require("duplicate_detection")
+        queue = harness.queue()
+        harness.send_messages(queue, _named("first", "1"))
+        harness.send_messages(queue, _named("again", "1"), _named("other", "2"))
+        assert harness.remaining(queue) == ["first", "other"]
+
+    def test_acknowledged_message_is_remembered(self, harness: Harness) -> None:
+        """It does not matter that the first one was consumed meanwhile."""
+        harness.require("duplicate_detection")
+        queue = harness.queue()
+        harness.send_messages(queue, _named("first", "1"))
+        assert harness.remaining(queue) == ["first"]
+        harness.send_messages(queue, _named("again", "1"))
+        assert harness.remaining(queue) == []
+
+    def test_id_of_a_rolled_back_send_is_free(self, harness: Harness) -> None:
+        """What was never sent cannot be a duplicate."""
+        harness.require("duplicate_detection")
+        queue = harness.queue()
+        unit = harness.connection.unit()
+        unit.send(_named("never", "1"), queue)
+        unit.rollback()
+        harness.send_messages(queue, _named("first", "1"))
+        assert harness.remaining(queue) == ["first"]
+
+    def test_ids_belong_to_their_destination(self, harness: Harness) -> None:
+        """The same id elsewhere is another message."""
+        harness.require("duplicate_detection")
+        queues = [harness.queue(), harness.queue()]
+        for queue in queues:
+            harness.send_messages(queue, _named("a", "1"))
+        assert [harness.remaining(queue) for queue in queues] == [["a"], ["a"]]
+
+    def test_messages_without_id_are_never_duplicates(self, harness: Harness) -> None:
+        """Equal bodies are no reason to drop one."""
+        queue = harness.queue()
+        harness.send(queue, "same", "same")
+        assert harness.remaining(queue) == ["same", "same"]
+
+
+def _named(body: str, duplicate_id: str) -> TextMessage:
+    return TextMessage(body, properties={_DUPLICATE_ID: duplicate_id})

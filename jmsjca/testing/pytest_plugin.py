@@ -1,0 +1,77 @@
+"""The pytest plugin: a broker of its own for each test. pytest finds it by its entry point; nothing is to be imported.
+
+Each fixture can be overridden. One that gives another ``jms_broker_url`` moves the others to that broker::
+
+    @pytest.fixture
+    def jms_broker_url(tmp_path):
+        return f"embedded://{tmp_path}/broker.db"
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jmsjca import ConnectionFactory, ResourceAdapter
+
+__all__ = ["jms_adapter", "jms_broker_url", "jms_connection_factory", "jms_quiet_seconds"]
+
+# The contract suite is plain asserts in a package: without this a failure would not show the values compared.
+pytest.register_assert_rewrite("jmsjca.testing.contract")
+
+
+@pytest.fixture
+def jms_broker_url() -> Iterator[str]:
+    """Give the URL of an embedded broker in memory that this test alone uses; its messages go with the test.
+
+    Yields:
+        The connection URL.
+    """
+    from jmsjca.providers.embedded.stores import forget  # noqa: PLC0415  # loaded by the tests that need it
+
+    name = f"test-{uuid.uuid4().hex}"
+    yield f"embedded://{name}"
+    forget(name)
+
+
+@pytest.fixture
+def jms_connection_factory(jms_broker_url: str) -> ConnectionFactory:
+    """Give a connection factory of the test's broker.
+
+    Args:
+        jms_broker_url: The broker.
+    """
+    from jmsjca import ConnectionFactory  # noqa: PLC0415  # loaded by the tests that need it
+
+    return ConnectionFactory(jms_broker_url)
+
+
+@pytest.fixture
+def jms_adapter(jms_broker_url: str) -> Iterator[ResourceAdapter]:
+    """Give a started resource adapter of the test's broker: a listener declared in the test begins at once.
+
+    Args:
+        jms_broker_url: The broker.
+
+    Yields:
+        The adapter; it is stopped after the test.
+    """
+    from jmsjca import ResourceAdapter  # noqa: PLC0415  # loaded by the tests that need it
+
+    with ResourceAdapter(jms_broker_url) as adapter:
+        yield adapter
+
+
+@pytest.fixture
+def jms_quiet_seconds() -> float:
+    """Give how long the contract suite waits before it believes that a message does not come.
+
+    Returns:
+        0: an embedded broker delivers at once or not at all. Override it for a broker behind a network.
+    """
+    return 0.0

@@ -1,0 +1,12 @@
+"""The embedded broker in a file keeps the provider contract."""
+
+from pathlib import Path
+
+import pytest
+
+from jmsjca.testing.contract import *  # noqa: F403  # every case of the suite
+
+
+@pytest.fixture
+def jms_broker_url(tmp_path: Path) -> str:
+    return f"embedded://{tmp_path}/broker.db"
