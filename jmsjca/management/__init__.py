@@ -1,0 +1,1 @@
+"""Management: the command line and the demo. Reads every room; no room imports it."""

@@ -1,0 +1,56 @@
+"""The command line: ``jmsjca`` and ``python -m jmsjca``. Errors take one line, with the remedy."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from jmsjca.errors import ConfigurationError, JMSError, NotSupportedError, ProviderNotInstalledError
+
+__all__ = ["run"]
+
+_FAILURE, _USAGE = 1, 2
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: The words after the program's name; None for those of this process.
+
+    Returns:
+        The exit status: 0 if all went well, 1 if not, 2 if what was asked for cannot be done.
+    """
+    try:
+        import typer  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        return _complain(f'the command line needs {error.name}: pip install "jmsjca[cli]"', _USAGE)
+    usage_error: Any = typer.BadParameter.__base__
+    try:
+        return _call(typer, list(sys.argv[1:] if arguments is None else arguments))
+    except usage_error as error:
+        return _complain(_explain(error), _USAGE)
+    except (ConfigurationError, NotSupportedError, ProviderNotInstalledError) as error:
+        return _complain(str(error), _USAGE)
+    except JMSError as error:
+        return _complain(str(error), _FAILURE)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("stopped", _FAILURE)
+
+
+def _call(typer: Any, arguments: list[str]) -> int:
+    from jmsjca.management.commands import app  # noqa: PLC0415  # needs typer
+
+    command = typer.main.get_command(app)
+    return command.main(args=arguments, prog_name="jmsjca", standalone_mode=False) or 0
+
+
+def _explain(error: Any) -> str:
+    """A wrong use, in one line, with where to read more."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "jmsjca"
+    return f"{' '.join(error.format_message().split())} Try '{path} --help'."
+
+
+def _complain(text: str, status: int) -> int:
+    print(f"jmsjca: {text}", file=sys.stderr)  # noqa: T201  # the command line's voice
+    return status

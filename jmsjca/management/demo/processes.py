@@ -1,0 +1,103 @@
+"""The other processes of a run: started, watched, and killed without warning where the run asks for it."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+__all__ = ["QueryProcess", "python"]
+
+_GLANCE = 0.002
+_LOG_TAIL = 2000
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module with this Python."""
+    return [sys.executable, "-m", module, *arguments]
+
+
+class QueryProcess:
+    """A process with all that it starts: Spark's JVM and Python workers.
+
+    Args:
+        command: What to run.
+        log: Where its output goes.
+        java_home: The Java for Spark.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, java_home: Path) -> None:
+        environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+        self._log = log
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(  # noqa: S603  # our own module
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment, start_new_session=True
+            )
+
+    def is_running(self) -> bool:
+        """Tell whether it still runs.
+
+        Raises:
+            RuntimeError: It failed; with the end of its output.
+        """
+        code = self._process.poll()
+        if code:
+            tail = self._log.read_text(errors="replace")[-_LOG_TAIL:]
+            raise RuntimeError(f"The Spark query failed with exit status {code}. The end of {self._log}:\n{tail}")
+        return code is None
+
+    def crash_when(self, ripe: Callable[[], bool]) -> bool:
+        """Kill it with all its processes at a moment when a condition holds; False if it ended before that.
+
+        The condition is checked again while everything is stopped, so that it holds when the kill comes.
+        """
+        while self.is_running():
+            if ripe():
+                family = self._stop()
+                if ripe():
+                    _signal(family, psutil.Process.kill)
+                    self._process.wait()
+                    psutil.wait_procs(family)
+                    return True
+                _signal(family, psutil.Process.resume)
+            time.sleep(_GLANCE)
+        return False
+
+    def end(self) -> None:
+        """Kill it if it still runs."""
+        if self._process.poll() is None:
+            _signal(self._family(), psutil.Process.kill)
+            self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
+    def _stop(self) -> list[psutil.Process]:
+        """Stop the whole family; a process that was born meanwhile is found in the next round."""
+        stopped: list[psutil.Process] = []
+        while fresh := [p for p in self._family() if p not in stopped]:
+            _signal(fresh, psutil.Process.suspend)
+            stopped += fresh
+        return stopped
+
+    def _family(self) -> list[psutil.Process]:
+        try:
+            parent = psutil.Process(self._process.pid)
+            return [parent, *parent.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+
+def _signal(family: Sequence[psutil.Process], send: Callable[[psutil.Process], None]) -> None:
+    for process in family:
+        try:
+            send(process)
+        except psutil.NoSuchProcess:
+            continue
