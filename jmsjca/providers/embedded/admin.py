@@ -11,7 +11,8 @@ __all__ = ["EmbeddedAdmin"]
 
 _READY = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
 _HELD = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NOT NULL"
-_SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NOT NULL"
+_DUE = "SELECT count(*) FROM message WHERE mailbox = ? AND due <= ?"
+_SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND due > ?"
 
 
 class EmbeddedAdmin:
@@ -34,8 +35,10 @@ class EmbeddedAdmin:
         self._store.reap()
         with self._store.read() as cursor:
             mailbox = find_mailbox(cursor, source)
-            ready, held, scheduled = (cursor.execute(q, (mailbox,)).fetchone()[0] for q in (_READY, _HELD, _SCHEDULED))
-        return Depth(ready, held, scheduled)
+            ready, held = (cursor.execute(q, (mailbox,)).fetchone()[0] for q in (_READY, _HELD))
+            now = self._store.now()
+            due, scheduled = (cursor.execute(q, (mailbox, now)).fetchone()[0] for q in (_DUE, _SCHEDULED))
+        return Depth(ready + due, held, scheduled)
 
     def purge(self, source: Destination | Subscription) -> int:
         """Remove what waits in a queue or a durable subscription; what somebody holds stays."""

@@ -13,7 +13,7 @@ from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.providers.embedded.codec import decode
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, find_mailbox, open_queue, open_subscription
-from jmsjca.providers.embedded.rows import release
+from jmsjca.providers.embedded.rows import has_due, make_ready, release
 from jmsjca.providers.embedded.store import Store
 from jmsjca.providers.embedded.stores import leave
 from jmsjca.providers.embedded.unit import EmbeddedUnit
@@ -92,6 +92,7 @@ class EmbeddedConnection:
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
         self._store.reap()
+        self._make_ready(queue)
         last = (-1, -1)
         while limit is None or limit > 0:
             rows = self._page(queue, last, min(limit or _BROWSE_CHUNK, _BROWSE_CHUNK))
@@ -152,6 +153,16 @@ class EmbeddedConnection:
             doorbells = self._store.other_doorbells(cursor)
         self._store.ring(doorbells)
         leave(self._store)
+
+    def _make_ready(self, queue: Destination) -> None:
+        """Give what became due its place in the order, should no consumer have done so yet."""
+        now = self._store.now()
+        with self._store.read() as cursor:
+            mailbox = find_mailbox(cursor, queue)
+            if mailbox is None or not has_due(cursor, mailbox, now):
+                return
+        with self._store.write(durable=False) as cursor:
+            make_ready(cursor, mailbox, now)
 
     def _page(
         self, queue: Destination, last: tuple[int, int], limit: int

@@ -8,11 +8,28 @@ from jmsjca.destinations import Topic
 from jmsjca.providers.embedded.codec import Outgoing
 from jmsjca.providers.embedded.mailboxes import open_queue, subscribers
 
-__all__ = ["Claim", "Claimant", "Row", "claim", "insert", "is_ready", "next_due", "release", "settle"]
+__all__ = [
+    "Claim",
+    "Claimant",
+    "Row",
+    "claim",
+    "has_due",
+    "insert",
+    "is_ready",
+    "make_ready",
+    "next_due",
+    "release",
+    "settle",
+]
 
 _INSERT = "INSERT INTO message (mailbox, urgency, due, expires, headers, body) VALUES (?, ?, ?, ?, ?, ?)"
 _READY = """SELECT id, deliveries + 1, expires, headers, body FROM message
             WHERE mailbox = ? AND owner IS NULL AND due IS NULL ORDER BY urgency, id LIMIT ?"""
+_IS_READY = "SELECT 1 FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL LIMIT 1"
+_HAS_DUE = "SELECT 1 FROM message WHERE mailbox = ? AND due <= ? LIMIT 1"
+_NEXT_DUE = "SELECT min(due) FROM message WHERE mailbox = ? AND due IS NOT NULL"
+_MAKE_READY = "UPDATE message SET due = NULL WHERE mailbox = ? AND due <= ?"
+_EXPIRE = "DELETE FROM message WHERE expires <= ? AND owner IS NULL"
 _CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 WHERE id = ?"
 _SETTLE = "DELETE FROM message WHERE id = ? AND owner = ? AND token = ?"
 _RELEASE = """UPDATE message SET owner = NULL, token = NULL, due = ?, deliveries = deliveries - ?
@@ -49,14 +66,22 @@ class Claim(NamedTuple):
 
 def is_ready(cursor: sqlite3.Cursor, mailbox: int, now: int) -> bool:
     """Tell whether a claim would find something; takes no lock."""
-    ready = "SELECT 1 FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL LIMIT 1"
-    due = "SELECT 1 FROM message WHERE due <= ? AND mailbox = ? LIMIT 1"
-    return bool(cursor.execute(ready, (mailbox,)).fetchone() or cursor.execute(due, (now, mailbox)).fetchone())
+    return bool(cursor.execute(_IS_READY, (mailbox,)).fetchone()) or has_due(cursor, mailbox, now)
 
 
-def next_due(cursor: sqlite3.Cursor) -> int | None:
-    """When the next scheduled message becomes due, in milliseconds since the epoch."""
-    moment: int | None = cursor.execute("SELECT min(due) FROM message WHERE due IS NOT NULL").fetchone()[0]
+def has_due(cursor: sqlite3.Cursor, mailbox: int, now: int) -> bool:
+    """Tell whether a scheduled message of a mailbox is due by now."""
+    return bool(cursor.execute(_HAS_DUE, (mailbox, now)).fetchone())
+
+
+def make_ready(cursor: sqlite3.Cursor, mailbox: int, now: int) -> None:
+    """Let what is due by now take its place among the ready messages of a mailbox."""
+    cursor.execute(_MAKE_READY, (mailbox, now))
+
+
+def next_due(cursor: sqlite3.Cursor, mailbox: int) -> int | None:
+    """When the next scheduled message of a mailbox becomes due, in milliseconds since the epoch."""
+    moment: int | None = cursor.execute(_NEXT_DUE, (mailbox,)).fetchone()[0]
     return moment
 
 
@@ -69,8 +94,8 @@ def claim(cursor: sqlite3.Cursor, by: Claimant, limit: int, now: int) -> list[Ro
         limit: How many at most.
         now: Milliseconds since the epoch: what expired is removed, what is due becomes ready.
     """
-    cursor.execute("DELETE FROM message WHERE expires <= ? AND owner IS NULL", (now,))
-    cursor.execute("UPDATE message SET due = NULL WHERE due <= ?", (now,))
+    cursor.execute(_EXPIRE, (now,))
+    make_ready(cursor, by.mailbox, now)
     rows: list[Row] = []
     size = 0
     for values in cursor.execute(_READY, (by.mailbox, limit)):

@@ -37,7 +37,7 @@ CREATE TABLE message (
 );
 CREATE INDEX message_ready ON message (mailbox, urgency, id) WHERE owner IS NULL AND due IS NULL;
 CREATE INDEX message_held ON message (owner, mailbox) WHERE owner IS NOT NULL;
-CREATE INDEX message_due ON message (due) WHERE due IS NOT NULL;
+CREATE INDEX message_due ON message (mailbox, due) WHERE due IS NOT NULL;
 CREATE INDEX message_expires ON message (expires) WHERE expires IS NOT NULL;
 CREATE TABLE owner (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
