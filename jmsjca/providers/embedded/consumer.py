@@ -46,8 +46,10 @@ class EmbeddedConsumer:
         """
         clock = self._store.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
-        while not self._take_wake():
-            rings = self._store.bell.rings
+        while True:
+            rings = self._store.bell.rings  # before anything is looked at, so that no ring in between is missed
+            if self._take_wake():
+                break
             chunk = self._claim(limit)
             if chunk:
                 return chunk
@@ -84,8 +86,8 @@ class EmbeddedConsumer:
             return
         self.closed = True
         self.wake()
-        unused = [d.claim for d in self.outstanding.values() if d.unit is None]
         with self._store.write() as cursor:
+            unused = [d.claim for d in self.outstanding.values() if d.unit is None]
             self.let_go(unused)
             release(cursor, unused, uncount=1)
             if self._volatile:
@@ -130,14 +132,15 @@ class EmbeddedConsumer:
             if not is_ready(cursor, self._mailbox, now):
                 return []
         by = Claimant(self._mailbox, store.owner, store.next_token(), self._max_bytes)
-        with store.write(durable=False) as cursor:
-            rows = claim(cursor, by, limit, now)
-        deliveries = [EmbeddedDelivery(row, Claim(row.id, by.owner, by.token), self) for row in rows]
-        self.outstanding.update((d.claim.id, d) for d in deliveries)
+        with store.read():  # held until the claims are noted: whoever closes this consumer gives all of them back
+            with store.write(durable=False) as cursor:
+                rows = [] if self.closed else claim(cursor, by, limit, now)
+            deliveries = [EmbeddedDelivery(row, Claim(row.id, by.owner, by.token), self) for row in rows]
+            self.outstanding.update((d.claim.id, d) for d in deliveries)
         return deliveries
 
     def _patience(self, remaining: float) -> float:
         with self._store.read() as cursor:
-            due = next_due(cursor)
+            due = next_due(cursor, self._mailbox)
         until_due = _SAFETY_POLL if due is None else (due - self._store.now()) / 1000
         return max(min(remaining, _SAFETY_POLL, until_due), 0.001)
