@@ -41,7 +41,18 @@ class Outgoing:
 
 
 def encode(message: Message, to: Destination) -> Outgoing:
-    """Encode a message whose headers the producer has set."""
+    """Encode a message whose headers the producer has set.
+
+    Raises:
+        MessageFormatError: Some text in it is not Unicode: it holds half of a surrogate pair.
+    """
+    try:
+        return _encode(message, to)
+    except UnicodeEncodeError as error:
+        raise MessageFormatError(f"The message cannot be sent: {error}.") from error
+
+
+def _encode(message: Message, to: Destination) -> Outgoing:
     kind, body = _encode_body(message)
     values: dict[str, PropertyValue] = dict(message.properties)
     headers = {
@@ -54,18 +65,20 @@ def encode(message: Message, to: Destination) -> Outgoing:
         "mode": int(message.delivery_mode),
         "priority": message.priority,
         "time": _milliseconds(message.timestamp),
+        "due": _milliseconds(message.delivery_time),
         "p": values,
         "t": {name: special for name, value in values.items() if (special := _special_type(value))},
     }
+    headers = {name: value for name, value in headers.items() if value not in (None, {})}
+    text = json.dumps(headers, separators=(",", ":"), ensure_ascii=False)
+    text.encode()  # refused here, not when the unit commits
     duplicate = message.properties.get(DUPLICATE_ID)
     return Outgoing(
         to,
         9 - message.priority,
         _milliseconds(message.expiration),
         _milliseconds(message.delivery_time),
-        json.dumps(
-            {k: v for k, v in headers.items() if v not in (None, {})}, separators=(",", ":"), ensure_ascii=False
-        ),
+        text,
         body,
         None if duplicate is None else str(duplicate),
     )
@@ -99,6 +112,7 @@ def _decode(fields: dict[str, Any], body: bytes | None, deliveries: int, expires
     message.priority = fields["priority"]
     message.timestamp = _moment(fields.get("time"))
     message.expiration = _moment(expires)
+    message.delivery_time = _moment(fields.get("due"))
     message.delivery_count = deliveries
     message.redelivered = deliveries > 1
     message.freeze()
