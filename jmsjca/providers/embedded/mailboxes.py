@@ -44,7 +44,9 @@ def open_subscription(cursor: sqlite3.Cursor, subscription: Subscription, owner:
 
 def durable_name(subscription: Subscription) -> str:
     """The name of a durable subscription, unique with its client id."""
-    return f"{subscription.client_id or ''}.{subscription.name}"
+    # The dots of the client id are marked, or "a.b" with "c" would be the same as "a" with "b.c".
+    client_id = (subscription.client_id or "").replace("\\", "\\\\").replace(".", "\\.")
+    return f"{client_id}.{subscription.name}"
 
 
 def find_mailbox(cursor: sqlite3.Cursor, source: Destination | Subscription) -> int | None:
