@@ -1,0 +1,40 @@
+"""Fixtures of the unit tests."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.providers.embedded.connection import EmbeddedConnection
+
+Connect = Callable[[], EmbeddedConnection]
+
+
+@pytest.fixture
+def connected(jms_broker_url: str) -> Iterator[Connect]:
+    """Opens connections to a memory broker."""
+    yield from _opener(jms_broker_url)
+
+
+@pytest.fixture
+def broker_file(tmp_path: Path) -> Path:
+    return tmp_path / "broker.db"
+
+
+@pytest.fixture
+def connected_file(broker_file: Path) -> Iterator[Connect]:
+    """Opens connections to a broker in a file."""
+    yield from _opener(f"embedded://{broker_file}")
+
+
+def _opener(url: str) -> Iterator[Connect]:
+    connections: list[EmbeddedConnection] = []
+
+    def open_connection() -> EmbeddedConnection:
+        connections.append(connect(ConnectionSettings(url)))  # type: ignore[arg-type]  # an embedded URL
+        return connections[-1]
+
+    yield open_connection
+    for connection in reversed(connections):
+        connection.close()

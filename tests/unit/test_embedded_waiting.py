@@ -1,0 +1,125 @@
+"""How a consumer of the embedded broker waits: woken by rings, patient between them."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from jmsjca import Queue, TextMessage
+from jmsjca.providers.embedded import consumer as consumer_module
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery
+from jmsjca.spi import Connection
+from jmsjca.testing.contract.harness import moment
+
+PATIENCE = 30
+
+
+def send(connection: Connection, name: str, delay: float | None = None) -> None:
+    message = TextMessage("x")
+    message.delivery_time = None if delay is None else moment(delay)
+    unit = connection.unit()
+    unit.send(message, Queue(name))
+    unit.commit()
+
+
+def record_waits(consumer: EmbeddedConsumer, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let the first wait end the receive; give the list that its timeout goes to."""
+    waits: list[float] = []
+
+    def wait(seen: int, timeout: float) -> None:
+        waits.append(timeout)
+        consumer.wake()
+
+    monkeypatch.setattr(consumer._store.bell, "wait", wait)
+    return waits
+
+
+def test_waiter_is_not_hurried_by_the_overdue_messages_of_another_queue(connected, monkeypatch):
+    connection = connected()
+    send(connection, "other", delay=-1)
+    consumer = connection.consumer(Queue("mine"))
+    waits = record_waits(consumer, monkeypatch)
+    assert consumer.receive(1, None) == []
+    assert waits == [consumer_module._SAFETY_POLL]
+
+
+def test_waiter_looks_again_when_its_next_message_is_due(connected, monkeypatch):
+    connection = connected()
+    monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
+    send(connection, "mine", delay=600)
+    consumer = connection.consumer(Queue("mine"))
+    waits = record_waits(consumer, monkeypatch)
+    assert consumer.receive(1, None) == []
+    assert waits[0] <= 600
+
+
+def test_waiter_never_waits_longer_than_it_was_told(connected, monkeypatch):
+    consumer = connected().consumer(Queue("mine"))
+    waits = record_waits(consumer, monkeypatch)
+    assert consumer.receive(1, 0.1) == []
+    assert waits[0] <= 0.1
+
+
+def test_ring_between_looking_and_waiting_is_not_missed(connected, monkeypatch):
+    """Only the bell can end this wait: the safety poll is an hour away."""
+    monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
+    connection = connected()
+    consumer = connection.consumer(Queue("mine"))
+    look = consumer._claim
+
+    def look_then_send(limit: int) -> object:
+        found = look(limit)
+        if not found:
+            send(connection, "mine")
+        return found
+
+    monkeypatch.setattr(consumer, "_claim", look_then_send)
+    assert len(in_thread(lambda: consumer.receive(1, None))) == 1
+
+
+def test_wake_between_checking_and_looking_is_not_missed(connected, monkeypatch):
+    monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
+    consumer = connected().consumer(Queue("mine"))
+    check = consumer._take_wake
+    checks: list[bool] = []
+
+    def check_then_wake() -> bool:
+        woken = check()
+        checks.append(woken)
+        if len(checks) == 1:
+            consumer.wake()
+        return woken
+
+    monkeypatch.setattr(consumer, "_take_wake", check_then_wake)
+    assert in_thread(lambda: consumer.receive(1, None)) == []
+
+
+def test_closing_during_a_claim_leaves_nothing_held(connected, monkeypatch):
+    """What a receive claims while its connection is closed must come again, not stay held by nobody."""
+    connection = connected()
+    send(connection, "mine")
+    consumer = connection.consumer(Queue("mine"))
+    closer = threading.Thread(target=connection.close)
+
+    class Slow(EmbeddedDelivery):
+        def __init__(self, *args: object) -> None:
+            super().__init__(*args)  # type: ignore[arg-type]
+            closer.start()
+            closer.join(timeout=0.2)  # either it has closed by now, or it waits for the claim to be noted
+
+    monkeypatch.setattr(consumer_module, "EmbeddedDelivery", Slow)
+    consumer.receive(1, 0)
+    closer.join(PATIENCE)
+    depth = connected().admin().depth(Queue("mine"))
+    assert (depth.ready, depth.held) == (1, 0)
+
+
+def in_thread(function: Callable[[], object]) -> object:
+    """Call on a thread that cannot keep the tests from ending; fail if it does not return."""
+    results: list[object] = []
+    thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert results, "The call did not return."
+    return results[0]
