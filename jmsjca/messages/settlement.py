@@ -24,6 +24,8 @@ class Settlement:
 
     def __init__(self) -> None:
         self._future: Future[Outcome] = Future()
+        # Running from the start: whoever stops to await it cannot cancel it for the others.
+        self._future.set_running_or_notify_cancel()
 
     @property
     def outcome(self) -> Outcome | None:
