@@ -4,6 +4,7 @@ A plain `int` is an int if it fits 32 bits, else a long; a plain `float` is a do
 ``message.properties["level"] = Short(3)``.
 """
 
+import re
 import struct
 from typing import ClassVar, Self
 
@@ -12,14 +13,16 @@ from jmsjca.errors import MessageFormatError
 __all__ = ["Byte", "Double", "Float", "Int", "Long", "Short"]
 
 
+_WHOLE = re.compile(r"[+-]?\d{1,50}\Z")  # Python would also take blanks and underscores
+
+
 class _Integer(int):
     bits: ClassVar[int]
 
     def __new__(cls, value: int | str) -> Self:
-        try:
-            number = super().__new__(cls, value)
-        except ValueError as error:
-            raise MessageFormatError(f"{value!r} is not a number and cannot be a {cls.__name__}.") from error
+        if isinstance(value, float) or (isinstance(value, str) and not _WHOLE.match(value)):
+            raise MessageFormatError(f"{value!r:.100} is not a number that a {cls.__name__} can be: a whole one.")
+        number = super().__new__(cls, value)
         limit = 1 << (cls.bits - 1)
         if not -limit <= number < limit:
             raise MessageFormatError(f"{value} does not fit a {cls.__name__} of {cls.bits} bits.")
@@ -56,7 +59,7 @@ class Float(float):
     def __new__(cls, value: float | str) -> Self:
         """Round the value to single precision."""
         try:
-            return super().__new__(cls, struct.unpack("f", struct.pack("f", float(value)))[0])
+            return super().__new__(cls, struct.unpack("<f", struct.pack("<f", _number(value)))[0])
         except (ValueError, OverflowError) as error:
             raise MessageFormatError(f"{value!r} is not a number of single precision.") from error
 
@@ -67,6 +70,12 @@ class Double(float):
     def __new__(cls, value: float | str) -> Self:
         """Take a number or its text."""
         try:
-            return super().__new__(cls, value)
+            return super().__new__(cls, _number(value))
         except ValueError as error:
             raise MessageFormatError(f"{value!r} is not a number.") from error
+
+
+def _number(value: float | str) -> float:
+    if isinstance(value, str) and "_" in value:  # Python would skip it
+        raise ValueError(value)
+    return float(value)
