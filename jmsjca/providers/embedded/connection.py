@@ -74,6 +74,7 @@ class EmbeddedConnection:
         self._refuse(selector=selector, no_local=no_local)
         source = Subscription(source) if isinstance(source, Topic) else source
         with self._store.write() as cursor:
+            self._store.check_owner(cursor)
             if isinstance(source, Subscription):
                 mailbox = open_subscription(cursor, source, self._store.owner, uuid.uuid4().hex)
             else:

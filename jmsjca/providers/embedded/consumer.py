@@ -50,11 +50,10 @@ class EmbeddedConsumer:
             rings = self._store.bell.rings  # before anything is looked at, so that no ring in between is missed
             if self._take_wake():
                 break
+            self._store.reap()  # also under load: what the dead held must not wait until the queue is empty
             chunk = self._claim(limit)
             if chunk:
                 return chunk
-            if self._store.reap():
-                continue
             remaining = _SAFETY_POLL if deadline is None else deadline - clock.monotonic()
             if remaining <= 0:
                 break
@@ -134,6 +133,7 @@ class EmbeddedConsumer:
         by = Claimant(self._mailbox, store.owner, store.next_token(), self._max_bytes)
         with store.read():  # held until the claims are noted: whoever closes this consumer gives all of them back
             with store.write(durable=False) as cursor:
+                store.check_owner(cursor)
                 rows = [] if self.closed else claim(cursor, by, limit, now)
             deliveries = [EmbeddedDelivery(row, Claim(row.id, by.owner, by.token), self) for row in rows]
             self.outstanding.update((d.claim.id, d) for d in deliveries)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jmsjca.providers.embedded import bell
 
-__all__ = ["Owner", "find_dead", "remove_owner"]
+__all__ = ["Owner", "find_dead", "is_registered", "remove_owner"]
 
 
 class Owner:
@@ -46,6 +46,11 @@ def find_dead(cursor: sqlite3.Cursor, folder: Path, me: int) -> list[int]:
     """Find the owners whose processes are gone."""
     owners = cursor.execute("SELECT id FROM owner WHERE id <> ?", (me,)).fetchall()
     return [owner for (owner,) in owners if not _is_locked(_lock_file(folder, owner))]
+
+
+def is_registered(cursor: sqlite3.Cursor, owner: int) -> bool:
+    """Tell whether nobody has removed an owner."""
+    return cursor.execute("SELECT 1 FROM owner WHERE id = ?", (owner,)).fetchone() is not None
 
 
 def remove_owner(cursor: sqlite3.Cursor, owner: int) -> None:

@@ -18,7 +18,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.providers.embedded.bell import Bell, Doorbell
-from jmsjca.providers.embedded.owners import Owner, find_dead, remove_owner
+from jmsjca.providers.embedded.owners import Owner, find_dead, is_registered, remove_owner
 from jmsjca.providers.embedded.schema import open_database
 
 __all__ = ["Store"]
@@ -42,6 +42,7 @@ class Store:
         self.clock = clock
         self.bell = Bell()
         self.users = 0
+        self.lost = False
         self._tokens = itertools.count(1)
         self._pid = os.getpid()
         self._lock = threading.RLock()
@@ -110,6 +111,18 @@ class Store:
         if self._owner is None:
             return []
         return [path for (path,) in cursor.execute("SELECT bell FROM owner WHERE id <> ?", (self._owner.id,))]
+
+    def check_owner(self, cursor: sqlite3.Cursor) -> None:
+        """Make sure that what is claimed in this transaction will be given back when this process dies.
+
+        Raises:
+            ConnectionLostError: Another process took this one for dead.
+        """
+        if self._owner and not is_registered(cursor, self._owner.id):
+            self.lost = True
+            raise ConnectionLostError(
+                f"This process was taken for dead, as its lock file in {self._folder} was removed; connect again."
+            )
 
     def listen(self) -> None:
         """Let other processes wake us from now on."""

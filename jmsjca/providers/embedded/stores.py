@@ -25,7 +25,7 @@ def enter(place: Path | str, limits: Limits, clock: Clock) -> Store:
     """
     with _lock:
         store = _stores.get(place)
-        if store is None:
+        if store is None or store.lost:
             store = _stores[place] = Store(place if isinstance(place, Path) else None, limits, clock)
         store.users += 1
         return store
@@ -36,7 +36,8 @@ def leave(store: Store) -> None:
     with _lock:
         store.users -= 1
         if store.users == 0 and store.path is not None:
-            _stores.pop(store.path, None)
+            if _stores.get(store.path) is store:  # else it was lost, and another has taken its place
+                del _stores[store.path]
             store.close()
 
 
