@@ -81,21 +81,29 @@ def _host_and_port(address: str, text: str) -> tuple[str, int | None]:
     else:
         host, _, port = address.partition(":")
     if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise InvalidURLError(f"The port {port!r} of {_shown(text)} must be a number below 65536.")
+        raise InvalidURLError(f"The port of {_shown(text)} must be a number below 65536.")
     return host, int(port) if port else None
 
 
 def _query(query: str, text: str) -> dict[str, str]:
     options: dict[str, str] = {}
-    for pair in query.replace("&amp;", "&").split("&"):
+    for position, pair in enumerate(query.replace("&amp;", "&").split("&"), 1):
         key, equals, value = pair.partition("=")
         if pair and not (key and equals):
-            raise InvalidURLError(f"The option {pair!r} of {_shown(text)} must have the form key=value.")
+            raise InvalidURLError(f"Option {position} of {_shown(text)} must have the form key=value.")
         if pair:
             options[unquote_plus(key)] = unquote_plus(value)
     return options
 
 
 def _shown(text: str) -> str:
-    """The URL for an error message, without what may be a password or an option's secret value."""
-    return repr(re.sub(r"//[^/?]*@", "//…@", text.partition("?")[0])[:200])
+    """The URL for an error message, without what may be a password or an option's secret value.
+
+    A password that was not encoded may hold any sign, so everything before the last ``@`` may belong to it.
+    """
+    front, at, rest = text.rpartition("@")
+    if at:
+        scheme, mark, _ = front.partition("://")
+        known = scheme + mark if mark else ""
+        rest = f"{known}…" if "?" in front else f"{known}…@{rest}"
+    return repr(rest.partition("?")[0][:200])
