@@ -1,6 +1,7 @@
 """The activation spec: what a message-driven endpoint listens to, and how."""
 
-from typing import Any, Literal, Self
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
@@ -37,7 +38,7 @@ class ActivationSpec(BaseModel):
 
     destination: str = Field(min_length=1)
     destination_type: DestinationKind = "queue"
-    connection_url: str | None = None
+    connection_url: str | None = Field(default=None, repr=False)  # may hold a password
     user_name: str | None = None
     password: SecretStr | None = None
     client_id: str | None = None
@@ -48,10 +49,13 @@ class ActivationSpec(BaseModel):
     transaction: Literal["local"] = "local"
 
     def __init__(self, **fields: Any) -> None:
+        problems = list(_misfits(fields))
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise InvalidActivationSpecError(_explain(error)) from None
+            problems += [_explain(detail) for detail in error.errors()]
+        if problems:
+            raise InvalidActivationSpecError(f"The activation spec is wrong: {'; '.join(problems)}.")
 
     @model_validator(mode="before")
     @classmethod
@@ -59,10 +63,6 @@ class ActivationSpec(BaseModel):
         destination = fields.get("destination")
         if not isinstance(destination, Destination):
             return fields
-        if fields.get("destination_type", destination.kind) != destination.kind:
-            raise ValueError(
-                f"destination_type is {fields['destination_type']!r}, but the destination is {destination}"
-            )
         return {**fields, "destination": destination.name, "destination_type": destination.kind}
 
     @field_validator("concurrency_mode", mode="before")
@@ -72,12 +72,6 @@ class ActivationSpec(BaseModel):
         if mode in ("cc", "sync"):
             raise ValueError(f"{mode!r} {_LATER}")
         return mode
-
-    @model_validator(mode="after")
-    def _named_if_durable(self) -> Self:
-        if self.durable and not self.subscription_name:
-            raise ValueError("subscription_name is missing: a durable subscription of a topic needs one")
-        return self
 
     @property
     def durable(self) -> bool:
@@ -99,14 +93,21 @@ class ActivationSpec(BaseModel):
         return f"CLIENTID-{self.subscription_name}"
 
 
-def _explain(error: ValidationError) -> str:
-    return "The activation spec is wrong: " + "; ".join(_explain_one(e) for e in error.errors()) + "."
+def _misfits(fields: dict[str, Any]) -> Iterator[str]:
+    """What does not fit together; not validators, which run only when each field by itself is right."""
+    destination, kind = fields.get("destination"), fields.get("destination_type", "queue")
+    if isinstance(destination, Destination):
+        if "destination_type" in fields and kind != destination.kind:
+            yield f"destination_type is {kind!r}, but the destination is {destination}"
+        kind = destination.kind
+    if kind == "topic" and fields.get("subscription_durability") == "Durable" and not fields.get("subscription_name"):
+        yield "subscription_name is missing: a durable subscription of a topic needs one"
 
 
-def _explain_one(detail: ErrorDetails) -> str:
+def _explain(detail: ErrorDetails) -> str:
     where = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
         return f"{where}: there is no such field (there are {', '.join(ActivationSpec.model_fields)})"
     text = detail["msg"].removeprefix("Value error, ")
-    shown = "" if where in ("", "password") else f" (given: {str(detail['input'])[:100]!r})"
+    shown = "" if where in ("", "password", "connection_url") else f" (given: {str(detail['input'])[:100]!r})"
     return f"{where}: {text}{shown}" if where else text
