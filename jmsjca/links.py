@@ -31,7 +31,7 @@ class ConnectionSettings:
         clock: Where time comes from.
     """
 
-    url: str
+    url: str = field(repr=False)  # may hold a password
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
     client_id: str | None = None
@@ -91,11 +91,14 @@ def connect_persistently(settings: ConnectionSettings, stopping: threading.Event
         reraise=True,
     )
     try:
-        return attempts(connect, settings)
+        for attempt in attempts:
+            with attempt:
+                return None if stopping.is_set() else connect(settings)
     except JMSError:
         if stopping.is_set():
             return None
         raise
+    return None
 
 
 def may_pass(error: BaseException) -> bool:
