@@ -2,6 +2,8 @@
 
 import os
 import random
+import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -44,12 +46,14 @@ class Herd:
     Attributes:
         counts: Ids noted so far, by "role verb".
         crashed: Names of processes that ended by themselves with an error.
+        outlawed: Names of processes that the others were made to take for dead.
     """
 
     def __init__(self, folder: Path, seed: int, sizes: dict[str, int]) -> None:
         self.folder = folder
         self.counts: Counter[str] = Counter()
         self.crashed: list[str] = []
+        self.outlawed: set[str] = set()
         self._seed = seed
         for name in ("journals", "output", "tmp"):
             (folder / name).mkdir()
@@ -60,6 +64,16 @@ class Herd:
         slot.process.kill()
         slot.process.wait()
         self._replace(slot)
+
+    def outlaw(self, slot: Slot) -> None:
+        """Pause a process and remove its lock file: the others take what it holds, and its commits must be refused."""
+        slot.process.send_signal(signal.SIGSTOP)
+        owner = self._owner_of(slot)
+        if owner is not None:
+            self.outlawed.add(slot.name)
+            (self.folder / "broker.db-owners" / f"{owner}.lock").unlink(missing_ok=True)
+            time.sleep(0.3)
+        slot.process.send_signal(signal.SIGCONT)
 
     def count(self) -> None:
         """Read what the journals have got, and replace who crashed."""
@@ -105,6 +119,16 @@ class Herd:
         texts = (f"{name}: {(self.folder / 'output' / name).read_text()[-2000:]}" for name in self.crashed)
         return "\n".join(texts)
 
+    def _owner_of(self, slot: Slot) -> int | None:
+        if not (self.folder / "broker.db").exists():
+            return None
+        db = sqlite3.connect(f"file:{self.folder}/broker.db?mode=ro", uri=True, timeout=10)
+        try:
+            row = db.execute("SELECT id FROM owner WHERE pid = ?", (slot.process.pid,)).fetchone()
+        finally:
+            db.close()
+        return None if row is None else int(row[0])
+
     def _read(self, slot: Slot) -> None:
         for entry in slot.reader.new():
             self.counts[f"{slot.role} {entry.verb}"] += len(entry.ids)
@@ -123,7 +147,11 @@ class Herd:
 
 
 def kill_at_random(herd: Herd, dice: random.Random, enough: Callable[[int], bool]) -> int:
-    """Kill workers until it is enough; every second one just when it commits. Returns the number of kills."""
+    """Kill workers until it is enough; every second one just when it commits. A few are outlawed instead.
+
+    Returns:
+        The number of kills.
+    """
     kills = 0
     while not enough(kills):
         time.sleep(dice.uniform(0.02, 0.3))
@@ -132,6 +160,9 @@ def kill_at_random(herd: Herd, dice: random.Random, enough: Callable[[int], bool
         if dice.random() < 0.5:
             herd.wait_for_note(slot, patience=0.5)
             time.sleep(dice.uniform(0, 0.003))
-        herd.kill(slot)
-        kills += 1
+        if slot.role != "producer" and dice.random() < 0.15:
+            herd.outlaw(slot)
+        else:
+            herd.kill(slot)
+            kills += 1
     return kills

@@ -63,7 +63,7 @@ def run(messages: int, kills: int, seed: int, folder: Path) -> Report:
         stuck = _drain(herd)
         herd.stop("consumer")
         herd.stop("listener")
-    verdict = judge(folder)
+    verdict = judge(folder, herd.outlawed)
     return Report(seed, killed, time.monotonic() - began, stuck, verdict, herd.crashed, herd.complaints())
 
 

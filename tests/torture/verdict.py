@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ __all__ = ["Verdict", "judge", "rows_left"]
 
 @dataclass
 class Verdict:
-    """What was found. All fields but `committed`, `consumed`, `in_doubt` and `redelivered` must be 0 or empty."""
+    """What was found. All but `committed`, `consumed`, `in_doubt`, `fenced` and `redelivered` must be 0 or empty."""
 
     committed: int = 0
     consumed: int = 0
@@ -23,7 +23,8 @@ class Verdict:
     in_doubt: int = 0  # tried, outcome not noted: killed in between
     unexpected: int = 0  # in ``done`` although nobody tried, or although it was rolled back
     torn: int = 0  # transactions of which only a part is there
-    refused: int = 0  # commits that the broker refused; nothing here gives it a reason to
+    refused: int = 0  # commits that the broker refused to a process that nobody took for dead
+    fenced: int = 0  # commits that it refused, rightly, to one that was taken for dead
     undercounted: int = 0  # delivery counts below the number of times that somebody noted the receipt
     redelivered: int = 0  # delivery counts above 1
     faults: list[str] = field(default_factory=list)
@@ -34,8 +35,13 @@ class Verdict:
         return bad == 0 and not self.faults
 
 
-def judge(folder: Path) -> Verdict:
-    """Compare; all workers must have ended."""
+def judge(folder: Path, outlawed: Collection[str]) -> Verdict:
+    """Compare; all workers must have ended.
+
+    Args:
+        folder: That of the run.
+        outlawed: The names of the workers that were taken for dead, alive.
+    """
     logs = [Log.read(path) for path in sorted((folder / "journals").iterdir())]
     producers = [log for log in logs if log.name.startswith("producer")]
     consumers = [log for log in logs if not log.name.startswith("producer")]
@@ -51,7 +57,8 @@ def judge(folder: Path) -> Verdict:
         in_doubt=len(_ids(logs, "doubt", None)),
         unexpected=len(found.keys() - allowed),
         torn=_torn(producers, set(found)) + sum(_torn([log], _done_by(done, log.name)) for log in consumers),
-        refused=len(_ids(logs, "refused")),
+        refused=len(_ids((log for log in logs if log.name not in outlawed), "refused")),
+        fenced=len(_ids((log for log in logs if log.name in outlawed), "refused")),
         faults=_faults(folder),
     )
     receipts = Counter(i for log in consumers for i in log.took)

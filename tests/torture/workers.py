@@ -10,11 +10,12 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from jmsjca import Connection, ConnectionFactory, Hooks, JMSError, Message, Outcome, Queue, ResourceAdapter, Session
-from jmsjca.errors import TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.outbound import MessageConsumer, MessageProducer
 from tests.torture.journal import Journal
 
@@ -77,13 +78,9 @@ def produce(worker: Worker) -> None:
 
 def consume(worker: Worker) -> None:
     """Forward the ids of up to 20 messages per transaction; now and then roll back, or close the consumer."""
-    with _connect(worker) as connection, connection.create_session(transacted=True) as session:
-        producer = session.create_producer(DONE)
-        while worker.goes_on():
-            with session.create_consumer(WORK) as consumer:
-                while worker.goes_on():
-                    if _forward(worker, session, consumer, producer) and worker.chance(0.03):
-                        break  # not while idle: what an idle consumer keeps to itself must show
+    while worker.goes_on():
+        with suppress(ConnectionLostError):  # the others took this process for dead; it begins again
+            _consume_while_connected(worker)
 
 
 def listen(worker: Worker) -> None:
@@ -118,6 +115,16 @@ class _Noting(Hooks):
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         verb = {Outcome.COMMITTED: "ok", Outcome.ROLLED_BACK: "rolled-back", Outcome.IN_DOUBT: "doubt"}
         self._journal.note(verb.get(outcome, "refused"))
+
+
+def _consume_while_connected(worker: Worker) -> None:
+    with _connect(worker) as connection, connection.create_session(transacted=True) as session:
+        producer = session.create_producer(DONE)
+        while worker.goes_on():
+            with session.create_consumer(WORK) as consumer:
+                while worker.goes_on():
+                    if _forward(worker, session, consumer, producer) and worker.chance(0.03):
+                        break  # not while idle: what an idle consumer keeps to itself must show
 
 
 def _connect(worker: Worker) -> Connection:
