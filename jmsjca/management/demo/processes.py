@@ -10,10 +10,16 @@ from typing import Self
 
 import psutil
 
-__all__ = ["QueryProcess", "python"]
+from jmsjca.errors import JMSError
+
+__all__ = ["DemoError", "QueryProcess", "python"]
 
 _GLANCE = 0.002
 _LOG_TAIL = 2000
+
+
+class DemoError(JMSError):
+    """The run could not come to its account."""
 
 
 def python(module: str, *arguments: str) -> list[str]:
@@ -46,12 +52,12 @@ class QueryProcess:
         """Tell whether it still runs.
 
         Raises:
-            RuntimeError: It failed; with the end of its output.
+            DemoError: It failed; with the end of its output.
         """
         code = self._process.poll()
         if code:
             tail = self._log.read_text(errors="replace")[-_LOG_TAIL:]
-            raise RuntimeError(f"The Spark query failed with exit status {code}. The end of {self._log}:\n{tail}")
+            raise DemoError(f"The Spark query failed with exit status {code}. The end of {self._log}:\n{tail}")
         return code is None
 
     def crash_when(self, ripe: Callable[[], bool]) -> bool:

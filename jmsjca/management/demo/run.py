@@ -12,14 +12,14 @@ from typing import Any
 
 from jmsjca.adapter import ResourceAdapter
 from jmsjca.destinations import Subscription
-from jmsjca.errors import InvalidOptionError, JMSError, NotSupportedError
+from jmsjca.errors import InvalidOptionError, NotSupportedError
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.management.demo.crash import CrashMoment
 from jmsjca.management.demo.display import Display
 from jmsjca.management.demo.events import check_readable, generate, read_events
 from jmsjca.management.demo.listening import Totals, listen
 from jmsjca.management.demo.picture import draw_delays
-from jmsjca.management.demo.processes import QueryProcess, python
+from jmsjca.management.demo.processes import DemoError, QueryProcess, python
 from jmsjca.management.demo.sending import send_events
 from jmsjca.management.demo.settings import AUDIT, CLIENT_ID, DEAD_LETTERS, FLIGHTS, RESULTS, TOTALS, DemoSettings
 from jmsjca.outbound import ConnectionFactory
@@ -32,10 +32,6 @@ _GLANCE = 0.2
 _LISTENER_PATIENCE = 60.0
 _QUERY = "jmsjca.management.demo.query"
 _ACCOUNT = "jmsjca.management.demo.account"
-
-
-class DemoError(JMSError):
-    """The run could not come to its account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +188,10 @@ def _crash(process: QueryProcess, moment: CrashMoment, display: Display) -> dict
 
 def _follow(process: QueryProcess, settings: DemoSettings, totals: Totals, display: Display) -> None:
     total = len(settings.journal.read_text().splitlines())
-    try:
-        while process.is_running():
-            display.update("processed by Spark", _processed(settings)[0], total)
-            display.update("heard by listener", totals.flights, total)
-            time.sleep(_GLANCE)
-    except RuntimeError as error:
-        raise DemoError(str(error)) from error
+    while process.is_running():
+        display.update("processed by Spark", _processed(settings)[0], total)
+        display.update("heard by listener", totals.flights, total)
+        time.sleep(_GLANCE)
     display.update("processed by Spark", _processed(settings)[0], total)
 
 
