@@ -42,22 +42,23 @@ class Acknowledgement:
         if one in self._pending:
             settled = [one] if self._mode is AcknowledgeMode.INDIVIDUAL else list(self._pending)
             self._pending = [p for p in self._pending if p not in settled]
-            unit = self._open_unit()
-            unit.take([p.delivery for p in settled])
-            unit.commit()
-            for pending in settled:
-                pending.settlement.settle(Outcome.COMMITTED)
+            self._settle(settled, WorkUnit.commit)
         return one.settlement
 
     def give_up(self) -> None:
         """Let what was not acknowledged come again, counted: it was seen."""
         pending, self._pending = self._pending, []
         if pending:
-            unit = self._open_unit()
-            unit.take([p.delivery for p in pending])
-            unit.rollback()
-        for received in pending:
-            received.settlement.settle(Outcome.ROLLED_BACK)
+            self._settle(pending, WorkUnit.rollback)
+
+    def _settle(self, pending: "list[_Received]", end: Callable[[WorkUnit], None]) -> None:
+        work = WorkUnit(self._open_unit())
+        try:
+            work.unit.take([p.delivery for p in pending])
+            end(work)
+        finally:
+            for received in pending:
+                received.settlement.settle(work.settlement.outcome or Outcome.LOST)
 
 
 class _Received:

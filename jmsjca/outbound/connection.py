@@ -78,9 +78,11 @@ class Connection:
             return
         self._closed = True
         self._running.set()
-        for session in self._sessions:
-            session.close()
-        self._link.close()
+        try:
+            for session in self._sessions:
+                session.close()
+        finally:
+            self._link.close()  # gives back what is still held, whatever failed before
 
     def __enter__(self) -> Self:
         self.start()

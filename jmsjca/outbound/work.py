@@ -53,8 +53,8 @@ class WorkUnit:
         """Roll the unit back; what it took comes again, counted."""
         try:
             self.unit.rollback()
-        except ConnectionLostError:
-            self.settlement.settle(Outcome.LOST)
+        except JMSError as error:
+            self.settlement.settle(_outcome(error))
             raise
         self.settlement.settle(Outcome.ROLLED_BACK)
 
