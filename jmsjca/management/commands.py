@@ -60,6 +60,7 @@ def demo(  # noqa: PLR0917  # typer calls it by name
     display = Display()
     account = run_demo(request, display)
     display.account("The account", _figures(account))
+    display.say(f"Picture: {account['picture']}")
     return 0 if account["balanced"] else 1
 
 
@@ -71,6 +72,6 @@ def _figures(account: dict[str, object]) -> dict[str, object]:
         if isinstance(value, dict):
             nested = cast("dict[str, object]", value)
             flat |= {f"{words}: {key.replace('_', ' ')}": figure for key, figure in nested.items()}
-        elif value is not None:
+        elif value is not None and name != "picture":
             flat[words] = value
     return flat

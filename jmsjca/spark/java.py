@@ -45,7 +45,7 @@ def _candidates() -> list[Path]:
 
 def _release(home: Path) -> int:
     # Spark starts Java with this module; a runtime that was cut down does not have it.
-    command = [home / "bin" / "java", "--add-modules", "jdk.incubator.vector", "-version"]
+    command = [str(home / "bin" / "java"), "--add-modules", "jdk.incubator.vector", "-version"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):

@@ -1,7 +1,6 @@
 """The listener of the results: adds up the delays by airport as they come."""
 
 import json
-import threading
 import time
 from dataclasses import dataclass, field
 
@@ -10,6 +9,8 @@ from jmsjca.management.demo.settings import CLIENT_ID, RESULTS, TOTALS
 from jmsjca.messages import Message
 
 __all__ = ["Totals", "listen"]
+
+_WAIT = 0.5  # seconds between two results from which on the listener had nothing to do
 
 
 @dataclass
@@ -20,30 +21,24 @@ class Totals:
         results: How many results came.
         flights: How many flights they speak of.
         delay: Minutes of delay, by airport.
-        begin: When the first result came, on the performance counter.
-        end: When the last one came.
+        latest: When the latest result came, on the performance counter.
+        seconds: How long results were coming; waits for the next batch are left out.
     """
 
     results: int = 0
     flights: int = 0
     delay: dict[str, int] = field(default_factory=dict[str, int])
-    begin: float = 0.0
-    end: float = 0.0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def seconds(self) -> float:
-        """From the first result to the last."""
-        return self.end - self.begin
+    seconds: float = 0.0
+    latest: float = 0.0
 
     def add(self, airport: str, flights: int, delay: int) -> None:
         """Add one result."""
-        with self.lock:
-            self.end = time.perf_counter()
-            self.begin = self.begin or self.end
-            self.results += 1
-            self.flights += flights
-            self.delay[airport] = self.delay.get(airport, 0) + delay
+        now = time.perf_counter()
+        self.seconds += now - self.latest if now - self.latest < _WAIT else 0.0
+        self.latest = now
+        self.results += 1
+        self.flights += flights
+        self.delay[airport] = self.delay.get(airport, 0) + delay
 
 
 def listen(adapter: ResourceAdapter, totals: Totals) -> None:
