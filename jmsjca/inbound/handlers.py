@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_type_hints
 
 from jmsjca.errors import ConfigurationError
@@ -78,6 +79,8 @@ def _role(name: str, hint: object, *, taken: bool) -> str | None:
 
 
 def _hints(function: Callable[..., object]) -> dict[str, object]:
+    while isinstance(function, partial):  # has the parameters, but not their annotations
+        function = function.func
     try:
         return get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
     except (NameError, TypeError):  # names that only a type checker sees

@@ -80,13 +80,15 @@ class SerialDelivery:
 
     def _deliver(self, delivery: spi.Delivery) -> Outcome:
         work = WorkUnit(self._connection.unit())
-        with self._statistics.delivering():
-            if self._handle(delivery, work) and not work.rollback_only:
-                work.commit()
-            else:
-                work.rollback()
-        outcome = work.settlement.outcome or Outcome.LOST
-        self._hooks.settled(self._name, outcome, 1)
+        try:
+            with self._statistics.delivering():
+                if self._handle(delivery, work) and not work.rollback_only:
+                    work.commit()
+                else:
+                    work.rollback()
+        finally:  # also when the commit failed, or its outcome is in doubt
+            outcome = work.settlement.outcome or Outcome.LOST
+            self._hooks.settled(self._name, outcome, 1)
         return outcome
 
     def _handle(self, delivery: spi.Delivery, work: WorkUnit) -> bool:
