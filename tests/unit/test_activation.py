@@ -1,0 +1,238 @@
+"""The life of an activation: its status words, stopping, starting again, brokers that are not there."""
+
+import logging
+import threading
+
+import pytest
+
+from jmsjca import ActivationSpec, Message, Outcome, ResourceAdapter, links
+from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidActivationSpecError
+from jmsjca.providers import find_provider
+from tests.unit.inbound import PATIENCE, Inbox, Recorder, in_thread, send, waiting
+
+
+@pytest.fixture
+def recorder():
+    return Recorder()
+
+
+@pytest.fixture
+def adapter(jms_broker_url, recorder):
+    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
+    yield adapter
+    adapter.stop()
+
+
+def activate(adapter, handler):
+    return adapter.activate(ActivationSpec(destination="q"), handler)
+
+
+def test_status_words(adapter, recorder):
+    activation = activate(adapter, Inbox())
+    assert activation.status == "Down"
+    activation.start()
+    recorder.await_status("Connecting", "Up")
+    assert activation.status == "Up"
+    activation.stop()
+    recorder.await_status("Disconnecting", "Down")
+    assert activation.status == "Down"
+    assert recorder.statuses.empty()
+
+
+def test_messages_are_delivered_in_order_and_acknowledged(adapter, recorder):
+    send(adapter, *"abc")
+    inbox = Inbox()
+    activation = activate(adapter, inbox)
+    adapter.start()
+    assert inbox.take(3) == [("a", 1), ("b", 1), ("c", 1)]
+    for _ in range(3):
+        recorder.await_outcome(Outcome.COMMITTED)
+    adapter.stop()
+    assert waiting(adapter) == []
+    assert (activation.stats.n_messages, activation.stats.n_highest_active_endpoints) == (3, 1)
+    assert (activation.stats.n_active_endpoints, activation.stats.n_total_endpoints) == (0, 0)
+    assert activation.stats.n_configured_endpoints == 1
+
+
+def test_starting_twice_and_stopping_twice_do_nothing(adapter, recorder):
+    activation = activate(adapter, Inbox())
+    activation.stop()
+    activation.start()
+    activation.start()
+    recorder.await_status("Connecting", "Up")
+    activation.stop()
+    activation.stop()
+    recorder.await_status("Disconnecting", "Down")
+    assert recorder.statuses.empty()
+
+
+def test_starting_again_after_a_stop(adapter, recorder):
+    inbox = Inbox()
+    activation = activate(adapter, inbox)
+    for body in "ab":
+        activation.start()
+        send(adapter, body)
+        assert inbox.take(1) == [(body, 1)]
+        recorder.await_outcome(Outcome.COMMITTED)
+        activation.stop()
+
+
+def test_stop_waits_for_the_handler_at_work(adapter, recorder):
+    working, go_on = threading.Event(), threading.Event()
+
+    def handler(message: Message) -> None:
+        working.set()
+        assert go_on.wait(PATIENCE)
+
+    activation = activate(adapter, handler)
+    activation.start()
+    send(adapter, "a")
+    assert working.wait(PATIENCE)
+    stopper = in_thread(activation.stop)
+    recorder.await_status("Connecting", "Up", "Disconnecting")
+    with pytest.raises(IllegalStateError, match="being stopped"):
+        activation.start()
+    assert stopper.is_alive()
+    go_on.set()
+    stopper.join(PATIENCE)
+    recorder.await_outcome(Outcome.COMMITTED)
+    assert (activation.status, waiting(adapter)) == ("Down", [])
+
+
+def test_stop_gives_back_what_was_taken_ahead(adapter, recorder):
+    send(adapter, *"abc")
+    working, go_on = threading.Event(), threading.Event()
+
+    def handler(message: Message) -> None:
+        working.set()
+        assert go_on.wait(PATIENCE)
+
+    activation = activate(adapter, handler)
+    activation.start()
+    assert working.wait(PATIENCE)
+    stopper = in_thread(activation.stop)
+    recorder.await_status("Connecting", "Up", "Disconnecting")
+    go_on.set()
+    stopper.join(PATIENCE)
+    assert waiting(adapter) == [("b", 0), ("c", 0)]
+
+
+def test_stop_from_inside_the_handler(adapter, recorder):
+    send(adapter, "a", "b")
+    activation = activate(adapter, lambda message: activation.stop())
+    activation.start()
+    recorder.await_outcome(Outcome.COMMITTED)
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+    assert waiting(adapter) == [("b", 0)]
+
+
+def test_adapter_can_be_stopped_by_a_handler(adapter, recorder):
+    send(adapter, "a")
+    activate(adapter, lambda message: adapter.stop())
+    adapter.start()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+    assert waiting(adapter) == []
+
+
+def test_file_in_a_missing_folder_is_down_and_stays_down(tmp_path, recorder, caplog):
+    adapter = ResourceAdapter(f"embedded://{tmp_path}/missing/broker.db", hooks=[recorder])
+    activation = activate(adapter, Inbox())
+    with caplog.at_level(logging.ERROR, "jmsjca"), adapter:
+        recorder.await_status("Connecting", "Down")
+    assert activation.status == "Down"
+    [record] = caplog.records
+    assert "stays down" in record.message
+    assert "does not exist" in record.message
+
+
+def test_failed_start_can_be_repeated(tmp_path, recorder):
+    adapter = ResourceAdapter(f"embedded://{tmp_path}/later/broker.db", hooks=[recorder])
+    activation = activate(adapter, Inbox())
+    activation.start()
+    recorder.await_status("Connecting", "Down")
+    (tmp_path / "later").mkdir()
+    activation.start()
+    recorder.await_status("Connecting", "Up")
+    activation.stop()
+
+
+class Flaky:
+    """A provider whose broker is down at first, or whose connections break at their first receive."""
+
+    def __init__(self, refusals: int = 0, breaks: int = 0) -> None:
+        self.refusals, self.breaks, self.connections = refusals, breaks, 0
+
+    def connect(self, *args, **kwargs):
+        if self.refusals:
+            self.refusals -= 1
+            raise ConnectionLostError("refused")
+        self.connections += 1
+        connection = find_provider("embedded").connect(*args, **kwargs)
+        if self.breaks:
+            self.breaks -= 1
+            connection.consumer = self.broken
+        return connection
+
+    def broken(self, *args, **kwargs):
+        raise ConnectionLostError("broken")
+
+
+@pytest.fixture
+def use(monkeypatch):
+    def register(provider: Flaky) -> Flaky:
+        monkeypatch.setattr(links, "find_provider", lambda scheme: provider)
+        monkeypatch.setattr(links, "_FIRST_WAIT", 0)
+        return provider
+
+    return register
+
+
+def test_broker_that_comes_later(adapter, recorder, use):
+    send(adapter, "a")
+    use(Flaky(refusals=3))
+    inbox = Inbox()
+    activate(adapter, inbox).start()
+    assert inbox.take(1) == [("a", 1)]
+    recorder.await_status("Connecting", "Up")
+
+
+def test_broken_connection_is_replaced(adapter, recorder, use, monkeypatch, caplog):
+    send(adapter, "a")
+    provider = use(Flaky(breaks=2))
+    inbox = Inbox()
+    activation = activate(adapter, inbox)
+    monkeypatch.setattr(activation._stopping, "wait", lambda seconds: None)
+    activation.start()
+    assert inbox.take(1) == [("a", 1)]
+    recorder.await_status("Connecting", "Connecting", "Connecting", "Up")
+    assert provider.connections == 3
+    assert "lost its connection" in caplog.text
+
+
+def test_stop_while_the_broker_is_away(adapter, recorder, use):
+    use(Flaky(refusals=1_000_000))
+    activation = activate(adapter, Inbox())
+    activation.start()
+    recorder.await_status("Connecting")
+    activation.stop()
+    recorder.await_status("Disconnecting", "Down")
+
+
+def test_adapter_without_a_url():
+    adapter = ResourceAdapter()
+    with pytest.raises(InvalidActivationSpecError, match="connection_url"):
+        activate(adapter, Inbox())
+    with pytest.raises(InvalidActivationSpecError):
+        adapter.connection_factory()
+
+
+def test_spec_may_name_another_broker(adapter, recorder, tmp_path):
+    url = f"embedded://{tmp_path}/other.db"
+    inbox = Inbox()
+    adapter.activate(ActivationSpec(destination="q", connection_url=url), inbox).start()
+    send(ResourceAdapter(url), "there")
+    assert inbox.take(1) == [("there", 1)]
+
+
+def test_text_form(adapter):
+    assert repr(activate(adapter, Inbox())) == "<Activation serial(queue:q) Down>"

@@ -1,0 +1,148 @@
+"""The resource adapter: listeners, start and stop, serving until told to end."""
+
+import asyncio
+import queue
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from jmsjca import Message, Queue, ResourceAdapter, Topic
+from jmsjca.errors import InvalidActivationSpecError, InvalidURLError
+from tests.unit.inbound import PATIENCE, Inbox, Recorder, send
+
+HIDDEN = "s3cr3t"
+
+
+def test_listener_returns_the_function_itself(jms_broker_url):
+    adapter = ResourceAdapter(jms_broker_url)
+
+    def handler(message: Message) -> str:
+        return f"handled {message}"
+
+    assert adapter.listener("q")(handler) is handler
+    assert [a.spec.source() for a in adapter.activations] == [Queue("q")]
+
+
+def test_listener_declared_before_start_begins_with_it(jms_broker_url):
+    adapter, inbox = ResourceAdapter(jms_broker_url), Inbox()
+    adapter.listener(Queue("q"))(inbox)
+    assert [a.status for a in adapter.activations] == ["Down"]
+    send(adapter, "a")
+    with adapter as entered:
+        assert entered is adapter
+        assert inbox.take(1) == [("a", 1)]
+    assert [a.status for a in adapter.activations] == ["Down"]
+
+
+def test_listener_declared_after_start_begins_at_once(jms_adapter):
+    inbox = Inbox()
+    jms_adapter.listener("q")(inbox)
+    send(jms_adapter, "a")
+    assert inbox.take(1) == [("a", 1)]
+
+
+def test_adapter_can_be_started_again(jms_broker_url):
+    adapter, inbox = ResourceAdapter(jms_broker_url), Inbox()
+    adapter.listener("q")(inbox)
+    for body in "ab":
+        with adapter:
+            send(adapter, body)
+            assert inbox.take(1) == [(body, 1)]
+
+
+def test_adapter_as_an_async_context_manager(jms_broker_url):
+    adapter = ResourceAdapter(jms_broker_url)
+    received: queue.Queue[str] = queue.Queue()
+
+    @adapter.listener("q")
+    async def handler(message: Message) -> None:
+        received.put(message.body)
+
+    async def serve() -> str:
+        async with adapter as entered:
+            assert entered is adapter
+            await asyncio.to_thread(send, adapter, "a")
+            return await asyncio.to_thread(received.get, True, PATIENCE)
+
+    assert asyncio.run(serve()) == "a"
+    assert [a.status for a in adapter.activations] == ["Down"]
+
+
+def test_listener_of_a_topic(jms_broker_url):
+    recorder, inbox = Recorder(), Inbox()
+    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
+    adapter.listener("news", destination_type="topic")(inbox)
+    with adapter:
+        recorder.await_status("Connecting", "Up")
+        with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+            session.create_producer(Topic("news")).send(session.create_text_message("a"))
+        assert inbox.take(1) == [("a", 1)]
+
+
+def test_durable_listener_gets_what_was_sent_meanwhile(jms_broker_url):
+    recorder, inbox = Recorder(), Inbox()
+    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
+    adapter.listener(Topic("news"), subscription_durability="Durable", subscription_name="s")(inbox)
+    with adapter:
+        recorder.await_status("Connecting", "Up")
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Topic("news")).send(session.create_text_message("meanwhile"))
+    with adapter:
+        assert inbox.take(1) == [("meanwhile", 1)]
+
+
+def test_wrong_spec_is_refused_where_the_listener_is_declared(jms_adapter):
+    with pytest.raises(InvalidActivationSpecError, match="concurrency_mode"):
+        jms_adapter.listener("q", concurrency_mode="parallel")
+    assert jms_adapter.activations == ()
+
+
+def test_wrong_url_is_refused(jms_adapter):
+    with pytest.raises(InvalidURLError):
+        ResourceAdapter("no url")
+    with pytest.raises(InvalidURLError):
+        jms_adapter.listener("q", connection_url="no url")(Inbox())
+
+
+def test_adapter_shows_no_password():
+    adapter = ResourceAdapter(f"amqp://ann:{HIDDEN}@host", "bob", HIDDEN)
+    assert HIDDEN not in repr(adapter)
+    assert "amqp://ann@host" in repr(adapter)
+
+
+_SERVE = """
+import sys
+from jmsjca import Hooks, ResourceAdapter
+
+class Tell(Hooks):
+    def status_changed(self, endpoint, status):
+        print(status, flush=True)
+
+adapter = ResourceAdapter("embedded://served", hooks=[Tell()])
+adapter.listener("q")(lambda message: None)
+adapter.run()
+print("after", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_run_serves_until_told_to_end(number):
+    with subprocess.Popen([sys.executable, "-c", _SERVE], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().strip() for _ in range(2)]
+        assert lines == ["Connecting", "Up"]
+        process.send_signal(number)
+        assert process.stdout.read().split() == ["Disconnecting", "Down", "after"]
+        assert process.wait(PATIENCE) == 0
+
+
+def test_run_restores_the_signal_handlers(jms_broker_url):
+    class StopAtOnce(ResourceAdapter):
+        def start(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    StopAtOnce(jms_broker_url).run()
+    assert {number: signal.getsignal(number) for number in before} == before

@@ -1,0 +1,96 @@
+"""What the parameters of a handler may ask for."""
+
+import functools
+
+import pytest
+
+from jmsjca import Message, Session, TextMessage
+from jmsjca.errors import ConfigurationError
+from jmsjca.inbound.handlers import Handler
+
+MESSAGE, SESSION = TextMessage("a"), object.__new__(Session)
+
+
+def call(function):
+    handler = Handler(function)
+    try:
+        return handler(MESSAGE, SESSION)
+    finally:
+        handler.close()
+
+
+class WithCall:
+    def __call__(self, session: Session, text: TextMessage) -> object:
+        return (text, session)
+
+    def method(self, message: Message) -> object:
+        return (message, None)
+
+
+async def coroutine(message: Message, session: Session) -> object:
+    return (message, session)
+
+
+def keyword_only(*, message: Message, session: Session) -> object:
+    return (message, session)
+
+
+def by_type(outbox: Session, order: TextMessage) -> object:
+    return (order, outbox)
+
+
+def with_defaults(message: Message, retries: int = 3, *args: object, **kwargs: object) -> object:
+    return (message, retries, args, kwargs)
+
+
+def with_names_of_the_type_checker(message: "NotThere", session: "NorThere") -> object:  # type: ignore[name-defined]  # noqa: F821
+    return (message, session)
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (lambda message: message, MESSAGE),
+        (lambda anything: anything, MESSAGE),
+        (lambda session: session, SESSION),
+        (lambda: "nothing", "nothing"),
+        (lambda session, m: (m, session), (MESSAGE, SESSION)),
+        (by_type, (MESSAGE, SESSION)),
+        (keyword_only, (MESSAGE, SESSION)),
+        (with_defaults, (MESSAGE, 3, (), {})),
+        (with_names_of_the_type_checker, (MESSAGE, SESSION)),
+        (WithCall(), (MESSAGE, SESSION)),
+        (WithCall().method, (MESSAGE, None)),
+        (coroutine, (MESSAGE, SESSION)),
+        (functools.partial(by_type), (MESSAGE, SESSION)),
+    ],
+)
+def test_what_is_given(function, given):
+    assert call(function) == given
+
+
+def two_messages(message: Message, database: object) -> None: ...
+
+
+def positional(message: Message, /, database: object) -> None: ...
+
+
+def keyword_needed(message: Message, *, database: object) -> None: ...
+
+
+@pytest.mark.parametrize("function", [two_messages, positional, keyword_needed])
+def test_what_nothing_is_known_for_is_refused(function, jms_adapter):
+    with pytest.raises(ConfigurationError, match=function.__name__) as caught:
+        Handler(function)
+    assert "the message and the session only" in str(caught.value)
+    with pytest.raises(ConfigurationError):
+        jms_adapter.listener("q")(function)
+
+
+def test_closing_twice_does_nothing():
+    handler = Handler(coroutine)
+    handler(MESSAGE, SESSION)
+    handler.close()
+    handler.close()
+    assert handler(MESSAGE, SESSION) == (MESSAGE, SESSION)
+    handler.close()
