@@ -27,6 +27,11 @@ DUPLICATE_ID = "_AMQ_DUPL_ID"
 _PLAIN = {"boolean", "int", "long", "double", "string"}
 
 
+# Made once: json.dumps() and json.loads() look at their options at every call.
+_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_from_json = json.JSONDecoder().decode
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A message on its way into the store: encoded when the unit noted it, so that it can be reused at once."""
@@ -69,8 +74,7 @@ def _encode(message: Message, to: Destination) -> Outgoing:
         "p": values,
         "t": {name: special for name, value in values.items() if (special := _special_type(value))},
     }
-    headers = {name: value for name, value in headers.items() if value not in (None, {})}
-    text = json.dumps(headers, separators=(",", ":"), ensure_ascii=False)
+    text = _to_json({name: value for name, value in headers.items() if value is not None and value != {}})
     text.encode()  # refused here, not when the unit commits
     duplicate = message.properties.get(DUPLICATE_ID)
     return Outgoing(
@@ -91,7 +95,7 @@ def decode(headers: str, body: bytes | None, deliveries: int, expires: int | Non
         MessageFormatError: The row does not hold a message.
     """
     try:
-        return _decode(json.loads(headers), body, deliveries, expires)
+        return _decode(_from_json(headers), body, deliveries, expires)
     except (KeyError, TypeError, ValueError) as error:
         raise MessageFormatError(f"The stored message cannot be decoded: {error}.") from error
 

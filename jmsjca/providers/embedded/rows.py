@@ -117,6 +117,7 @@ def insert(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], history: int) -
         history: How many duplicate ids are remembered per destination.
     """
     mailboxes: dict[str, Sequence[int]] = {}
+    rows: list[tuple[int | str | bytes | None, ...]] = []
     for message in messages:
         address = str(message.to)
         if message.duplicate_id is not None and not _is_new(cursor, address, message.duplicate_id, history):
@@ -126,7 +127,8 @@ def insert(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], history: int) -
             name = message.to.name
             mailboxes[address] = subscribers(cursor, name) if topic else [open_queue(cursor, name)]
         row = (message.urgency, message.due, message.expires, message.headers, message.body)
-        cursor.executemany(_INSERT, [(mailbox, *row) for mailbox in mailboxes[address]])
+        rows += [(mailbox, *row) for mailbox in mailboxes[address]]
+    cursor.executemany(_INSERT, rows)
 
 
 def settle(cursor: sqlite3.Cursor, claims: Sequence[Claim]) -> bool:

@@ -73,8 +73,10 @@ class Store:
         """Look something up."""
         with self._lock:
             self._check_process()
-            with _translated(self.path):
+            try:
                 yield self._cursor
+            except sqlite3.Error as error:
+                raise _translate(error, self.path) from error
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Generator[sqlite3.Cursor]:
@@ -90,15 +92,18 @@ class Store:
         """
         with self._lock:
             self._check_process()
-            with _translated(self.path):
+            try:
                 self._sync(lazily=not durable)
                 self._cursor.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._cursor
                 except BaseException:
-                    self._cursor.execute("ROLLBACK")
+                    if self._db.in_transaction:  # a full disk makes SQLite roll back by itself
+                        self._cursor.execute("ROLLBACK")
                     raise
                 self._commit()
+            except sqlite3.Error as error:
+                raise _translate(error, self.path) from error
 
     def ring(self, doorbells: list[str]) -> None:
         """Wake consumers here and behind these doorbells."""
@@ -202,15 +207,6 @@ class Store:
             raise TransactionRolledBackError(
                 f"The commit to {self.path} failed and did not happen: {error}."
             ) from error
-
-
-@contextmanager
-def _translated(path: Path | None) -> Generator[None]:
-    """Let no exception of SQLite escape."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _translate(error, path) from error
 
 
 def _translate(error: sqlite3.Error, path: Path | None) -> JMSError:
