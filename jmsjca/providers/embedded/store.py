@@ -214,5 +214,5 @@ def _translate(error: sqlite3.Error, path: Path | None) -> JMSError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ResourceAllocationError(f"Another process has kept {path} locked for too long; is one stopped or hung?")
     if code == sqlite3.SQLITE_FULL:
-        return ResourceAllocationError(f"No space left for {path}; make room and try again. Nothing was lost.")
+        return ResourceAllocationError(f"No space left for {path or 'the broker in memory'}; make room and try again. Nothing was lost.")
     return StoreError(f"The embedded broker {path or 'in memory'} failed: {error}.")
