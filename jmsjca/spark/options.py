@@ -1,8 +1,9 @@
 """The options of the "jms" data source."""
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,11 +41,11 @@ class SparkOptions:
         timeToLive: Of messages written; 0 for no end.
     """
 
-    url: str
+    url: str = field(repr=False)  # may hold a password
     destination: str
     destinationType: str = "queue"  # noqa: N815  # the names are Spark's
     userName: str | None = None  # noqa: N815
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     stagingLocation: str | None = None  # noqa: N815
     partitions: int = 2
     maxMessagesPerBatch: int = 10_000  # noqa: N815
@@ -65,15 +66,15 @@ class SparkOptions:
         Raises:
             InvalidOptionError: One is unknown, missing, or has a value that cannot be used.
         """
-        known = {field.name.lower(): field for field in fields(cls)}
+        known = {option.name.lower(): option for option in fields(cls)}
         values: dict[str, Any] = {}
         for name, text in given.items():
             if name.lower() in _SPARKS_OWN:
                 continue
-            field = known.get(name.lower())
-            if field is None:
-                raise InvalidOptionError(_unknown(name, [f.name for f in known.values()]))
-            values[field.name] = _convert(field.name, text, _CONVERTERS.get(str(field.type), str))
+            option = known.get(name.lower())
+            if option is None:
+                raise InvalidOptionError(_unknown(name, [o.name for o in known.values()]))
+            values[option.name] = _convert(option.name, text, _CONVERTERS.get(option.name, str))
         for name in ("url", "destination"):
             if not values.get(name):
                 raise InvalidOptionError(f'The option {name!r} is missing: .option("{name}", …)')
@@ -102,7 +103,7 @@ class SparkOptions:
                 "Reading a stream takes messages off the queue and needs a folder to keep them replayable: "
                 '.option("stagingLocation", …), beside the checkpoint and shared by driver and executors.'
             )
-        return Path(self.stagingLocation.removeprefix("file://"))
+        return Path(self.stagingLocation)
 
     def _check(self) -> None:
         url = ConnectionURL.parse(self.url)
@@ -123,6 +124,12 @@ class SparkOptions:
             )
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text)
+
+
 def _number(text: str) -> float:
     value = float(text)
     if not 0 <= value < float("inf"):
@@ -130,11 +137,27 @@ def _number(text: str) -> float:
     return value
 
 
+def _folder(text: str) -> str:
+    """A path, or a ``file:`` URL as Spark writes it. Made absolute here, on the driver."""
+    path = re.sub("^file:(//(?=/))?(?=/(?!/))", "", text)
+    if re.match("[A-Za-z][A-Za-z0-9+.-]+:", path):
+        raise InvalidOptionError(
+            f"The option 'stagingLocation' must be a folder that driver and executors share, not {text!r}."
+        )
+    return str(Path(path).absolute())
+
+
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
-    "int": int,
-    "float": _number,
-    str(int): int,
-    str(float): _number,
+    "stagingLocation": _folder,
+    "partitions": _count,
+    "maxMessagesPerBatch": _count,
+    "retainEpochs": _count,
+    "receiveIdleTimeout": _number,
+    "batchTimeout": _number,
+    "pollInterval": _number,
+    "driverRetryTimeout": _number,
+    "inDoubtRetention": _number,
+    "timeToLive": _number,
 }
 
 

@@ -1,0 +1,129 @@
+"""Fixtures of the Spark tests: a broker in a file, and one Spark session for all of them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jmsjca import ConnectionFactory, Queue, TextMessage
+from jmsjca.errors import ConfigurationError
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.spark import register
+from jmsjca.spark.java import find_java
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark.staging import Part, Staging
+from jmsjca.spi import Depth
+
+
+class Broker:
+    """An embedded broker in a file, and what a test asks of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"embedded://{folder}/broker.db"
+        self.queue = Queue("orders")
+        self.location = folder / "staging"
+        self.factory = ConnectionFactory(self.url)
+
+    def given(self, **changes: object) -> dict[str, str]:
+        """Options as Spark hands them over; nothing waits for messages that are not there."""
+        options = {
+            "url": self.url,
+            "destination": self.queue.name,
+            "stagingLocation": self.location,
+            "receiveIdleTimeout": 0,
+            "pollInterval": 0,
+        }
+        return {name: str(value) for name, value in (options | changes).items()}
+
+    def options(self, **changes: object) -> SparkOptions:
+        return SparkOptions.parse(self.given(**changes))
+
+    def staging(self, gen: str = "g", *epochs: int) -> Staging:
+        staging = Staging(self.location, gen)
+        for epoch in epochs:
+            staging.create_epoch(epoch)
+        return staging
+
+    def reader(self, part: Part, quota: int = 100, **changes: object) -> PartitionReader:
+        self.staging("g", part.epoch)
+        return PartitionReader(self.options(**changes), JmsPartition("g", part, quota))
+
+    def read(self, part: Part, quota: int = 100, **changes: object) -> list[dict[str, object]]:
+        """What one attempt at a partition hands over."""
+        return [row for batch in self.reader(part, quota, **changes).read() for row in batch.to_pylist()]
+
+    def texts(self, part: Part, quota: int = 100, **changes: object) -> list[object]:
+        return [row["text"] for row in self.read(part, quota, **changes)]
+
+    def send(self, *texts: str, correlation_id: str | None = None) -> None:
+        with self.factory.create_connection() as connection, connection.create_session(transacted=True) as session:
+            producer = session.create_producer(self.queue)
+            for text in texts:
+                producer.send(TextMessage(text, correlation_id=correlation_id))
+            session.commit()
+
+    def waiting(self) -> list[str]:
+        """The texts of the messages in the queue that nobody holds."""
+        connection = connect(ConnectionSettings(self.url))
+        try:
+            return [message.body for chunk in connection.browse(self.queue) for message in chunk]
+        finally:
+            connection.close()
+
+    def depth(self) -> Depth:
+        connection = connect(ConnectionSettings(self.url))
+        try:
+            admin = connection.admin()
+            assert admin is not None
+            return admin.depth(self.queue)
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Broker:
+    return Broker(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for all tests; its tasks are tried up to four times."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("JAVA_HOME", _java())
+    session = _session(tmp_path_factory.mktemp("spark"))
+    register(session)
+    yield session
+    session.stop()
+    patch.undo()
+
+
+def _java() -> str:
+    try:
+        return str(find_java())
+    except ConfigurationError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+def _session(folder: Path) -> SparkSession:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder),
+    }
+    builder = SparkSession.builder.master("local[2,4]").appName("jmsjca tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")  # failures that a test causes need no stack trace
+    return session

@@ -1,0 +1,104 @@
+"""The options of the data source."""
+
+from pathlib import Path
+
+import pytest
+
+from jmsjca.destinations import Queue, Topic
+from jmsjca.errors import ConfigurationError, InvalidDestinationError, InvalidOptionError
+from jmsjca.spark.options import SparkOptions
+
+GIVEN = {"url": "embedded:///tmp/broker.db", "destination": "orders"}
+
+
+def test_names_are_read_without_regard_to_case() -> None:
+    options = SparkOptions.parse(
+        {"URL": GIVEN["url"], "Destination": "orders", "maxmessagesperbatch": "7", "POLLINTERVAL": "0.5"}
+    )
+    assert (options.maxMessagesPerBatch, options.pollInterval, options.target) == (7, 0.5, Queue("orders"))
+
+
+def test_a_topic() -> None:
+    assert SparkOptions.parse(GIVEN | {"destinationType": "topic"}).target == Topic("orders")
+
+
+def test_the_option_of_every_streaming_sink_is_none_of_ours() -> None:
+    assert SparkOptions.parse(GIVEN | {"checkpointLocation": "/c"}) == SparkOptions.parse(GIVEN)
+
+
+@pytest.mark.parametrize("missing", ["url", "destination"])
+@pytest.mark.parametrize("empty", [True, False])
+def test_what_must_be_given(missing: str, empty: bool) -> None:
+    given = GIVEN | {missing: ""} if empty else {name: v for name, v in GIVEN.items() if name != missing}
+    with pytest.raises(InvalidOptionError, match=f"'{missing}' is missing"):
+        SparkOptions.parse(given)
+
+
+def test_an_unknown_option_gets_a_hint() -> None:
+    with pytest.raises(InvalidOptionError, match="no option 'partitons'; did you mean 'partitions'"):
+        SparkOptions.parse(GIVEN | {"partitons": "2"})
+    with pytest.raises(InvalidOptionError, match="there are url, destination, "):
+        SparkOptions.parse(GIVEN | {"xyzzy": "2"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("partitions", "two", "must be a number"),
+        ("partitions", "0", "at least 1"),
+        ("partitions", "-1", "not negative"),
+        ("partitions", "1.5", "must be a number"),
+        ("maxMessagesPerBatch", "0", "at least 1"),
+        ("retainEpochs", "-1", "not negative"),  # would remove the epoch that is being read
+        ("batchTimeout", "-1", "not negative"),
+        ("batchTimeout", "nan", "not negative"),
+        ("pollInterval", "inf", "not negative"),
+        ("orphans", "adopt", "'fail' or 'ignore'"),
+        ("dedupKey", "JMSMessageId", "JMSMessageID"),
+        ("url", "embedded://memory", "memory of one process"),
+        ("url", "embedded:///", "memory of one process"),
+        ("stagingLocation", "s3a://bucket/staging", "folder"),
+        ("stagingLocation", "hdfs:/staging", "folder"),
+        ("stagingLocation", "file://server/staging", "folder"),
+    ],
+)
+def test_values_that_cannot_be_used(name: str, value: str, why: str) -> None:
+    with pytest.raises(InvalidOptionError, match=why):
+        SparkOptions.parse(GIVEN | {name: value})
+
+
+def test_a_bad_url_and_a_bad_kind() -> None:
+    with pytest.raises(ConfigurationError):
+        SparkOptions.parse(GIVEN | {"url": "no url"})
+    with pytest.raises(InvalidDestinationError):
+        SparkOptions.parse(GIVEN | {"destinationType": "queues"})
+
+
+@pytest.mark.parametrize("key", ["JMSMessageID", "JMSCorrelationID", "property:order", "none"])
+def test_keys(key: str) -> None:
+    assert SparkOptions.parse(GIVEN | {"dedupKey": key}).dedupKey == key
+
+
+@pytest.mark.parametrize("location", ["/s/t", "file:/s/t", "file:///s/t"])
+def test_a_staging_location_may_be_written_as_spark_writes_it(location: str) -> None:
+    assert SparkOptions.parse(GIVEN | {"stagingLocation": location}).staging() == Path("/s/t")
+
+
+def test_a_relative_staging_location_is_one_folder_wherever_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = SparkOptions.parse(GIVEN | {"stagingLocation": "staged"})
+    monkeypatch.chdir("/")
+    assert options.staging() == tmp_path / "staged"
+
+
+def test_no_staging_location() -> None:
+    with pytest.raises(InvalidOptionError, match="stagingLocation"):
+        SparkOptions.parse(GIVEN).staging()
+
+
+def test_no_secret_shows() -> None:
+    options = SparkOptions.parse(GIVEN | {"url": "amqp://me:hidden@host", "userName": "me", "password": "hidden"})
+    assert options.settings.password
+    assert "hidden" not in repr(options)
