@@ -24,8 +24,18 @@ _TYPES: dict[str, Callable[[Any], object]] = {
     "float": Float,
     "double": Double,
 }
-_WRITTEN = {"text", "body", "correlation_id", "reply_to", "type", "priority", "properties", "duplicate_id"}
-_IGNORED = {field.name for field in SCHEMA.fields} - _WRITTEN  # so that what was read can be written as it is
+_WHOLE = {"tinyint", "smallint", "int", "bigint"}
+_WRITTEN = {
+    "text": {"string"},
+    "body": {"string", "binary"},
+    "correlation_id": {"string"},
+    "reply_to": {"string"},
+    "type": {"string"},
+    "priority": _WHOLE,
+    "duplicate_id": {"string"} | _WHOLE,
+}
+_KNOWN = {"properties", *_WRITTEN}
+_IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that what was read can be written as it is
 
 
 class RowEncoder:
@@ -43,14 +53,7 @@ class RowEncoder:
 
     def __init__(self, schema: StructType) -> None:
         self._types = {field.name: field.dataType.simpleString() for field in schema.fields}
-        unknown = set(self._types) - _WRITTEN - _IGNORED
-        if unknown:
-            raise InvalidOptionError(
-                f"The jms data source has no column {', '.join(sorted(unknown))} to write; "
-                f"put it into 'properties', or drop it. There are {', '.join(sorted(_WRITTEN))}."
-            )
-        if not {"text", "body"} & set(self._types):
-            raise InvalidOptionError("A message needs a body: a column 'text' (string) or 'body' (string or binary).")
+        _check_columns(self._types)
         self._markers = _markers(schema["properties"].dataType) if "properties" in self._types else {}
 
     def message(self, row: dict[str, Any]) -> tuple[Message, int]:
@@ -64,9 +67,14 @@ class RowEncoder:
         priority = row.get("priority")
         return message, 4 if priority is None else priority
 
+    def duplicate_id(self, row: dict[str, Any], otherwise: str) -> str:
+        """What recognises the row when it is written again."""
+        given = row.get("duplicate_id")
+        return otherwise if given in (None, "") else str(given)
+
     def _body(self, row: dict[str, Any]) -> Message:
         text, body = row.get("text"), row.get("body")
-        if text is not None:
+        if text is not None or "body" not in self._types:
             return TextMessage(text)
         return TextMessage(body) if self._types.get("body") == "string" else BytesMessage(body)
 
@@ -76,6 +84,22 @@ class RowEncoder:
 
     def _mark(self, name: str, value: Any) -> object:
         return self._markers.get(name, self._markers.get("", str))(value)
+
+
+def _check_columns(types: Mapping[str, str]) -> None:
+    unknown = set(types) - _KNOWN - _IGNORED
+    if unknown:
+        raise InvalidOptionError(
+            f"The jms data source has no column {', '.join(sorted(unknown))} to write; "
+            f"put it into 'properties', or drop it. There are {', '.join(sorted(_KNOWN))}."
+        )
+    for name, kind in types.items():
+        if name in _WRITTEN and kind not in _WRITTEN[name] | {"void"}:
+            raise InvalidOptionError(
+                f"The column {name!r} must be {' or '.join(sorted(_WRITTEN[name]))}, not {kind}; cast it."
+            )
+    if not {"text", "body"} & set(types):
+        raise InvalidOptionError("A message needs a body: a column 'text' (string) or 'body' (string or binary).")
 
 
 def _markers(kind: DataType) -> dict[str, Callable[[Any], object]]:

@@ -65,7 +65,7 @@ class PartitionWriter:
         sent = 0
         for row in (row for batch in batches for row in batch.to_pylist()):
             message, priority = self._encoder.message(row)
-            message.properties[DUPLICATE_ID] = row.get("duplicate_id") or f"{prefix}/{sent}"
+            message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row, f"{prefix}/{sent}")
             producer.send(message, priority=priority, time_to_live=self._options.timeToLive)
             sent += 1
             if sent % _UNIT == 0:
