@@ -27,6 +27,10 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/python tests/benchmarks/embedded.py
 	$(BIN)/python tests/benchmarks/spark_to_parquet.py
 
+docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site
+	$(BIN)/pip install --quiet --group docs
+	$(BIN)/zensical build --strict -f docs/mkdocs.yml
+
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache jmsjca-demo
 

@@ -11,9 +11,9 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
 PARTS = {
     "lint": [[BIN / "ruff", "check", "."], [BIN / "ruff", "format", "--check", "."]],
     "types": [[BIN / "mypy"], [BIN / "pyright"]],
-    "unit": [[*PYTEST, "tests/unit", "tests/contract"]],
+    "unit": [[*PYTEST, "-m", "not spark", "tests/unit", "tests/contract", "tests/docs"]],
     "crash": [[*PYTEST, "-s", "tests/torture"]],
-    "spark": [[*PYTEST, "-s", "tests/spark"]],
+    "spark": [[*PYTEST, "-s", "tests/spark"], [*PYTEST, "-m", "spark", "tests/docs"]],
     "demo": [[*PYTEST, "tests/demo"]],
 }
 

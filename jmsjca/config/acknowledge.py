@@ -6,7 +6,7 @@ __all__ = ["AcknowledgeMode"]
 
 
 class AcknowledgeMode(Enum):
-    """The acknowledgement of a session that is not transacted (JMS 3.1, section 6.2.9)."""
+    """The acknowledgement of a session that is not transacted (JMS 3.1, section 6.2.10)."""
 
     AUTO = "auto"
     """Each message is acknowledged as it is handed over: never twice, but lost if the program dies with it."""

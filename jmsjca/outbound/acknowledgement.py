@@ -12,7 +12,7 @@ __all__ = ["Acknowledgement"]
 
 
 class Acknowledgement:
-    """Settles deliveries by the acknowledge mode (JMS 3.1, section 6.2.9).
+    """Settles deliveries by the acknowledge mode (JMS 3.1, section 6.2.10).
 
     Args:
         open_unit: Opens a unit.

@@ -21,7 +21,7 @@ __all__ = ["Session"]
 
 
 class Session:
-    """Made by `Connection.create_session`. For one thread at a time (JMS 3.1, section 2.14).
+    """Made by `Connection.create_session`. For one thread at a time (JMS 3.1, section 6.2.5).
 
     A transacted session always has an open unit: what it receives and sends belongs to it until `commit` or
     `rollback` ends it and the next one begins. Otherwise each send and each acknowledgement is a unit of its own.

@@ -1,0 +1,50 @@
+"""Every Python block of the documentation runs, page by page, as a test module of its own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+# Instead of serving for ever, the front page's endpoint takes one order.
+SERVE_ONE_ORDER = """
+def _serve_one_order(adapter):
+    from jmsjca import Queue
+    with adapter, adapter.connection_factory().create_connection() as connection:
+        session = connection.create_session()
+        session.create_producer(Queue("orders")).send(session.create_text_message("a pear"))
+        assert session.create_consumer(Queue("invoices")).receive(timeout=30).body == "invoice for a pear"
+
+from jmsjca import ResourceAdapter
+ResourceAdapter.run = _serve_one_order
+"""
+
+
+def blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_there_are_pages_with_code():
+    assert sum(len(blocks(page)) for page in PAGES) > 10
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=[pytest.mark.spark] if p.stem == "spark" else [], id=p.stem) for p in PAGES if blocks(p)],
+)
+def test_the_code_of_a_page_runs(page, tmp_path):
+    code = "\n\n".join(blocks(page)).replace("/var/lib/app/broker.db", f"{tmp_path}/broker.db")
+    (tmp_path / "test_page.py").write_text(f"{SERVE_ONE_ORDER}\n{code}\n\ndef test_the_page_ran():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_link_to_a_file_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        assert "://" in target or (page.parent / target).exists(), target
