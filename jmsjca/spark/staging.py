@@ -12,20 +12,22 @@
 """
 
 import json
-import os
 import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.spark.arrow import ipc, pa
+from jmsjca.spark.durable import replace, sync_folder, write_exclusively
 
 __all__ = ["Part", "Staging", "StaleEpochError", "orphans"]
 
 _VERSION = "v1"
+_OWN_FOLDERS = 4  # above an epoch: of the generation, of the version, the location, and where that is
 
 
 class StaleEpochError(JMSError):
@@ -57,7 +59,11 @@ class Staging:
 
     def create_epoch(self, epoch: int) -> None:
         """Make the folder of an epoch. Only the driver does this, before it plans the epoch's partitions."""
-        self._epoch_folder(epoch).mkdir(parents=True, exist_ok=True)
+        folder = self._epoch_folder(epoch)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            for parent in list(folder.parents)[:_OWN_FOLDERS]:
+                sync_folder(parent)
 
     def claim(self, query: str) -> None:
         """Make a query the owner of this generation.
@@ -66,7 +72,7 @@ class Staging:
             IllegalStateError: Another query is.
         """
         owner = self.folder / "OWNER"
-        if not _write_exclusively(owner, query.encode()) and owner.read_text() != query:
+        if not write_exclusively(owner, query.encode()) and owner.read_text() != query:
             raise IllegalStateError(
                 f"{self.folder} is being read by query {owner.read_text()}; each query needs a checkpoint of its own."
             )
@@ -100,7 +106,7 @@ class Staging:
             StaleEpochError: The epoch is over.
         """
         try:
-            return _write_exclusively(self._path(part, "arrow"), _encode(batch))
+            return write_exclusively(self._path(part, "arrow"), _encode(batch))
         except FileNotFoundError:
             raise StaleEpochError(
                 f"Epoch {part.epoch} was removed while partition {part.number} was at work."
@@ -125,7 +131,8 @@ class Staging:
 
     def confirm(self, part: Part) -> None:
         """Note that the broker confirmed the settlement."""
-        _write_exclusively(self._path(part, "acked"), b"")
+        with suppress(FileNotFoundError):  # so late that the epoch was swept; its keys are in doubt/ for a while
+            write_exclusively(self._path(part, "acked"), b"")
 
     def is_confirmed(self, part: Part) -> bool:
         """Tell whether the broker confirmed the settlement."""
@@ -133,7 +140,7 @@ class Staging:
 
     def decide(self, part: Part, skipped: Iterable[str]) -> None:
         """Note which messages belong to other parts. The first decision stands."""
-        _write_exclusively(self._path(part, "ok"), json.dumps(sorted(skipped)).encode())
+        write_exclusively(self._path(part, "ok"), json.dumps(sorted(skipped)).encode())
 
     def decision(self, part: Part) -> set[str] | None:
         """Which messages belong to other parts; None if that is not decided."""
@@ -169,27 +176,28 @@ class Staging:
             doubt_retention: Seconds to keep the keys of messages that may come again.
         """
         if epoch > self.low:
-            _replace(self.folder / "LOW", str(epoch).encode())
+            replace(self.folder / "LOW", str(epoch).encode())
         for folder in sorted(self.folder.glob("e-*")):
             if _epoch(folder) <= epoch - retain:
                 self._remove(folder)
+        for folder in self.folder.glob("trash-*"):
+            shutil.rmtree(folder, ignore_errors=True)
         limit = time.time() - doubt_retention
         for path in self.folder.glob("doubt/*.ids"):
             if path.stat().st_mtime < limit:
                 path.unlink(missing_ok=True)
 
     def _remove(self, folder: Path) -> None:
+        """Move a folder out of sight, in one step: a late attempt finds no folder rather than half of one."""
         for path in folder.glob("p-*.arrow"):
             part = _part(path)
             if not self.is_confirmed(part):
                 doubt = self.folder / "doubt"
                 doubt.mkdir(exist_ok=True)
+                sync_folder(self.folder)
                 keys = json.dumps(sorted(self.keys(part))).encode()
-                _write_exclusively(doubt / f"{part.epoch:010d}-{part.number:05d}.ids", keys)
-        # Renamed first: a late attempt finds no folder rather than half of one.
-        trash = self.folder / f"trash-{uuid.uuid4().hex}"
-        folder.rename(trash)
-        shutil.rmtree(trash, ignore_errors=True)
+                write_exclusively(doubt / f"{part.epoch:010d}-{part.number:05d}.ids", keys)
+        folder.rename(self.folder / f"trash-{uuid.uuid4().hex}")
 
     def _epoch_folder(self, epoch: int) -> Path:
         return self.folder / f"e-{epoch:010d}"
@@ -223,40 +231,3 @@ def _encode(batch: Any) -> bytes:
         writer.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
     return data
-
-
-def _write_exclusively(path: Path, data: bytes) -> bool:
-    """Make a file durably and as a whole. False if it is there already."""
-    temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
-    try:
-        _write(temporary, data)
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-    return True
-
-
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
-    _write(temporary, data)
-    temporary.replace(path)
-    _sync_folder(path.parent)
-
-
-def _write(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(fd)
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
