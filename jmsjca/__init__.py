@@ -6,7 +6,6 @@ wrong.
 
 from typing import TYPE_CHECKING
 
-from jmsjca._version import __version__
 from jmsjca.adapter import ResourceAdapter
 from jmsjca.config import AcknowledgeMode, Limits
 from jmsjca.destinations import Destination, Queue, Topic
@@ -31,6 +30,8 @@ from jmsjca.outbound import Connection, ConnectionFactory, Session
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
+
+__version__ = "0.1.0"
 
 __all__ = [
     "AcknowledgeMode",

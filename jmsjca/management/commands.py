@@ -5,7 +5,7 @@ from typing import Annotated, cast
 
 import typer
 
-from jmsjca._version import __version__
+from jmsjca import __version__
 from jmsjca.errors import ProviderNotInstalledError
 
 __all__ = ["app"]
@@ -53,7 +53,8 @@ def demo(  # noqa: PLR0917  # typer calls it by name
     """
     try:
         from jmsjca.management.demo.display import Display  # noqa: PLC0415  # rich
-        from jmsjca.management.demo.run import DemoRequest, run_demo  # noqa: PLC0415  # psutil, pyspark
+        from jmsjca.management.demo.request import DemoRequest  # noqa: PLC0415
+        from jmsjca.management.demo.run import run_demo  # noqa: PLC0415  # psutil, pyspark
     except ImportError as error:
         raise ProviderNotInstalledError(f'the demo needs {error.name}: pip install "jmsjca[spark,cli]"') from error
     request = DemoRequest(input, airports, events, poison, crash, url, output, seed, json_file)

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from jmsjca import spi
-from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, NotSupportedError
+from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, MessageFormatError, NotSupportedError
 from jmsjca.links import connect
 from jmsjca.spark.options import SparkOptions
 
@@ -36,6 +36,8 @@ class Probe:
         self._pace()
         try:
             found = any(self._open().browse(self._options.target, limit=1))
+        except MessageFormatError:
+            found = True  # one that cannot be decoded is a message, too
         except (ConfigurationError, InvalidDestinationError, NotSupportedError):
             raise
         except JMSError as error:
@@ -75,7 +77,8 @@ class Probe:
     def _put_up_with(self, error: JMSError) -> None:
         self.close()
         now = time.monotonic()
-        self._failing_since = self._failing_since or now
+        if self._failing_since is None:
+            self._failing_since = now
+            logger.warning("The broker cannot be reached, looking again until it can: %s", error)
         if now - self._failing_since > self._options.driverRetryTimeout:
             raise error
-        logger.warning("The broker cannot be reached, looking again: %s", error)

@@ -8,7 +8,8 @@ from settle_first import SettledMoment
 
 from jmsjca import ConnectionFactory, Queue
 from jmsjca.management.demo.display import Display
-from jmsjca.management.demo.run import DemoRequest, run_demo
+from jmsjca.management.demo.request import DemoRequest
+from jmsjca.management.demo.run import run_demo
 
 pytestmark = pytest.mark.demo
 

@@ -5,6 +5,7 @@ it wrote before; what it sends again carries the same ids, by which the broker r
 """
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -32,6 +33,7 @@ class _Batches:
         self._airports = _airports(spark, settings.airports)
 
     def process(self, batch: DataFrame, number: int) -> None:
+        """Write one batch: to Parquet, to the topic, to the dead-letter queue."""
         begin = time.time()
         parsed = batch.withColumn("event", f.from_json("text", _EVENT, _READ)).withColumn("reason", _reason()).persist()
         events = self._settings.events / f"batch={number}"
@@ -40,8 +42,8 @@ class _Batches:
         # From what was written, so that the results say what Parquet says.
         results = _results(self._spark.read.schema(flights.schema).parquet(str(events)))
         results.drop("ids").write.mode("overwrite").parquet(str(self._settings.delays / f"batch={number}"))
-        self._send(_as_messages(results, number), RESULTS.name, "topic")
-        self._send(_as_dead_letters(parsed), DEAD_LETTERS.name, "queue")
+        self._send(_as_messages(results, f"{self._settings.run}/{number}"), RESULTS.name, "topic")
+        self._send(_as_dead_letters(parsed, self._settings.run), DEAD_LETTERS.name, "queue")
         rows = parsed.count()
         parsed.unpersist()
         with self._settings.batches.open("a") as file:
@@ -78,12 +80,12 @@ def run_query(settings: DemoSettings, source: type[DataSource] = JmsDataSource) 
 
 def _await_end(settings: DemoSettings, query: Any) -> None:
     """Return when all is sent, the queue is empty and the last batch is committed."""
+    parent = os.getppid()
     connection = connect(ConnectionSettings(settings.url))
     admin = connection.admin()
     while not (settings.all_sent.exists() and admin is not None and admin.depth(FLIGHTS).total == 0):
-        query.awaitTermination(timeout=1)  # raises what ended the query
-        if not query.isActive:
-            raise RuntimeError("The query ended before its work did.")
+        if query.awaitTermination(timeout=1) or os.getppid() != parent:
+            raise RuntimeError("The query, or the run that it belongs to, ended before its work did.")
     query.processAllAvailable()
     connection.close()
 
@@ -133,20 +135,20 @@ def _results(flights: DataFrame) -> DataFrame:
     )
 
 
-def _as_messages(results: DataFrame, number: int) -> DataFrame:
+def _as_messages(results: DataFrame, batch: str) -> DataFrame:
     return results.select(
         f.to_json(f.struct("airport", "name", "flights", "delay", "ids")).alias("text"),
         f.struct("airport", "flights", "delay").alias("properties"),
-        f.concat_ws("/", f.lit(number), "airport").alias("duplicate_id"),
+        f.concat_ws("/", f.lit(batch), "airport").alias("duplicate_id"),
     )
 
 
-def _as_dead_letters(parsed: DataFrame) -> DataFrame:
+def _as_dead_letters(parsed: DataFrame, run: str) -> DataFrame:
     event_id = f.col("properties")["event_id"]
     return parsed.where("reason is not null").select(
         "text",
         f.struct(event_id.alias("event_id"), "reason", f.col("message_id").alias("original_id")).alias("properties"),
-        event_id.alias("duplicate_id"),
+        f.concat_ws("/", f.lit(run), event_id).alias("duplicate_id"),
     )
 
 

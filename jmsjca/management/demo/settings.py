@@ -27,12 +27,14 @@ class DemoSettings:
         url: The broker.
         airports: A CSV file to join; None for none.
         batch: How many messages a micro-batch takes at most.
+        run: The name of the run, part of the ids by which what is sent again is recognised.
     """
 
     folder: str
     url: str
     airports: str | None
     batch: int
+    run: str
 
     def path(self, name: str) -> Path:
         """A file or folder of this run."""
