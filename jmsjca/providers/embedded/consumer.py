@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
 from jmsjca.providers.embedded.mailboxes import drop_mailbox
 from jmsjca.providers.embedded.rows import Claim, Claimant, claim, is_ready, next_due, release
@@ -44,6 +44,14 @@ class EmbeddedConsumer:
             limit: How many at most.
             timeout: Seconds to wait; None waits for ever, 0 does not wait.
         """
+        try:
+            return self._wait_and_claim(limit, timeout)
+        except ConnectionLostError:
+            if self.closed:  # meanwhile, by another thread
+                return []
+            raise
+
+    def _wait_and_claim(self, limit: int, timeout: float | None) -> Sequence[EmbeddedDelivery]:
         clock = self._store.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
         while True:

@@ -95,13 +95,15 @@ def _make_file(path: Path) -> None:
 
 
 def _prepare(db: sqlite3.Connection, path: Path | None) -> None:
+    _is_new(db, path)  # refuses a foreign file before anything in it is changed
     if path is not None:
         _require(db, "journal_mode", "wal", set_to="WAL")
         _require(db, "synchronous", 2, set_to="FULL")
         db.execute("PRAGMA journal_size_limit = 67108864")
     db.execute("BEGIN IMMEDIATE")
     try:
-        _make_tables(db, path)
+        if _is_new(db, path):
+            _make_tables(db)
     except BaseException:
         db.execute("ROLLBACK")
         raise
@@ -115,16 +117,21 @@ def _require(db: sqlite3.Connection, pragma: str, wanted: str | int, *, set_to: 
         raise StoreError(f"The embedded broker needs PRAGMA {pragma} = {set_to}, but SQLite answers {actual!r} here.")
 
 
-def _make_tables(db: sqlite3.Connection, path: Path | None) -> None:
+def _is_new(db: sqlite3.Connection, path: Path | None) -> bool:
     application, version = (db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version"))
     if application == 0 and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-        for statement in _TABLES.strip().split(";\n"):
-            db.execute(statement)
-        db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {_VERSION}")
-    elif application != _APPLICATION_ID:
+        return True
+    if application != _APPLICATION_ID:
         raise StoreError(f"{path} is a database of another program, not of an embedded broker; name another file.")
-    elif version > _VERSION:
+    if version > _VERSION:
         raise StoreError(
             f"{path} was written by a later release (format {version}, this one reads {_VERSION}): upgrade jmsjca."
         )
+    return False
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    for statement in _TABLES.strip().split(";\n"):
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {_VERSION}")

@@ -43,6 +43,7 @@ class Store:
         self.bell = Bell()
         self.users = 0
         self.lost = False
+        self._closed = False
         self._tokens = itertools.count(1)
         self._pid = os.getpid()
         self._lock = threading.RLock()
@@ -53,7 +54,11 @@ class Store:
         self._owner: Owner | None = None
         self._doorbell: Doorbell | None = None
         if path is not None:
-            self._move_in(path)
+            try:
+                self._move_in(path)
+            except BaseException:
+                self._let_go()
+                raise
 
     @property
     def owner(self) -> int:
@@ -72,7 +77,7 @@ class Store:
     def read(self) -> Generator[sqlite3.Cursor]:
         """Look something up."""
         with self._lock:
-            self._check_process()
+            self._check_usable()
             try:
                 yield self._cursor
             except sqlite3.Error as error:
@@ -91,7 +96,7 @@ class Store:
             TransactionInDoubtError: The commit failed in a way that tells nothing.
         """
         with self._lock:
-            self._check_process()
+            self._check_usable()
             try:
                 self._sync(lazily=not durable)
                 self._cursor.execute("BEGIN IMMEDIATE")
@@ -155,15 +160,14 @@ class Store:
         if self._doorbell:
             self._doorbell.hush()
         with self._lock:
-            if self._owner:
-                with self.write() as cursor:
-                    self._owner.resign(cursor)
-                    doorbells = self.other_doorbells(cursor)
-                self.ring(doorbells)
-                self._owner.abandon()
-            self._db.close()
-        if self._doorbell:
-            self._doorbell.close()
+            try:
+                if self._owner:
+                    with self.write() as cursor:
+                        self._owner.resign(cursor)
+                        doorbells = self.other_doorbells(cursor)
+                    self.ring(doorbells)
+            finally:
+                self._let_go()
 
     def abandon(self) -> None:
         """In a forked child: let the parent's lock go, touch nothing else."""
@@ -185,7 +189,17 @@ class Store:
             raise StoreError(f"The folder {self._folder} beside {path} cannot be written: {error.strerror}.") from error
         self.reap()
 
-    def _check_process(self) -> None:
+    def _let_go(self) -> None:
+        self._closed = True
+        if self._owner:
+            self._owner.abandon()
+        self._db.close()
+        if self._doorbell:
+            self._doorbell.close()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise ConnectionLostError("This broker was closed; connect again.")
         if self._pid != os.getpid():
             raise ConnectionLostError("This connection was opened before a fork; open a new one in the child process.")
 
@@ -214,5 +228,7 @@ def _translate(error: sqlite3.Error, path: Path | None) -> JMSError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ResourceAllocationError(f"Another process has kept {path} locked for too long; is one stopped or hung?")
     if code == sqlite3.SQLITE_FULL:
-        return ResourceAllocationError(f"No space left for {path or 'the broker in memory'}; make room and try again. Nothing was lost.")
+        return ResourceAllocationError(
+            f"No space left for {path or 'the broker in memory'}; make room and try again. Nothing was lost."
+        )
     return StoreError(f"The embedded broker {path or 'in memory'} failed: {error}.")
