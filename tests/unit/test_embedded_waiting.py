@@ -6,7 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from jmsjca import Queue, TextMessage
+from jmsjca.providers.embedded import bell as bell_module
 from jmsjca.providers.embedded import consumer as consumer_module
+from jmsjca.providers.embedded.bell import Bell, Doorbell
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
 from jmsjca.spi import Connection
@@ -113,6 +115,49 @@ def test_closing_during_a_claim_leaves_nothing_held(connected, monkeypatch):
     closer.join(PATIENCE)
     depth = connected().admin().depth(Queue("mine"))
     assert (depth.ready, depth.held) == (1, 0)
+
+
+def test_closing_between_two_looks_ends_the_receive(connected_file, monkeypatch):
+    """The file is closed with its last connection; a receive that was just about to look is not told of SQLite."""
+    connection = connected_file()
+    consumer = connection.consumer(Queue("mine"))
+    look = consumer._claim
+
+    def close_then_look(limit: int) -> object:
+        connection.close()
+        return look(limit)
+
+    monkeypatch.setattr(consumer, "_claim", close_then_look)
+    assert consumer.receive(1, None) == []
+
+
+def test_doorbell_can_be_hushed_while_it_is_set_up(monkeypatch):
+    """A receive begins to listen at the moment when another thread closes the broker."""
+    doorbell = Doorbell(Bell())
+    errors: list[BaseException] = []
+
+    def hush() -> None:
+        try:
+            doorbell.hush()
+        except RuntimeError as error:
+            errors.append(error)
+
+    closer = threading.Thread(target=hush)
+
+    class LateThread(threading.Thread):
+        def start(self) -> None:
+            if self is not closer:
+                closer.start()
+                closer.join(timeout=0.2)  # either it has failed by now, or it waits until we have started
+            super().start()
+
+    monkeypatch.setattr(bell_module.threading, "Thread", LateThread)
+    doorbell.listen()
+    closer.join(PATIENCE)
+    assert errors == []
+    assert doorbell._thread is not None
+    assert not doorbell._thread.is_alive()
+    doorbell.close()
 
 
 def in_thread(function: Callable[[], object]) -> object:

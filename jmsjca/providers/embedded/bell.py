@@ -1,8 +1,6 @@
 """Wakes consumers when there may be something for them, in this process and in others."""
 
 import contextlib
-import os
-import shutil
 import socket
 import tempfile
 import threading
@@ -10,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = ["Bell", "Doorbell"]
+
+_PREFIX, _NAME = "jmsjca-", "bell"
 
 
 class Bell:
@@ -46,8 +46,8 @@ class Doorbell:
     def __init__(self, bell: Bell) -> None:
         self._bell = bell
         # Not beside the broker's file: the path of a UNIX socket is limited to about 100 bytes.
-        self._folder = Path(tempfile.mkdtemp(prefix="jmsjca-"))
-        self.path = str(self._folder / "bell")
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self.path = str(self._folder / _NAME)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(self.path)
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -59,7 +59,7 @@ class Doorbell:
     def listen(self) -> None:
         """Start to listen; called by the first consumer that waits."""
         with self._lock:
-            if self._thread is None:
+            if self._thread is None and not self._hushed:
                 self._thread = threading.Thread(target=self._listen, name="jmsjca-doorbell", daemon=True)
                 self._thread.start()
 
@@ -71,10 +71,12 @@ class Doorbell:
 
     def hush(self) -> None:
         """Stop listening; others can still be rung. Before the socket is removed, or the thread could not be told."""
-        self._hushed = True
-        if self._thread is not None:
+        with self._lock:  # a thread that is set up just now has been started when we have the lock
+            self._hushed = True
+            thread = self._thread
+        if thread is not None:
             self.ring_others([self.path])
-            self._thread.join(timeout=5)
+            thread.join(timeout=5)
 
     def close(self) -> None:
         """Remove the socket."""
@@ -94,10 +96,15 @@ class Doorbell:
 
 
 def remove(path: str) -> None:
-    """Remove what a doorbell left behind, if it is there. Nothing but temporary folders of our own is touched."""
-    folder = Path(path).parent
-    if not folder.name.startswith("jmsjca-"):
+    """Remove a doorbell with its folder, if it is there.
+
+    The path stands in a file that others may write, so nothing is removed but a socket of its name, and its folder
+    only when that is empty then.
+    """
+    place = Path(path)
+    if place.name != _NAME or not place.parent.name.startswith(_PREFIX):
         return
     with contextlib.suppress(OSError):
-        if folder.stat().st_uid == os.getuid():
-            shutil.rmtree(folder, ignore_errors=True)
+        if place.is_socket():
+            place.unlink()
+            place.parent.rmdir()
