@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from jmsjca.destinations import Destination, Subscription
-from jmsjca.providers.embedded.mailboxes import find_mailbox, list_destinations
+from jmsjca.providers.embedded.mailboxes import empty_mailbox, find_mailbox, list_destinations
 from jmsjca.providers.embedded.store import Store
 from jmsjca.spi import Depth
 
@@ -44,4 +44,4 @@ class EmbeddedAdmin:
         """Remove what waits in a queue or a durable subscription; what somebody holds stays."""
         with self._store.write() as cursor:
             mailbox = find_mailbox(cursor, source)
-            return cursor.execute("DELETE FROM message WHERE mailbox = ? AND owner IS NULL", (mailbox,)).rowcount
+            return 0 if mailbox is None else empty_mailbox(cursor, mailbox)

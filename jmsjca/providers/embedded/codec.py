@@ -32,6 +32,10 @@ _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _from_json = json.JSONDecoder().decode
 
 
+# What the stored text of a message may provoke: it may be anything, and as deep or as large as it likes.
+_UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A message on its way into the store: encoded when the unit noted it, so that it can be reused at once."""
@@ -88,15 +92,15 @@ def _encode(message: Message, to: Destination) -> Outgoing:
     )
 
 
-def decode(headers: str, body: bytes | None, deliveries: int, expires: int | None) -> Message:
+def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | None) -> Message:
     """Make the message of a row, read-only.
 
     Raises:
         MessageFormatError: The row does not hold a message.
     """
     try:
-        return _decode(_from_json(headers), body, deliveries, expires)
-    except (KeyError, TypeError, ValueError) as error:
+        return _decode(_from_json(headers.decode()), body, deliveries, expires)
+    except _UNDECODABLE as error:
         raise MessageFormatError(f"The stored message cannot be decoded: {error}.") from error
 
 

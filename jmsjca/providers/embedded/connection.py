@@ -37,7 +37,7 @@ CAPABILITIES = Capabilities(
 )
 
 _BROWSE_CHUNK = 100
-_BROWSE = """SELECT urgency, id, deliveries, expires, headers, body FROM message
+_BROWSE = """SELECT urgency, id, deliveries, expires, CAST(headers AS BLOB), body FROM message
              WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND (urgency, id) > (?, ?)
                AND (expires IS NULL OR expires > ?)
              ORDER BY urgency, id LIMIT ?"""
@@ -167,7 +167,7 @@ class EmbeddedConnection:
 
     def _page(
         self, queue: Destination, last: tuple[int, int], limit: int
-    ) -> list[tuple[int, int, int, int | None, str, bytes | None]]:
+    ) -> list[tuple[int, int, int, int | None, bytes, bytes | None]]:
         with self._store.read() as cursor:
             mailbox = find_mailbox(cursor, queue)
             return cursor.execute(_BROWSE, (mailbox, *last, self._store.now(), limit)).fetchall()

@@ -5,7 +5,19 @@ import sqlite3
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import InvalidDestinationError
 
-__all__ = ["drop_mailbox", "find_mailbox", "list_destinations", "open_queue", "open_subscription", "subscribers"]
+__all__ = [
+    "drop_mailbox",
+    "empty_mailbox",
+    "find_mailbox",
+    "list_destinations",
+    "open_queue",
+    "open_subscription",
+    "subscribers",
+]
+
+# Two statements, as each has an index of its own.
+_EMPTY_READY = "DELETE FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
+_EMPTY_SCHEDULED = "DELETE FROM message WHERE mailbox = ? AND due IS NOT NULL"
 
 
 def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
@@ -63,9 +75,14 @@ def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[int]:
     return [mailbox for (mailbox,) in cursor.execute("SELECT id FROM mailbox WHERE topic = ?", (topic,))]
 
 
+def empty_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> int:
+    """Remove what waits in a mailbox, due or not; tell how many messages that were. What somebody holds stays."""
+    return sum(cursor.execute(statement, (mailbox,)).rowcount for statement in (_EMPTY_READY, _EMPTY_SCHEDULED))
+
+
 def drop_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> None:
     """Remove a mailbox with what waits in it. What a unit holds stays until the unit ends."""
-    cursor.execute("DELETE FROM message WHERE mailbox = ? AND owner IS NULL", (mailbox,))
+    empty_mailbox(cursor, mailbox)
     cursor.execute("DELETE FROM mailbox WHERE id = ?", (mailbox,))
 
 

@@ -10,8 +10,13 @@ import sqlite3
 from pathlib import Path
 
 from jmsjca.providers.embedded import bell
+from jmsjca.providers.embedded.mailboxes import drop_mailbox
 
 __all__ = ["Owner", "find_dead", "is_registered", "remove_owner"]
+
+_FREE = "UPDATE message SET owner = NULL, token = NULL WHERE owner = ?"
+# What was held while its queue or subscription was removed has no place to go back to.
+_FORGET_HOMELESS = "DELETE FROM message WHERE owner = ? AND mailbox NOT IN (SELECT id FROM mailbox)"
 
 
 class Owner:
@@ -55,10 +60,10 @@ def is_registered(cursor: sqlite3.Cursor, owner: int) -> bool:
 
 def remove_owner(cursor: sqlite3.Cursor, owner: int) -> None:
     """Give back what an owner held (counted: it may have been seen) and forget its volatile subscriptions."""
-    cursor.execute("UPDATE message SET owner = NULL, token = NULL WHERE owner = ?", (owner,))
+    cursor.execute(_FORGET_HOMELESS, (owner,))
+    cursor.execute(_FREE, (owner,))
     for (mailbox,) in cursor.execute("SELECT id FROM mailbox WHERE owner = ?", (owner,)).fetchall():
-        cursor.execute("DELETE FROM message WHERE mailbox = ?", (mailbox,))
-        cursor.execute("DELETE FROM mailbox WHERE id = ?", (mailbox,))
+        drop_mailbox(cursor, mailbox)
     row = cursor.execute("DELETE FROM owner WHERE id = ? RETURNING bell", (owner,)).fetchone()
     if row:
         bell.remove(row[0])

@@ -23,7 +23,8 @@ __all__ = [
 ]
 
 _INSERT = "INSERT INTO message (mailbox, urgency, due, expires, headers, body) VALUES (?, ?, ?, ?, ?, ?)"
-_READY = """SELECT id, deliveries + 1, expires, headers, body FROM message
+# Headers are read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
+_READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), body FROM message
             WHERE mailbox = ? AND owner IS NULL AND due IS NULL ORDER BY urgency, id LIMIT ?"""
 _IS_READY = "SELECT 1 FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL LIMIT 1"
 _HAS_DUE = "SELECT 1 FROM message WHERE mailbox = ? AND due <= ? LIMIT 1"
@@ -34,6 +35,9 @@ _CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 W
 _SETTLE = "DELETE FROM message WHERE id = ? AND owner = ? AND token = ?"
 _RELEASE = """UPDATE message SET owner = NULL, token = NULL, due = ?, deliveries = deliveries - ?
               WHERE id = ? AND owner = ? AND token = ?"""
+# What was held while its queue or subscription was removed has no place to go back to.
+_SWEEP = """DELETE FROM message WHERE id = ? AND owner IS NULL
+            AND NOT EXISTS (SELECT 1 FROM mailbox WHERE mailbox.id = message.mailbox)"""
 _TRIM_EVERY = 1000
 
 
@@ -43,7 +47,7 @@ class Row(NamedTuple):
     id: int
     deliveries: int
     expires: int | None
-    headers: str
+    headers: bytes
     body: bytes | None
 
 
@@ -146,6 +150,7 @@ def release(cursor: sqlite3.Cursor, claims: Sequence[Claim], *, uncount: Literal
         due: When they may be delivered again, in milliseconds since the epoch.
     """
     cursor.executemany(_RELEASE, [(due, uncount, *claim) for claim in claims])
+    cursor.executemany(_SWEEP, [(claim.id,) for claim in claims])
 
 
 def _is_new(cursor: sqlite3.Cursor, address: str, key: str, history: int) -> bool:
