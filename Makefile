@@ -19,13 +19,13 @@ format: $(VENV)/.dev     ## let ruff write the style
 	$(BIN)/ruff format .
 
 torture: $(VENV)/.dev    ## processes killed at random, a queue of a million messages
-	$(BIN)/python tests/torture/kill_loop.py --messages 20000 --kills 100
-	$(BIN)/python tests/torture/backlog_memory.py
+	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
+	$(BIN)/python -m tests.torture.backlog_memory
 
 bench: $(VENV)/.dev      ## how fast, beside what is possible
-	$(BIN)/python tests/benchmarks/import_time.py
-	$(BIN)/python tests/benchmarks/embedded.py
-	$(BIN)/python tests/benchmarks/spark_to_parquet.py
+	$(BIN)/python -m tests.benchmarks.import_time
+	$(BIN)/python -m tests.benchmarks.embedded
+	$(BIN)/python -m tests.benchmarks.spark_to_parquet
 
 docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site
 	$(BIN)/pip install --quiet --group docs
