@@ -171,6 +171,7 @@ class Store:
 
     def abandon(self) -> None:
         """In a forked child: let the parent's lock go, touch nothing else."""
+        self._lock = threading.RLock()  # the old one may be held by a thread that does not exist here
         if self._owner:
             self._owner.abandon()
         if self._doorbell:
