@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jmsjca import Connection, ConnectionFactory, Session
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 
@@ -26,6 +27,20 @@ def broker_file(tmp_path: Path) -> Path:
 def connected_file(broker_file: Path) -> Iterator[Connect]:
     """Opens connections to a broker in a file."""
     yield from _opener(f"embedded://{broker_file}")
+
+
+@pytest.fixture
+def connection(jms_connection_factory: ConnectionFactory) -> Iterator[Connection]:
+    """A started connection, as applications have it."""
+    with jms_connection_factory.create_connection() as connection:
+        yield connection
+
+
+@pytest.fixture
+def session(connection: Connection) -> Iterator[Session]:
+    """A transacted session of that connection."""
+    with connection.create_session(transacted=True) as session:
+        yield session
 
 
 def _opener(url: str) -> Iterator[Connect]:

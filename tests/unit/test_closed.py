@@ -11,12 +11,6 @@ from jmsjca.providers.embedded.unit import EmbeddedUnit
 QUEUE = Queue("q")
 
 
-@pytest.fixture
-def connection(jms_connection_factory):
-    with jms_connection_factory.create_connection() as connection:
-        yield connection
-
-
 def test_closed_connection_makes_no_session(connection):
     connection.close()
     connection.close()
