@@ -83,6 +83,7 @@ class ResourceAdapter:
         made = ActivationSpec(destination=destination, **spec)
 
         def declare(handler: H) -> H:
+            """Activate the handler, and leave it as it is."""
             activation = self.activate(made, handler)
             with self._lock:
                 started = self._started
@@ -140,6 +141,7 @@ class ResourceAdapter:
         told = threading.Event()
 
         def tell(number: int, frame: FrameType | None) -> None:
+            """Note the signal."""
             del number, frame
             told.set()
 

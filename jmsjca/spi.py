@@ -1,4 +1,4 @@
-"""What a provider offers: the Protocols that the rest of jmsjca is written against, on one screen.
+"""What a provider offers: the Protocols that the rest of jmsjca is written against.
 
 Everything rests on the unit: a note of the deliveries that it takes and the messages that it sends. Nothing reaches
 the broker before `Unit.commit`, which writes all of it in one burst; `Unit.rollback` gives the deliveries back.
@@ -64,47 +64,94 @@ class Delivery(Protocol):
     """One received message; nobody's until a unit takes it."""
 
     @property
-    def message(self) -> Message: ...  # decoded on first use: MessageFormatError here, never in receive()
+    def message(self) -> Message:
+        """The message, decoded on first use: `MessageFormatError` is raised here, never by `Consumer.receive`."""
+        ...
+
     @property
-    def raw(self) -> bytes: ...  # always readable: poison, staging
+    def raw(self) -> bytes:
+        """The body as it came: always readable, for poison and for staging."""
+        ...
+
     @property
-    def count(self) -> int | None: ...  # deliveries, this one included; None: the broker does not count
+    def count(self) -> int | None:
+        """How often it was delivered, this time included; None if the broker does not count."""
+        ...
+
     @property
-    def redelivered(self) -> bool: ...
+    def redelivered(self) -> bool:
+        """True if it was delivered before."""
+        ...
 
 
 class Unit(Protocol):
     """A note; nothing reaches the broker before `commit`. Used once."""
 
-    def take(self, deliveries: Sequence[Delivery]) -> None: ...
-    def send(self, message: Message, to: Destination) -> None: ...
-    def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None: ...
-    def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None: ...  # counted, but `unused`
+    def take(self, deliveries: Sequence[Delivery]) -> None:
+        """Note deliveries to settle. `IllegalStateError` if one is settled, given back or another unit's."""
+        ...
+
+    def send(self, message: Message, to: Destination) -> None:
+        """Note a message to send, as it is now."""
+        ...
+
+    def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
+        """Write it all. `TransactionRolledBackError`: it did not happen; `TransactionInDoubtError`: it may have."""
+        ...
+
+    def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
+        """Send nothing; give the deliveries back after so many seconds, counted but for the unused ones."""
+        ...
 
 
 class Consumer(Protocol):
     """Takes messages from one source."""
 
-    def receive(self, limit: int, timeout: float | None) -> Sequence[Delivery]: ...  # a chunk; [] on timeout or wake
-    def give_back(self, deliveries: Sequence[Delivery]) -> None: ...  # uncounted where the broker can
-    def drain(self) -> Sequence[Delivery]: ...  # credit to 0; what was on its way
-    def wake(self) -> None: ...
-    def close(self) -> None: ...  # gives back what no unit took
+    def receive(self, limit: int, timeout: float | None) -> Sequence[Delivery]:
+        """Take a chunk of at most so many messages; empty after so many seconds, or when woken. None: wait for ever."""
+        ...
+
+    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Return deliveries that no unit took: uncounted where the broker can."""
+        ...
+
+    def drain(self) -> Sequence[Delivery]:
+        """Ask for no more, and give what was on its way."""
+        ...
+
+    def wake(self) -> None:
+        """Let a waiting `receive` return."""
+        ...
+
+    def close(self) -> None:
+        """Give back what no unit took; what a unit took stays with the unit."""
+        ...
 
 
 class Admin(Protocol):
     """What the broker lets an operator see and do."""
 
-    def destinations(self) -> Sequence[Destination]: ...
-    def depth(self, source: Destination | Subscription) -> Depth: ...
-    def purge(self, source: Destination | Subscription) -> int: ...  # how many messages it removed
+    def destinations(self) -> Sequence[Destination]:
+        """All queues and topics."""
+        ...
+
+    def depth(self, source: Destination | Subscription) -> Depth:
+        """Count the messages of a queue or a durable subscription."""
+        ...
+
+    def purge(self, source: Destination | Subscription) -> int:
+        """Remove what waits there, and tell how many messages that were."""
+        ...
 
 
 class Connection(Protocol):
-    """One attempt, thread-safe; every call may raise ConnectionLostError."""
+    """One attempt, thread-safe; every call may raise `ConnectionLostError`."""
 
     @property
-    def capabilities(self) -> Capabilities: ...
+    def capabilities(self) -> Capabilities:
+        """What this connection can do."""
+        ...
+
     def consumer(
         self,
         source: Destination | Subscription,
@@ -112,17 +159,40 @@ class Connection(Protocol):
         selector: str | None = None,
         no_local: bool = False,
         order: Order = Order.PREFIX,
-        window: int | None = None,  # messages taken ahead; 0: exact credit
-    ) -> Consumer: ...
+        window: int | None = None,
+    ) -> Consumer:
+        """Consume. The window is how many messages are taken ahead; 0 is exact credit, None the provider's choice."""
+        ...
+
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
-    ) -> Iterator[Sequence[Message]]: ...
-    def unit(self, *, atomic: bool = True) -> Unit: ...  # False: sends confirmed first, acknowledgements after
-    def check(self, target: Destination) -> None: ...
-    def temporary(self, kind: Literal["queue", "topic"]) -> Destination: ...
-    def remove(self, what: Destination | Subscription) -> None: ...
-    def admin(self) -> Admin | None: ...
-    def close(self, timeout: float | None = None) -> None: ...
+    ) -> Iterator[Sequence[Message]]:
+        """Look at what waits in a queue, chunk by chunk, without taking it."""
+        ...
+
+    def unit(self, *, atomic: bool = True) -> Unit:
+        """Open a unit. Not atomic: sends are confirmed first, then deliveries acknowledged."""
+        ...
+
+    def check(self, target: Destination) -> None:
+        """Raise `InvalidDestinationError` if messages cannot be sent there."""
+        ...
+
+    def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
+        """Make a destination that lives as long as this connection."""
+        ...
+
+    def remove(self, what: Destination | Subscription) -> None:
+        """Remove a queue or a durable subscription with what waits there."""
+        ...
+
+    def admin(self) -> Admin | None:
+        """The operator's view; None if the broker offers none."""
+        ...
+
+    def close(self, timeout: float | None = None) -> None:
+        """Close consumers; open units are lost: what they took comes again, counted."""
+        ...
 
 
 class Provider(Protocol):
@@ -137,4 +207,6 @@ class Provider(Protocol):
         limits: Limits,
         clock: Clock,
         lost: Callable[[JMSError], None],
-    ) -> Connection: ...
+    ) -> Connection:
+        """Connect, in one attempt. ``lost`` is told when the connection breaks."""
+        ...

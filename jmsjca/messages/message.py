@@ -115,6 +115,7 @@ class Message(PropertyAccessors):
 
     @body.setter
     def body(self, value: Any) -> None:
+        """Replace the body."""
         if self._read_only:
             raise MessageNotWriteableError("The body of a received message is read-only; call clear_body() first.")
         self._body = self._checked(value)

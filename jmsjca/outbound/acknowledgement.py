@@ -70,9 +70,11 @@ class _Received:
         self.settlement = Settlement()
 
     def acknowledge(self) -> Settlement:
+        """Acknowledge it, or all so far."""
         return self._owner.acknowledge(self)
 
     def set_rollback_only(self) -> None:
+        """Refused: there is no unit to roll back."""
         raise IllegalStateError(
             "A session that is not transacted has nothing to roll back; leave the message unacknowledged."
         )

@@ -46,5 +46,6 @@ def listen(adapter: ResourceAdapter, totals: Totals) -> None:
 
     @adapter.listener(RESULTS, subscription_durability="Durable", subscription_name=TOTALS, client_id=CLIENT_ID)
     def on_result(message: Message) -> None:
+        """Add up one result."""
         result = json.loads(message.get_body(str))
         totals.add(result["airport"], result["flights"], result["delay"])

@@ -86,6 +86,7 @@ class _Run:
         self._totals = Totals()
 
     def go(self, crash_moment: Callable[[DemoSettings, Admin], CrashMoment]) -> dict[str, Any]:
+        """Send, process, crash if asked to, and take the account."""
         adapter = ResourceAdapter(self._settings.url)
         listen(adapter, self._totals)
         with _broker(self._settings) as admin, adapter, self._display:
