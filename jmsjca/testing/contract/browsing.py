@@ -15,7 +15,7 @@ __all__ = ["TestAdmin", "TestBrowsing"]
 
 
 class TestBrowsing(Contract):
-    """Browsing (JMS 3.1, section 6.2.10; capability browse)."""
+    """Browsing (JMS 3.1, section 4.1.6; capability browse)."""
 
     @pytest.fixture(autouse=True)
     def _needs_browse(self, harness: Harness) -> None:
@@ -70,7 +70,7 @@ class TestBrowsing(Contract):
         assert _browse(harness, queue) == ["due"]
 
     def test_topics_cannot_be_browsed(self, harness: Harness) -> None:
-        """Only queues have browsers (JMS 3.1, section 6.2.10)."""
+        """Only queues have browsers (JMS 3.1, section 4.1.6)."""
         with pytest.raises(InvalidDestinationError):
             list(harness.connection.browse(harness.topic()))
 

@@ -38,7 +38,7 @@ class TestDelivery(Contract):
         assert bodies(chunk) == list("abcde")[: len(chunk)]
 
     def test_all_messages_come_once(self, harness: Harness) -> None:
-        """Point to point: each message goes to one consumer, none is left out (JMS 3.1, section 4.1.1)."""
+        """Point to point: each message goes to one consumer, none is left out (JMS 3.1, section 4.1.2)."""
         queue = harness.queue()
         sent = [str(n) for n in range(500)]
         harness.send(queue, *sent)
@@ -47,11 +47,11 @@ class TestDelivery(Contract):
         assert harness.nothing_comes(consumer)
 
     def test_zero_timeout_does_not_wait(self, harness: Harness) -> None:
-        """A timeout of 0 looks once and gives an empty chunk (JMS 3.1, section 8.7: receiveNoWait)."""
+        """A timeout of 0 looks once and gives an empty chunk (JMS 3.1, section 8.5: receiveNoWait)."""
         assert list(harness.connection.consumer(harness.queue()).receive(10, 0)) == []
 
     def test_receive_ends_when_its_time_runs_out(self, harness: Harness) -> None:
-        """An empty chunk after the timeout, not an exception (JMS 3.1, section 8.7)."""
+        """An empty chunk after the timeout, not an exception (JMS 3.1, section 8.5)."""
         assert list(harness.connection.consumer(harness.queue()).receive(10, 0.01)) == []
 
     def test_exact_credit(self, harness: Harness) -> None:
@@ -65,7 +65,7 @@ class TestDelivery(Contract):
         assert bodies(harness.gather(second, 2)) == ["b", "c"]
 
     def test_competing_consumers_never_share_a_message(self, harness: Harness) -> None:
-        """What one consumer holds no other consumer gets (JMS 3.1, section 4.1.1)."""
+        """What one consumer holds no other consumer gets (JMS 3.1, section 4.1.2)."""
         queue = harness.queue()
         harness.send(queue, *"abcd")
         consumers = [harness.connect().consumer(queue, window=0) for _ in range(4)]
@@ -82,7 +82,7 @@ class TestDelivery(Contract):
         assert (delivery.message.delivery_count, delivery.message.redelivered) == (1, False)
 
     def test_send_on_another_connection_wakes_a_waiting_receive(self, harness: Harness) -> None:
-        """A receive that waits for ever ends with the next message (JMS 3.1, section 8.7)."""
+        """A receive that waits for ever ends with the next message (JMS 3.1, section 8.5)."""
         queue = harness.queue()
         waiting = harness.in_background(harness.connect().consumer(queue).receive, 1, PATIENCE)
         harness.send(queue, "a")

@@ -150,7 +150,7 @@ class TestBodies(Contract):
         assert (type(received), received.body) == (type(message), message.body)
 
     def test_received_body_is_read_only(self, harness: Harness) -> None:
-        """Changing it needs `clear_body` first (JMS 3.1, section 3.10)."""
+        """Changing it needs `clear_body` first (JMS 3.1, section 3.11.2)."""
         message = _through(harness, TextMessage("received"))
         with pytest.raises(MessageNotWriteableError):
             message.body = "changed"

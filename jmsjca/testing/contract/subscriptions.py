@@ -25,7 +25,7 @@ class TestTopics(Contract):
         assert bodies(harness.gather(second, 2)) == ["a", "b"]
 
     def test_subscriber_gets_only_what_is_sent_later(self, harness: Harness) -> None:
-        """A non-durable subscription begins with its consumer (JMS 3.1, section 4.2.1)."""
+        """A non-durable subscription begins with its consumer (JMS 3.1, section 8.3.1)."""
         topic = harness.topic()
         harness.send(topic, "before")
         consumer = harness.connection.consumer(topic)
@@ -34,7 +34,7 @@ class TestTopics(Contract):
         assert harness.nothing_comes(consumer)
 
     def test_subscription_ends_with_its_consumer(self, harness: Harness) -> None:
-        """A non-durable subscription keeps nothing while nobody consumes (JMS 3.1, section 4.2.1)."""
+        """A non-durable subscription keeps nothing while nobody consumes (JMS 3.1, section 8.3.1)."""
         topic = harness.topic()
         harness.connection.consumer(topic).close()
         harness.send(topic, "meanwhile")
@@ -82,7 +82,7 @@ class TestTopics(Contract):
 
 
 class TestDurableSubscriptions(Contract):
-    """Durable subscriptions (JMS 3.1, section 4.2.3; capability durable)."""
+    """Durable subscriptions (JMS 3.1, section 8.3.3; capability durable)."""
 
     @pytest.fixture(autouse=True)
     def _needs_durable(self, harness: Harness) -> None:
@@ -111,7 +111,7 @@ class TestDurableSubscriptions(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["b"]
 
     def test_removed_subscription_forgets(self, harness: Harness) -> None:
-        """After `remove` the same name begins anew (JMS 3.1, section 4.2.3: unsubscribe)."""
+        """After `remove` the same name begins anew (JMS 3.1, section 8.3.3: unsubscribe)."""
         subscription = Subscription(harness.topic(), "s", "client")
         connection = harness.connect("client")
         connection.consumer(subscription).close()
@@ -123,7 +123,7 @@ class TestDurableSubscriptions(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["new"]
 
     def test_removing_what_is_not_there_is_refused(self, harness: Harness) -> None:
-        """Removing an unknown subscription is an error (JMS 3.1, section 4.2.3: InvalidDestinationException)."""
+        """Removing an unknown subscription is an error (JMS 3.1, section 8.3.3: InvalidDestinationException)."""
         with pytest.raises(InvalidDestinationError):
             harness.connect("client").remove(Subscription(harness.topic(), "unknown", "client"))
 
@@ -139,7 +139,7 @@ class TestDurableSubscriptions(Contract):
     def test_name_is_unique_within_its_client_id(
         self, harness: Harness, one: tuple[str, str], other: tuple[str, str]
     ) -> None:
-        """Two clients with subscriptions of one name get a copy each (JMS 3.1, section 6.1.2)."""
+        """Two clients with subscriptions of one name get a copy each (JMS 3.1, section 8.3.3)."""
         topic = harness.topic()
         subscriptions = [Subscription(topic, name, client_id) for client_id, name in (one, other)]
         connections = [harness.connect(client_id) for client_id, _ in (one, other)]
