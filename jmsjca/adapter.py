@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jmsjca.config import ConnectionURL, Limits
 from jmsjca.destinations import Destination
-from jmsjca.errors import InvalidActivationSpecError
+from jmsjca.errors import InvalidActivationSpecError, NotSupportedError
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation
 from jmsjca.links import ConnectionSettings
@@ -33,11 +33,15 @@ class ResourceAdapter:
         connection_url: The broker that endpoints and factories use unless they name another.
         user_name: Who connects; None for the user name in the URL, if any.
         password: The password of ``user_name``; ignored without one. It never shows.
+        options: Refused in this release unless None.
+        mbean_object_name: Refused in this release unless None.
+        mbean_server_domain: Refused in this release unless None.
         hooks: What surrounds deliveries and hears of changes, the outermost first.
         limits: Bounds of each connection; None for the defaults.
 
     Raises:
         InvalidURLError: The URL does not parse.
+        NotSupportedError: Something is given that this release does not have.
     """
 
     def __init__(
@@ -45,10 +49,21 @@ class ResourceAdapter:
         connection_url: str | None = None,
         user_name: str | None = None,
         password: str | None = None,
+        options: str | None = None,
+        mbean_object_name: str | None = None,
+        mbean_server_domain: str | None = None,
         *,
         hooks: Sequence[Hooks] = (),
         limits: Limits | None = None,
     ) -> None:
+        later = {
+            "options": options,
+            "mbean_object_name": mbean_object_name,
+            "mbean_server_domain": mbean_server_domain,
+        }
+        for name, value in later.items():
+            if value is not None:
+                raise NotSupportedError(f"ResourceAdapter({name}=…) is not available in this release; leave it out.")
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
         self._connection_url = connection_url
         self._user_name = user_name

@@ -12,6 +12,18 @@ from jmsjca.errors import InvalidActivationSpecError
 __all__ = ["ActivationSpec"]
 
 _LATER = "is not available in this release, which delivers in mode 'serial'"
+_LATER_FIELDS = {
+    "acknowledge_mode",
+    "acknowledgement_timeout",
+    "batch_size",
+    "context_name",
+    "endpoint_pool_max_size",
+    "hold_until_ack",
+    "max_outstanding",
+    "mbean_name",
+    "options",
+    "redelivery_handling",
+}
 
 
 class ActivationSpec(BaseModel):
@@ -106,6 +118,8 @@ def _misfits(fields: dict[str, Any]) -> Iterator[str]:
 
 def _explain(detail: ErrorDetails) -> str:
     where = ".".join(str(part) for part in detail["loc"])
+    if where in _LATER_FIELDS:
+        return f"{where}: {_LATER}, one message at a time"
     if detail["type"] == "extra_forbidden":
         return f"{where}: there is no such field (there are {', '.join(ActivationSpec.model_fields)})"
     text = detail["msg"].removeprefix("Value error, ")

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from jmsjca import Message, Queue, ResourceAdapter, Topic
-from jmsjca.errors import InvalidActivationSpecError, InvalidURLError
+from jmsjca.errors import InvalidActivationSpecError, InvalidURLError, NotSupportedError
 from tests.unit.inbound import PATIENCE, Inbox, Recorder, send
 
 HIDDEN = "s3cr3t"
@@ -104,6 +104,13 @@ def test_wrong_url_is_refused(jms_adapter):
         ResourceAdapter("no url")
     with pytest.raises(InvalidURLError):
         jms_adapter.listener("q", connection_url="no url")(Inbox())
+
+
+def test_what_this_release_lacks_is_refused_and_not_ignored():
+    assert ResourceAdapter(None, None, None, None, None, None).activations == ()
+    for name in ("options", "mbean_object_name", "mbean_server_domain"):
+        with pytest.raises(NotSupportedError, match=name):
+            ResourceAdapter("embedded://", **{name: "x"})
 
 
 def test_adapter_shows_no_password():

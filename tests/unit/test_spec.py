@@ -61,6 +61,9 @@ def test_spec_cannot_be_changed():
         ({"destination": "q", "subscription_durability": "Maybe"}, "subscription_durability"),
         ({"destination": Topic("t"), "subscription_durability": "Durable"}, "subscription_name"),
         ({"destination": "q", "desination_type": "topic"}, "desination_type: there is no such field"),
+        ({"destination": "q", "batch_size": 10}, "batch_size: is not available in this release"),
+        ({"destination": "q", "redelivery_handling": "3:delete"}, "redelivery_handling: is not available"),
+        ({"destination": "q", "concurrency_mode": "cc"}, "'cc' is not available in this release"),
         ({"destination": "q", "client_id": 5}, "client_id"),
     ],
 )
