@@ -44,7 +44,7 @@ class ResourceAdapter:
         NotSupportedError: Something is given that this release does not have.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  # the design names the order
         self,
         connection_url: str | None = None,
         user_name: str | None = None,
