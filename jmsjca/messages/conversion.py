@@ -1,7 +1,7 @@
 """Which type a property value has, and the conversion table of JMS 3.1, section 3.5.4."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.numbers import Byte, Double, Float, Int, Long, Short
@@ -58,8 +58,8 @@ def typed(value: object, name: str | None = None) -> PropertyValue:
     Raises:
         MessageFormatError: The value cannot be a property, or does not fit the named type.
     """
-    if value is None:
-        return None
+    if value is None or (name is None and type(value) in _NAMES):  # it says its type already
+        return cast("PropertyValue", value)
     return _MAKERS[name or type_name(value)](value)
 
 
