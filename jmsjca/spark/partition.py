@@ -9,23 +9,22 @@ The order of the steps is what makes it right:
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from jmsjca import spi
-from jmsjca.errors import JMSError, ResourceAllocationError
+from jmsjca.errors import JMSError
 from jmsjca.links import connect
 from jmsjca.spark.arrow import pa
+from jmsjca.spark.decision import decide
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.rows import delivery_row, key_of, to_batch
 from jmsjca.spark.staging import Part, Staging, StaleEpochError
 
 __all__ = ["JmsPartition", "PartitionReader"]
-
-_DECISION_TIMEOUT = 60.0
 
 
 class JmsPartition(InputPartition):
@@ -50,16 +49,12 @@ class PartitionReader:
     Args:
         options: The options of the source.
         partition: What to read.
-        sleep: Waits between looks at another partition's decision.
     """
 
-    def __init__(
-        self, options: SparkOptions, partition: JmsPartition, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, options: SparkOptions, partition: JmsPartition) -> None:
         self._options = options
         self._part = partition.part
         self._quota = partition.quota
-        self._sleep = sleep
         self._staging = Staging(options.staging(), partition.gen)
 
     def read(self) -> Iterator[Any]:
@@ -73,10 +68,8 @@ class PartitionReader:
             self._staging.check_live(self._part)
             self._claim()
             self._receive_and_stage()
-        skipped = self._staging.decision(self._part)
-        if skipped is None:
-            skipped = self._decide()
-        yield from _without(self._staging.rows(self._part), skipped)
+        foreign = decide(self._staging, self._part)
+        yield from _without(self._staging.rows(self._part), foreign)
 
     def _claim(self) -> None:
         context = TaskContext.get()
@@ -151,35 +144,10 @@ class PartitionReader:
             return  # not confirmed: in doubt, and treated so from here on
         self._staging.confirm(self._part)
 
-    def _decide(self) -> set[str]:
-        mine = self._staging.keys(self._part)
-        sure = self._staging.is_confirmed(self._part)
-        skipped: set[str] = set()
-        for other in self._staging.parts():
-            # A confirmed part got its messages for good; only doubt, its or ours, lets two hold the same.
-            if other == self._part or (sure and self._staging.is_confirmed(other)):
-                continue
-            common = mine & self._staging.keys(other)
-            if common:
-                skipped |= common if other < self._part else common - self._wait_for_decision(other)
-        self._staging.decide(self._part, skipped)
-        return self._staging.decision(self._part) or set()
 
-    def _wait_for_decision(self, other: Part) -> set[str]:
-        end = time.monotonic() + _DECISION_TIMEOUT
-        while (decision := self._staging.decision(other)) is None:
-            if time.monotonic() > end:
-                raise ResourceAllocationError(
-                    f"Partition {other.number} of epoch {other.epoch} holds the same messages as this one "
-                    f"and has not decided for {_DECISION_TIMEOUT:.0f} s; the task is tried again."
-                )
-            self._sleep(0.05)
-        return decision
-
-
-def _without(table: Any, skipped: set[str]) -> Iterator[Any]:
-    if skipped:
-        table = table.filter(pa.array([key not in skipped for key in table.column("_key").to_pylist()]))
+def _without(table: Any, foreign: set[str]) -> Iterator[Any]:
+    if foreign:
+        table = table.filter(pa.array([key not in foreign for key in table.column("_key").to_pylist()]))
     for batch in table.drop_columns(["_key"]).to_batches():
         if batch.num_rows:
             yield batch

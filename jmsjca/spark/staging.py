@@ -138,9 +138,11 @@ class Staging:
         """Tell whether the broker confirmed the settlement."""
         return self._path(part, "acked").exists()
 
-    def decide(self, part: Part, skipped: Iterable[str]) -> None:
-        """Note which messages belong to other parts. The first decision stands."""
-        write_exclusively(self._path(part, "ok"), json.dumps(sorted(skipped)).encode())
+    def decide(self, part: Part, foreign: Iterable[str]) -> set[str]:
+        """Note which messages belong to other parts. The first decision stands, and is returned."""
+        path = self._path(part, "ok")
+        write_exclusively(path, json.dumps(sorted(foreign)).encode())
+        return set(json.loads(path.read_bytes()))
 
     def decision(self, part: Part) -> set[str] | None:
         """Which messages belong to other parts; None if that is not decided."""

@@ -1,0 +1,233 @@
+"""One partition, driven directly over an embedded broker, without Spark."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from jmsjca import spi
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.links import connect
+from jmsjca.spark import partition
+from jmsjca.spark.partition import PartitionReader
+from jmsjca.spark.staging import Part, StaleEpochError
+
+FIRST, SECOND, NEXT = Part(1, 0), Part(1, 1), Part(2, 0)
+TEXTS = ["m0", "m1", "m2", "m3", "m4", "m5"]
+
+
+class FaultyUnit:
+    """A unit whose commit fails, before or after it really happened."""
+
+    def __init__(self, unit: spi.Unit, error: JMSError, really: bool) -> None:
+        self._unit = unit
+        self._error = error
+        self._really = really
+
+    def take(self, deliveries: Sequence[spi.Delivery]) -> None:
+        self._unit.take(deliveries)
+
+    def commit(self, *, confirmed: bool = True) -> None:
+        if self._really:
+            self._unit.commit(confirmed=confirmed)
+        raise self._error
+
+
+class FaultyConnection:
+    """A connection of the embedded broker with such units."""
+
+    def __init__(self, connection: spi.Connection, error: JMSError, really: bool) -> None:
+        self._connection = connection
+        self._fault = (error, really)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+    def unit(self) -> FaultyUnit:
+        return FaultyUnit(self._connection.unit(), *self._fault)
+
+
+@pytest.fixture(params=[ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError])
+def error(request: pytest.FixtureRequest) -> JMSError:
+    return request.param("the reply did not come")
+
+
+@pytest.fixture
+def read_with_fault(broker, monkeypatch, error):
+    """Reads a part over a connection whose commits fail."""
+
+    def read(part: Part, really: bool) -> list[dict[str, object]]:
+        with monkeypatch.context() as patch:
+            patch.setattr(partition, "connect", lambda settings: FaultyConnection(connect(settings), error, really))
+            return broker.read(part)
+
+    return read
+
+
+def when_received(reader: PartitionReader, then: Callable[[], object]) -> PartitionReader:
+    """Let something happen between receiving and staging."""
+    receive = reader._receive
+
+    def received(consumer: spi.Consumer) -> list[spi.Delivery]:
+        deliveries = receive(consumer)
+        then()
+        return deliveries
+
+    reader._receive = received  # type: ignore[method-assign]
+    return reader
+
+
+def texts(reader: PartitionReader) -> list[object]:
+    return [row["text"] for batch in reader.read() for row in batch.to_pylist()]
+
+
+def test_a_replay_gives_the_same_rows_and_asks_no_broker(broker, monkeypatch) -> None:
+    broker.send(*TEXTS)
+    rows = broker.read(FIRST)
+    broker.send("later")
+    monkeypatch.delattr(partition, "connect")
+    assert [(row["text"], row["_epoch"], row["_partition"], row["_seq"]) for row in rows] == [
+        (text, 1, 0, position) for position, text in enumerate(TEXTS)
+    ]
+    assert broker.read(FIRST) == rows
+    assert broker.waiting() == ["later"]
+
+
+def test_an_empty_part_stays_empty(broker) -> None:
+    assert broker.read(FIRST) == []
+    broker.send("later")
+    assert broker.read(FIRST) == []
+    assert broker.texts(NEXT) == ["later"]
+
+
+def test_what_was_read_is_settled(broker) -> None:
+    broker.send(*TEXTS)
+    broker.read(FIRST)
+    assert broker.staging().is_confirmed(FIRST)
+    assert broker.depth() == spi.Depth(0, 0, 0)
+
+
+def test_the_quota_is_exact_and_readers_share_the_queue(broker) -> None:
+    broker.send(*TEXTS)
+    second = broker.reader(SECOND, quota=3)
+    held: list[int] = []
+    shared: list[object] = []
+
+    def while_the_first_holds_its_own() -> None:
+        held.append(broker.depth().held)
+        shared.extend(texts(second))
+
+    first = texts(when_received(broker.reader(FIRST, quota=2), while_the_first_holds_its_own))
+    assert (first, shared, held) == (["m0", "m1"], ["m2", "m3", "m4"], [2])
+    assert broker.waiting() == ["m5"]
+    assert broker.depth().held == 0
+
+
+@pytest.mark.parametrize("really", [False, True])
+def test_a_commit_in_doubt_loses_and_doubles_nothing(broker, read_with_fault, really) -> None:
+    broker.send(*TEXTS)
+    rows = read_with_fault(FIRST, really)
+    assert [row["text"] for row in rows] == TEXTS
+    assert not broker.staging().is_confirmed(FIRST)
+    assert broker.waiting() == ([] if really else TEXTS)
+    broker.send("new")
+    assert broker.texts(SECOND) == ["new"]  # what came again was recognised, settled and dropped
+    assert broker.depth() == spi.Depth(0, 0, 0)
+    assert broker.read(FIRST) == rows
+
+
+def test_a_commit_in_doubt_is_remembered_after_its_epoch(broker, read_with_fault) -> None:
+    broker.send(*TEXTS)
+    read_with_fault(FIRST, really=False)
+    broker.staging().commit(1, retain=0, doubt_retention=60)
+    assert broker.texts(NEXT) == []
+    assert broker.depth() == spi.Depth(0, 0, 0)
+
+
+def test_what_comes_again_and_again_is_handed_over_once(broker, read_with_fault) -> None:
+    broker.send(*TEXTS)
+    handed = [row["text"] for part in (FIRST, SECOND, NEXT) for row in read_with_fault(part, really=False)]
+    assert handed == TEXTS
+    assert broker.texts(Part(3, 0)) == []
+    assert broker.depth() == spi.Depth(0, 0, 0)
+
+
+def test_of_two_attempts_the_second_gives_back_what_it_received(broker) -> None:
+    broker.send(*TEXTS)
+    first, second = broker.reader(FIRST, quota=2), broker.reader(FIRST, quota=2)
+    rows: list[object] = []
+    again = texts(when_received(second, lambda: rows.extend(texts(first))))
+    assert rows == again == ["m2", "m3"]  # the second attempt held m0 and m1 by then
+    left = broker.read(NEXT)
+    assert [row["text"] for row in left] == ["m0", "m1", "m4", "m5"]
+    assert {row["delivery_count"] for row in left} == {1}
+
+
+@pytest.mark.parametrize("retain", [0, 1])
+def test_a_late_attempt_gives_back_what_it_received(broker, retain) -> None:
+    broker.send(*TEXTS)
+    staging = broker.staging()
+    late = when_received(
+        broker.reader(FIRST), lambda: staging.commit(1, retain=retain, doubt_retention=60)
+    )  # with retain=1 the folder is still there, and only LOW tells
+    with pytest.raises(StaleEpochError):
+        texts(late)
+    assert staging.parts() == []
+    rows = broker.read(NEXT)
+    assert [row["text"] for row in rows] == TEXTS
+    assert {row["delivery_count"] for row in rows} == {1}
+
+
+def test_an_attempt_that_is_too_late_takes_nothing(broker, monkeypatch) -> None:
+    reader = broker.reader(FIRST)
+    broker.staging().commit(1, retain=0, doubt_retention=60)
+    monkeypatch.delattr(partition, "connect")
+    with pytest.raises(StaleEpochError):
+        texts(reader)
+
+
+def test_a_full_disk_takes_nothing(broker, monkeypatch) -> None:
+    broker.send(*TEXTS)
+    reader = broker.reader(FIRST)
+
+    def full(part: Part, batch: object) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(reader._staging, "publish", full)
+    with pytest.raises(OSError, match="No space"):
+        texts(reader)
+    assert broker.waiting() == TEXTS
+    assert {row["delivery_count"] for row in broker.read(FIRST)} == {1}
+
+
+def test_a_message_that_cannot_be_decoded_is_a_row_too(broker) -> None:
+    broker.send("good", "bad", "fine")
+    database = sqlite3.connect(broker.folder / "broker.db")
+    with database:
+        database.execute("UPDATE message SET body = x'ff00' WHERE body = CAST('bad' AS BLOB)")
+    database.close()
+    rows = broker.read(FIRST)
+    assert [(row["text"], row["body"]) for row in rows] == [("good", None), (None, b"\xff\x00"), ("fine", None)]
+    assert [bool(row["error"]) for row in rows] == [False, True, False]
+    assert broker.depth() == spi.Depth(0, 0, 0)
+
+
+@pytest.mark.parametrize(("key", "kept"), [("JMSCorrelationID", ["a", "c"]), ("none", ["a", "b", "c"])])
+def test_the_same_message_sent_twice(broker, key, kept) -> None:
+    broker.send("a", "b", correlation_id="1")
+    broker.send("c", correlation_id="2")
+    assert broker.texts(FIRST, dedupKey=key) == kept
+    assert broker.depth() == spi.Depth(0, 0, 0)
+
+
+def test_a_part_does_not_wait_for_one_whose_attempt_crashed(broker, monkeypatch) -> None:
+    """Both hold the same messages, the second was published and never decided."""
+    broker.send(*TEXTS)
+    crashed = broker.reader(SECOND)
+    monkeypatch.setattr(crashed, "_settle", lambda *_: 1 / 0)  # the messages come again, to the first
+    with pytest.raises(ZeroDivisionError):
+        texts(crashed)
+    with monkeypatch.context() as patch:
+        patch.setattr("jmsjca.spark.staging.Staging.keys_in_doubt", lambda self: set())  # it looked before
+        first = broker.texts(FIRST)
+    assert sorted([*first, *broker.texts(SECOND)]) == TEXTS
