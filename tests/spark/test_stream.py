@@ -1,0 +1,234 @@
+"""Streams and batches through a real Spark session."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import functions as f
+
+from jmsjca.errors import InvalidOptionError
+from jmsjca.spark import SCHEMA, JmsDataSource
+
+pytestmark = pytest.mark.spark
+
+HIDDEN = "s3cret"
+
+
+def stream(spark, broker, **changes):
+    options = broker.given(receiveIdleTimeout=0.1, **changes)
+    return spark.readStream.format("jms").options(**options).load()
+
+
+def run(query):
+    """Run a query until the queue is empty."""
+    started = query.trigger(availableNow=True).start()
+    try:
+        started.awaitTermination()
+    finally:
+        started.stop()
+    return started
+
+
+def to_parquet(spark, broker, **changes):
+    checkpoint, out = str(broker.folder / "checkpoint"), str(broker.folder / "out")
+    frame = stream(spark, broker, **changes)
+    return run(frame.writeStream.format("parquet").option("path", out).option("checkpointLocation", checkpoint))
+
+
+def written(spark, broker):
+    return [row.text for row in spark.read.parquet(str(broker.folder / "out")).select("text").collect()]
+
+
+def forget_commit(broker, batch):
+    """What a crash after the sink's commit leaves behind: the batch was done, but the log does not say so."""
+    for path in (broker.folder / "checkpoint" / "commits").glob(f"*{batch}*"):
+        path.unlink()
+
+
+class Batches:
+    """Collects what foreachBatch sees, and fails when told to."""
+
+    def __init__(self, broker, failures=0):
+        self.broker = broker
+        self.failures = failures
+        self.seen = {}
+
+    def __call__(self, frame, number):
+        rows = [tuple(row) for row in frame.orderBy("_epoch", "_partition", "_seq").collect()]
+        again = [tuple(row) for row in frame.orderBy("_epoch", "_partition", "_seq").collect()]
+        assert rows == again  # a second action reads the staged rows, not the queue
+        self.seen.setdefault(number, []).append(rows)
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("the sink failed")
+
+    def run(self, spark, **changes):
+        frame = stream(spark, self.broker, **changes)
+        checkpoint = str(self.broker.folder / "checkpoint")
+        return run(frame.writeStream.foreachBatch(self).option("checkpointLocation", checkpoint))
+
+
+def test_a_batch_looks_and_takes_nothing(spark, broker):
+    broker.send("a", "b", "c")
+    frame = spark.read.format("jms").options(**broker.given()).load()
+    assert frame.schema == SCHEMA
+    assert [row.text for row in frame.orderBy("_seq").collect()] == ["a", "b", "c"]
+    assert frame.count() == frame.count() == 3
+    assert broker.depth().ready == 3
+
+
+def test_a_stream_empties_the_queue_and_leaves_no_consumer(spark, broker):
+    texts = [str(n) for n in range(50)]
+    broker.send(*texts)
+    to_parquet(spark, broker, maxMessagesPerBatch=20)
+    assert sorted(written(spark, broker), key=int) == texts
+    assert broker.depth().total == 0
+
+
+def test_a_repeated_batch_has_the_same_rows_and_new_messages_wait(spark, broker):
+    broker.send("a", "b", "c")
+    batches = Batches(broker)
+    batches.run(spark)
+    broker.send("d")
+    forget_commit(broker, 0)
+    batches.run(spark)
+    assert batches.seen[0][0] == batches.seen[0][1]
+    texts = [row[SCHEMA.names.index("text")] for row in batches.seen[1][0]]
+    assert texts == ["d"]
+
+
+def test_a_sink_that_fails_once_gets_the_same_rows_again(spark, broker):
+    broker.send("a", "b", "c")
+    batches = Batches(broker, failures=1)
+    with pytest.raises(Exception, match="the sink failed"):
+        batches.run(spark)
+    batches.run(spark)
+    assert len(batches.seen[0]) == 2
+    assert batches.seen[0][0] == batches.seen[0][1]
+    assert broker.depth().total == 0
+
+
+def test_a_repeated_batch_keeps_its_partitions_whatever_the_options_say(spark, broker):
+    broker.send(*"abcdef")
+    batches = Batches(broker)
+    batches.run(spark, partitions=3)
+    forget_commit(broker, 0)
+    batches.run(spark, partitions=1)
+    assert batches.seen[0][0] == batches.seen[0][1]
+
+
+def test_available_now_ends_although_messages_keep_coming(spark, broker):
+    broker.send(*"abcd")
+
+    def process(frame, number):
+        broker.send("more", "and more")  # as many as each batch takes
+        frame.collect()
+
+    checkpoint = str(broker.folder / "checkpoint")
+    frame = stream(spark, broker, maxMessagesPerBatch=2)
+    query = run(frame.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint))
+    assert sum(progress["numInputRows"] for progress in query.recentProgress) == 4
+    assert broker.depth().ready == 4
+
+
+def test_staged_messages_of_a_lost_checkpoint_are_not_passed_over(spark, broker):
+    broker.send("a")
+    to_parquet(spark, broker)
+    (broker.folder / "checkpoint").rename(broker.folder / "lost")
+    broker.send("b")
+    with pytest.raises(Exception, match=r"p-00000\.arrow"):
+        to_parquet(spark, broker)
+    # Another folder: Spark's file sink passes over batch numbers that it has seen, whatever the checkpoint.
+    (broker.folder / "out").rename(broker.folder / "old")
+    to_parquet(spark, broker, orphans="ignore")
+    assert written(spark, broker) == ["b"]
+
+
+def test_writing_a_table_keeps_the_types_of_properties(spark, broker):
+    row = f.struct(f.lit(5).cast("short").alias("level"), f.lit(2**40).alias("big"), f.lit("EU").alias("region"))
+    table = spark.range(1).select(f.lit("hello").alias("text"), row.alias("properties"), f.lit(7).alias("priority"))
+    table.write.format("jms").options(**broker.given()).mode("append").save()
+    with broker.factory.create_connection() as connection:
+        (message,) = connection.create_session().create_browser(broker.queue)
+    assert (message.body, message.priority) == ("hello", 7)
+    assert [(k, type(v).__name__) for k, v in message.properties.items() if k != "_AMQ_DUPL_ID"] == [
+        ("level", "Short"),
+        ("big", "Long"),
+        ("region", "str"),
+    ]
+
+
+def test_a_table_written_twice_is_there_once(spark, broker):
+    table = spark.range(20).select(
+        f.col("id").cast("string").alias("text"), f.concat(f.lit("row "), "id").alias("duplicate_id")
+    )
+    for _ in range(2):
+        table.write.format("jms").options(**broker.given()).mode("append").save()
+    assert sorted(broker.waiting(), key=int) == [str(n) for n in range(20)]
+
+
+def test_a_repeated_batch_of_a_stream_is_written_once(spark, broker):
+    texts = [str(n) for n in range(10)]
+    broker.send(*texts)
+    target = broker.given(destination="results")
+    target.pop("stagingLocation")
+
+    def forward():
+        frame = stream(spark, broker).select("text")
+        checkpoint = str(broker.folder / "checkpoint")
+        run(frame.writeStream.format("jms").options(**target).option("checkpointLocation", checkpoint))
+
+    forward()
+    forget_commit(broker, 0)
+    forward()
+    results = spark.read.format("jms").options(**target).load()
+    assert sorted((row.text for row in results.collect()), key=int) == texts
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        ({"url": "embedded://memory"}, "embedded:///folder/file.db"),
+        ({"partitons": 3}, "did you mean 'partitions'"),
+        ({"destinationType": "topic"}, "reads a queue"),
+    ],
+)
+def test_wrong_options_say_what_is_right(spark, broker, changes, remedy):
+    with pytest.raises(Exception, match=remedy):
+        to_parquet(spark, broker, **changes)
+
+
+def test_a_stream_needs_a_staging_location(spark, broker):
+    options = broker.given()
+    options.pop("stagingLocation")
+    frame = spark.readStream.format("jms").options(**options).load()
+    with pytest.raises(Exception, match="stagingLocation"):
+        run(frame.writeStream.format("noop").option("checkpointLocation", str(broker.folder / "checkpoint")))
+
+
+def test_a_schema_of_the_user_is_refused(spark, broker):
+    with pytest.raises(Exception, match="schema of its own"):
+        spark.read.format("jms").schema("text string").options(**broker.given()).load().collect()
+
+
+def test_nothing_is_overwritten(spark, broker):
+    with pytest.raises(Exception, match="append"):
+        spark.range(1).selectExpr("'x' AS text").write.format("jms").options(**broker.given()).mode("overwrite").save()
+
+
+def test_readers_open_nothing_until_they_must(broker):
+    source = JmsDataSource(broker.given())
+    for reader in (source.reader(SCHEMA), source.streamReader(SCHEMA), source.streamWriter(SCHEMA, overwrite=False)):
+        cloudpickle.loads(cloudpickle.dumps(reader))
+    assert list(Path(broker.folder).iterdir()) == []
+
+
+def test_offsets_hold_no_secret(broker):
+    reader = JmsDataSource(broker.given(userName="me", password=HIDDEN)).streamReader(SCHEMA)
+    broker.send("a")
+    offset = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    reader.stop()
+    assert HIDDEN not in json.dumps(offset)
+    with pytest.raises(InvalidOptionError):
+        JmsDataSource({"url": "embedded:///x/y.db"})
