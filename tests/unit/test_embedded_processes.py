@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -55,6 +57,18 @@ def received(connection, name: str = "q") -> list[tuple[str, int]]:
     """What comes from a queue, waiting for the first one."""
     deliveries = connection.consumer(Queue(name)).receive(10, PATIENCE)
     return [(d.message.body, d.count) for d in deliveries]
+
+
+def tell_when_waiting(connection, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when a receive of this broker has found nothing and begins to wait for a ring."""
+    waiting, wait = threading.Event(), connection._store.bell.wait
+
+    def tell_and_wait(seen: int, timeout: float) -> None:
+        waiting.set()
+        wait(seen, timeout)
+
+    monkeypatch.setattr(connection._store.bell, "wait", tell_and_wait)
+    return waiting
 
 
 _HOLD = """
@@ -139,13 +153,17 @@ def test_what_a_process_gives_back_wakes_others(connected_file, broker_file, mon
     monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
     connection = connected_file()
     put(connection, "a")
+    waiting = tell_when_waiting(connection, monkeypatch)
     script = _HOLD.replace("sys.stdin.read()", f"sys.stdin.readline()\n{give_back}\nsys.stdin.read()")
     with process(broker_file, script) as child:
         assert heard(child) == "holding 1"
-        assert child.stdin is not None
-        child.stdin.write("go on\n")
-        child.stdin.flush()
-        assert received(connection) == [("a", 2)]
+        with ThreadPoolExecutor() as threads:
+            result = threads.submit(received, connection)
+            assert waiting.wait(PATIENCE)
+            assert child.stdin is not None
+            child.stdin.write("go on\n")
+            child.stdin.flush()
+            assert result.result(PATIENCE) == [("a", 2)]
 
 
 _FORK = """

@@ -80,6 +80,45 @@ def test_ring_between_looking_and_waiting_is_not_missed(connected, monkeypatch):
     assert len(in_thread(lambda: consumer.receive(1, None))) == 1
 
 
+def give_back(connection, consumer, delivery):
+    consumer.give_back([delivery])
+
+
+def roll_back(connection, consumer, delivery):
+    unit = connection.unit()
+    unit.take([delivery])
+    unit.rollback()
+
+
+def close_consumer(connection, consumer, delivery):
+    consumer.close()
+
+
+def close_connection(connection, consumer, delivery):
+    connection.unit().take([delivery])
+    connection.close()
+
+
+@pytest.mark.parametrize("give_up", [give_back, roll_back, close_consumer, close_connection])
+def test_whatever_gives_a_message_back_wakes_a_waiter(connected, monkeypatch, give_up):
+    monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
+    holding, connection = connected(), connected()
+    send(holding, "mine")
+    holder, waiter = holding.consumer(Queue("mine")), connection.consumer(Queue("mine"))
+    [delivery] = holder.receive(1, 0)
+    look = waiter._claim
+
+    def look_then_give_up(limit: int) -> object:
+        """The message goes back after the waiter has looked and before it waits."""
+        found = look(limit)
+        if not found:
+            give_up(holding, holder, delivery)
+        return found
+
+    monkeypatch.setattr(waiter, "_claim", look_then_give_up)
+    assert len(in_thread(lambda: waiter.receive(1, None))) == 1
+
+
 def test_wake_between_checking_and_looking_is_not_missed(connected, monkeypatch):
     monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
     consumer = connected().consumer(Queue("mine"))
