@@ -8,6 +8,7 @@ import pytest
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.links import connect
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.spark import partition
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.staging import Part, StaleEpochError
@@ -123,6 +124,14 @@ def test_the_quota_is_exact_and_readers_share_the_queue(broker) -> None:
     assert broker.depth().held == 0
 
 
+def test_the_quota_is_exact_although_messages_come_in_chunks(broker, monkeypatch) -> None:
+    claim = EmbeddedConsumer._claim
+    monkeypatch.setattr(EmbeddedConsumer, "_claim", lambda self, limit: claim(self, min(limit, 2)))
+    broker.send(*TEXTS)
+    assert broker.texts(FIRST, quota=3) == ["m0", "m1", "m2"]
+    assert broker.waiting() == ["m3", "m4", "m5"]
+
+
 @pytest.mark.parametrize("really", [False, True])
 def test_a_commit_in_doubt_loses_and_doubles_nothing(broker, read_with_fault, really) -> None:
     broker.send(*TEXTS)
@@ -152,11 +161,26 @@ def test_what_comes_again_and_again_is_handed_over_once(broker, read_with_fault)
     assert broker.depth() == spi.Depth(0, 0, 0)
 
 
-def test_of_two_attempts_the_second_gives_back_what_it_received(broker) -> None:
+@pytest.fixture
+def given_back(monkeypatch) -> list[str]:
+    """What is given back on purpose, not merely when the connection closes: other brokers count that as a delivery."""
+    texts: list[str] = []
+    give_back = EmbeddedConsumer.give_back
+
+    def noted(self, deliveries):
+        texts.extend(delivery.message.body for delivery in deliveries)
+        give_back(self, deliveries)
+
+    monkeypatch.setattr(EmbeddedConsumer, "give_back", noted)
+    return texts
+
+
+def test_of_two_attempts_the_second_gives_back_what_it_received(broker, given_back) -> None:
     broker.send(*TEXTS)
     first, second = broker.reader(FIRST, quota=2), broker.reader(FIRST, quota=2)
     rows: list[object] = []
     again = texts(when_received(second, lambda: rows.extend(texts(first))))
+    assert given_back == ["m0", "m1"]
     assert rows == again == ["m2", "m3"]  # the second attempt held m0 and m1 by then
     left = broker.read(NEXT)
     assert [row["text"] for row in left] == ["m0", "m1", "m4", "m5"]
@@ -164,7 +188,7 @@ def test_of_two_attempts_the_second_gives_back_what_it_received(broker) -> None:
 
 
 @pytest.mark.parametrize("retain", [0, 1])
-def test_a_late_attempt_gives_back_what_it_received(broker, retain) -> None:
+def test_a_late_attempt_gives_back_what_it_received(broker, retain, given_back) -> None:
     broker.send(*TEXTS)
     staging = broker.staging()
     late = when_received(
@@ -172,6 +196,7 @@ def test_a_late_attempt_gives_back_what_it_received(broker, retain) -> None:
     )  # with retain=1 the folder is still there, and only LOW tells
     with pytest.raises(StaleEpochError):
         texts(late)
+    assert given_back == TEXTS
     assert staging.parts() == []
     rows = broker.read(NEXT)
     assert [row["text"] for row in rows] == TEXTS
@@ -186,7 +211,7 @@ def test_an_attempt_that_is_too_late_takes_nothing(broker, monkeypatch) -> None:
         texts(reader)
 
 
-def test_a_full_disk_takes_nothing(broker, monkeypatch) -> None:
+def test_a_full_disk_takes_nothing(broker, monkeypatch, given_back) -> None:
     broker.send(*TEXTS)
     reader = broker.reader(FIRST)
 
@@ -196,7 +221,7 @@ def test_a_full_disk_takes_nothing(broker, monkeypatch) -> None:
     monkeypatch.setattr(reader._staging, "publish", full)
     with pytest.raises(OSError, match="No space"):
         texts(reader)
-    assert broker.waiting() == TEXTS
+    assert given_back == broker.waiting() == TEXTS
     assert {row["delivery_count"] for row in broker.read(FIRST)} == {1}
 
 

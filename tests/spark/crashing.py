@@ -1,0 +1,168 @@
+"""Crashes a task and the driver's clean-up at every point where something can be lost, and goes on as Spark would.
+
+``python -m tests.spark.crashing FOLDER`` prints what was handed over after a crash at each point, as JSON lines. Each
+attempt is a process of its own, forked here, so that a crash is a real one.
+"""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+from jmsjca import ConnectionFactory, Queue, TextMessage
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.providers.embedded.unit import EmbeddedUnit
+from jmsjca.spark import durable, partition
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark.staging import Part, Staging
+
+CRASHED = 9
+TEXTS = ["m0", "m1", "m2", "m3"]
+
+
+class Crash:
+    """Ends the process at the n-th point that it passes."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self._passed = count()
+
+    def __call__(self, point: str) -> None:
+        if next(self._passed) == self._at:
+            sys.stderr.write(point)
+            sys.stderr.flush()
+            os._exit(CRASHED)
+
+    def around(self, owner: object, name: str) -> None:
+        """Pass a point before and after each call of a function."""
+        whole: Callable[..., object] = getattr(owner, name)
+        label = f"{getattr(owner, '__name__', owner)}.{name}".removeprefix("jmsjca.spark.")
+
+        def call(*given: object, **named: object) -> object:
+            self(f"before {label}")
+            result = whole(*given, **named)
+            self(f"after {label}")
+            return result
+
+        setattr(owner, name, call)
+
+
+def arm(at: int) -> None:
+    crash = Crash(at)
+    for owner, name in [
+        (PartitionReader, "_receive"),
+        (Staging, "publish"),
+        (EmbeddedUnit, "commit"),
+        (Staging, "confirm"),
+        (partition, "decide"),
+        (durable, "_write"),
+        (os, "link"),
+        (Path, "replace"),
+        (Path, "rename"),
+        (Path, "unlink"),
+    ]:
+        crash.around(owner, name)
+
+
+class Run:
+    """A stream over one folder: its epochs, and a sink that keeps each batch once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._url = f"embedded://{folder}/broker.db"
+        self._sink = folder / "sink"
+        self._sink.mkdir(parents=True)
+        self._options = SparkOptions(
+            self._url, "q", stagingLocation=str(folder / "staging"), receiveIdleTimeout=0.0, retainEpochs=0
+        )
+        self._staging = Staging(self._options.staging(), "g")
+
+    def send(self) -> None:
+        with ConnectionFactory(self._url).create_connection() as connection, connection.create_session() as session:
+            for text in TEXTS:
+                session.create_producer(Queue("q")).send(TextMessage(text))
+
+    def batch(self, epoch: int, quota: int) -> None:
+        """One micro-batch, or its repetition: plan, read, write, and clean up as the next one is planned."""
+        done = self._sink / str(epoch)
+        if not done.exists():
+            self._staging.create_epoch(epoch)
+            reader = PartitionReader(self._options, JmsPartition("g", Part(epoch, 0), quota))
+            texts = [text for batch in reader.read() for text in batch.column("text").to_pylist()]
+            done.with_suffix(".new").write_text(json.dumps(texts))
+            os.rename(done.with_suffix(".new"), done)  # noqa: PTH104  # no point for a crash: the sink is not ours
+        self._staging.commit(epoch, retain=0, doubt_retention=3600)
+
+    def handed(self) -> list[str]:
+        return [text for path in sorted(self._sink.iterdir()) for text in json.loads(path.read_text())]
+
+    def left(self) -> int:
+        connection = connect(ConnectionSettings(self._url))
+        try:
+            return connection.admin().depth(Queue("q")).total  # type: ignore[union-attr]
+        finally:
+            connection.close()
+
+
+def in_child(work: Callable[[], object]) -> tuple[int, str]:
+    """Do something in a forked process; gives how it ended, and what it said."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.dup2(writing, 2)
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+
+
+def crash_at(folder: Path, *crashes: int) -> dict[str, object]:
+    """One run whose first attempts crash, each at its point."""
+    run = Run(folder)
+    in_child(run.send)
+
+    def crashing(at: int) -> None:
+        arm(at)
+        run.batch(1, 3)
+
+    code, point = [in_child(lambda at=at: crashing(at)) for at in crashes][-1]
+    # The batch is tried again, the next one takes what is left and what came again, and the one after that is empty.
+    later = [in_child(lambda epoch=epoch: run.batch(epoch, 10)) for epoch in (1, 2, 3)]
+    return {
+        "code": code,
+        "point": point,
+        "later": [said for code, said in later if code],
+        "handed": run.handed(),
+        "left": run.left(),
+    }
+
+
+def crash_everywhere(folder: Path, *earlier: int) -> list[dict[str, object]]:
+    """Crash at each point after earlier crashes, until there is no further point."""
+    reports: list[dict[str, object]] = []
+    while not reports or reports[-1]["code"] == CRASHED:
+        reports.append(crash_at(folder / "-".join(map(str, [*earlier, len(reports)])), *earlier, len(reports)))
+        print(json.dumps(reports[-1]), flush=True)
+    return reports
+
+
+def main(folder: Path) -> None:
+    once = crash_everywhere(folder)
+    unsettled = [report["point"] for report in once].index("before EmbeddedUnit.commit")
+    crash_everywhere(folder, unsettled)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
