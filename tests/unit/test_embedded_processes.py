@@ -1,62 +1,15 @@
 """Processes over one file: they wake each other, give back what the dead held, and are safe to fork."""
 
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
-from jmsjca import Queue, TextMessage
+from jmsjca import Queue
 from jmsjca.providers.embedded import consumer as consumer_module
+from tests.unit.processes import PATIENCE, heard, process, put, received
 
-PATIENCE = 60
 QUEUE = Queue("q")
-
-_BEGIN = """
-import os, signal, sys, threading
-from jmsjca import Queue, TextMessage
-from jmsjca.errors import ConnectionLostError
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.embedded import consumer
-consumer._SAFETY_POLL = 3600  # nothing but a ring wakes a waiter
-signal.alarm(60)  # hangs are failures
-url = sys.argv[1]
-connection = connect(ConnectionSettings(url))
-def tell(*words): print(*words, flush=True)
-def send(name, text):
-    unit = connection.unit()
-    unit.send(TextMessage(text), Queue(name))
-    unit.commit()
-"""
-
-
-@contextmanager
-def process(path: object, script: str) -> Iterator[subprocess.Popen[str]]:
-    """Another Python process; it ends when its standard input does."""
-    command = [sys.executable, "-c", _BEGIN + script, f"embedded://{path}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        yield child
-
-
-def heard(child: subprocess.Popen[str]) -> str:
-    assert child.stdout is not None
-    return child.stdout.readline().strip()
-
-
-def put(connection, *bodies: str, name: str = "q") -> None:
-    unit = connection.unit()
-    for body in bodies:
-        unit.send(TextMessage(body), Queue(name))
-    unit.commit()
-
-
-def received(connection, name: str = "q") -> list[tuple[str, int]]:
-    """What comes from a queue, waiting for the first one."""
-    deliveries = connection.consumer(Queue(name)).receive(10, PATIENCE)
-    return [(d.message.body, d.count) for d in deliveries]
 
 
 def tell_when_waiting(connection, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
@@ -164,102 +117,3 @@ def test_what_a_process_gives_back_wakes_others(connected_file, broker_file, mon
             child.stdin.write("go on\n")
             child.stdin.flush()
             assert result.result(PATIENCE) == [("a", 2)]
-
-
-_FORK = """
-consumer = connection.consumer(Queue("q"))
-[delivery] = consumer.receive(1, 0)
-unit = connection.unit()
-unit.take([delivery])
-{before}
-if os.fork() == 0:
-    signal.alarm(30)
-    calls = [
-        lambda: consumer.receive(1, 0), unit.commit, lambda: send("q", "x"),
-        lambda: list(connection.browse(Queue("q"))), connection.close,
-    ]
-    for call in calls:
-        try:
-            call()
-        except ConnectionLostError:
-            tell("refused")
-        else:
-            tell("allowed")
-    own = connect(ConnectionSettings(url))
-    send = own.unit()
-    send.send(TextMessage("from the child"), Queue("q"))
-    send.commit()
-    own.close()
-    tell("own connection")
-    sys.exit()
-os.wait()
-{after}
-unit.commit()
-tell("committed")
-"""
-
-_HOLD_THE_LOCK = """
-locked, unlock = threading.Event(), threading.Event()
-def hold():
-    with connection._store.read():
-        locked.set()
-        unlock.wait()
-holder = threading.Thread(target=hold)
-holder.start()
-locked.wait()
-"""
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [("", ""), (_HOLD_THE_LOCK, "unlock.set()\nholder.join()")],
-    ids=["quiet", "while another thread uses the store"],
-)
-def test_forked_child_refuses_what_its_parent_opened(connected_file, broker_file, before, after):
-    connection = connected_file()
-    put(connection, "a")
-    with process(broker_file, _FORK.format(before=before, after=after)) as child:
-        assert [heard(child) for _ in range(7)] == ["refused"] * 5 + ["own connection", "committed"]
-    assert received(connection) == [("from the child", 1)]
-
-
-_FORK_AND_DIE = """
-connection.consumer(Queue("q")).receive(1, 0)
-child = os.fork()
-if child == 0:
-    signal.alarm(60)
-    sys.stdin.read()
-    os._exit(0)
-tell("forked")
-signal.pause()
-"""
-
-
-def test_forked_child_does_not_keep_its_parent_alive(connected_file, broker_file):
-    connection = connected_file()
-    put(connection, "a")
-    with process(broker_file, _FORK_AND_DIE) as parent:
-        assert heard(parent) == "forked"
-        parent.kill()
-        parent.wait(PATIENCE)
-        assert received(connection) == [("a", 2)]  # the child still runs
-        assert parent.stdin is not None
-        parent.stdin.close()
-
-
-def test_memory_broker_of_a_forked_child_is_its_own(broker_file):
-    script = """
-memory = connect(ConnectionSettings("embedded://m"))
-unit = memory.unit()
-unit.send(TextMessage("a"), Queue("q"))
-unit.commit()
-if os.fork() == 0:
-    own = connect(ConnectionSettings("embedded://m"))
-    tell(len(own.consumer(Queue("q")).receive(1, 0)))
-    own.close()
-    sys.exit()
-os.wait()
-tell(len(memory.consumer(Queue("q")).receive(1, 0)))
-"""
-    with process(broker_file, script) as child:
-        assert [heard(child), heard(child)] == ["0", "1"]

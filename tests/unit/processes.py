@@ -1,0 +1,53 @@
+"""What the tests of several processes over one file share."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jmsjca import Queue, TextMessage
+
+PATIENCE = 60
+
+_BEGIN = """
+import os, signal, sys, threading
+from jmsjca import Queue, TextMessage
+from jmsjca.errors import ConnectionLostError
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.providers.embedded import consumer
+consumer._SAFETY_POLL = 3600  # nothing but a ring wakes a waiter
+signal.alarm(60)  # hangs are failures
+url = sys.argv[1]
+connection = connect(ConnectionSettings(url))
+def tell(*words): print(*words, flush=True)
+def send(name, text):
+    unit = connection.unit()
+    unit.send(TextMessage(text), Queue(name))
+    unit.commit()
+"""
+
+
+@contextmanager
+def process(path: object, script: str) -> Iterator[subprocess.Popen[str]]:
+    """Another Python process; it ends when its standard input does."""
+    command = [sys.executable, "-c", _BEGIN + script, f"embedded://{path}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        yield child
+
+
+def heard(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline().strip()
+
+
+def put(connection, *bodies: str, name: str = "q") -> None:
+    unit = connection.unit()
+    for body in bodies:
+        unit.send(TextMessage(body), Queue(name))
+    unit.commit()
+
+
+def received(connection, name: str = "q") -> list[tuple[str, int]]:
+    """What comes from a queue, waiting for the first one."""
+    deliveries = connection.consumer(Queue(name)).receive(10, PATIENCE)
+    return [(d.message.body, d.count) for d in deliveries]
