@@ -1,6 +1,5 @@
 """The resource adapter: the front door for message-driven endpoints."""
 
-import asyncio
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -184,6 +183,8 @@ class ResourceAdapter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        import asyncio  # noqa: PLC0415  # who comes here has it; the others need not wait for it
+
         await asyncio.to_thread(self.stop)
 
     def __repr__(self) -> str:

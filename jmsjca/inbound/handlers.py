@@ -1,14 +1,16 @@
 """Calls a handler with what its parameters ask for."""
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.messages import Message
 from jmsjca.outbound import Session
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["Handler"]
 
@@ -48,6 +50,8 @@ class Handler:
 
     def _run(self, coroutine: Any) -> object:
         if self._runner is None:
+            import asyncio  # noqa: PLC0415  # only async handlers need it
+
             self._runner = asyncio.Runner()
         return self._runner.run(coroutine)
 

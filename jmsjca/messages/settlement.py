@@ -1,6 +1,5 @@
 """The outcome of a unit, as the handler of one of its messages sees it."""
 
-import asyncio
 from collections.abc import Generator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -47,6 +46,8 @@ class Settlement:
             return None
 
     def __await__(self) -> Generator[Any, None, Outcome]:
+        import asyncio  # noqa: PLC0415  # who awaits has it; the others need not wait for it
+
         return asyncio.wrap_future(self._future).__await__()
 
     def __repr__(self) -> str:

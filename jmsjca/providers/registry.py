@@ -3,10 +3,13 @@
 import difflib
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from jmsjca.errors import ProviderNotInstalledError, UnknownSchemeError
 from jmsjca.spi import Provider
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["find_provider", "known_schemes"]
 
@@ -41,7 +44,9 @@ def find_provider(scheme: str) -> Provider:
     return provider
 
 
-def _entries() -> Iterable[EntryPoint]:
+def _entries() -> "Iterable[EntryPoint]":
+    from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, needed at the first connection
+
     return entry_points(group=_GROUP)
 
 
