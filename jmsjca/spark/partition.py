@@ -22,7 +22,7 @@ from jmsjca.spark.arrow import pa
 from jmsjca.spark.decision import decide
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.rows import delivery_row, key_of, to_batch
-from jmsjca.spark.staging import Part, Staging, StaleEpochError
+from jmsjca.spark.staging import RECEIVED, Part, Staging, StaleEpochError
 
 __all__ = ["JmsPartition", "PartitionReader"]
 
@@ -132,7 +132,7 @@ class PartitionReader:
                 rows.append(delivery_row(delivery, self._part, len(rows), key))
             if key is not None:
                 known.add(key)
-        return to_batch(rows)
+        return to_batch(rows).replace_schema_metadata({RECEIVED: str(len(received))})
 
     def _settle(self, connection: spi.Connection, received: Sequence[spi.Delivery]) -> None:
         """Settle all, the duplicates too. If that fails the messages come again, and are recognised."""
@@ -148,6 +148,6 @@ class PartitionReader:
 def _without(table: Any, foreign: set[str]) -> Iterator[Any]:
     if foreign:
         table = table.filter(pa.array([key not in foreign for key in table.column("_key").to_pylist()]))
-    for batch in table.drop_columns(["_key"]).to_batches():
+    for batch in table.drop_columns(["_key"]).replace_schema_metadata().to_batches():
         if batch.num_rows:
             yield batch

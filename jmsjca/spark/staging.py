@@ -24,7 +24,10 @@ from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.spark.arrow import ipc, pa
 from jmsjca.spark.durable import replace, sync_folder, write_exclusively
 
-__all__ = ["Part", "Staging", "StaleEpochError", "orphans"]
+__all__ = ["RECEIVED", "Part", "Staging", "StaleEpochError", "orphans"]
+
+RECEIVED = b"received"
+"""Where a staged file notes how many messages were received for it."""
 
 _VERSION = "v1"
 _OWN_FOLDERS = 4  # above an epoch: of the generation, of the version, the location, and where that is
@@ -166,8 +169,8 @@ class Staging:
         return keys
 
     def count(self, epoch: int) -> int:
-        """How many messages an epoch has staged."""
-        return sum(self.rows(part).num_rows for part in self.parts() if part.epoch == epoch)
+        """How many messages an epoch has taken off the queue, those included that it recognised and dropped."""
+        return sum(int(self.rows(part).schema.metadata[RECEIVED]) for part in self.parts() if part.epoch == epoch)
 
     def commit(self, epoch: int, *, retain: int, doubt_retention: float) -> None:
         """Note that an epoch and all before it are committed, and remove what is not needed any more.

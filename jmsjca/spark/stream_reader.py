@@ -1,5 +1,6 @@
 """The streaming source: the driver opens epochs, the executors consume them."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from jmsjca.spark.probe import Probe
 from jmsjca.spark.staging import Part, Staging, orphans
 
 __all__ = ["JmsStreamReader"]
+
+logger = logging.getLogger("jmsjca.spark")
 
 
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -96,12 +99,16 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return PartitionReader(self._options, partition).read()
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Remove what no replay will ask for any more. Called late, and not always."""
+        """Remove what no replay will ask for any more. Called late, and not always; the next call makes up for it."""
         offset = Offset.from_json(end)
-        if offset.gen is not None:
+        if offset.gen is None:
+            return
+        try:
             Staging(self._location, offset.gen).commit(
                 offset.epoch, retain=self._options.retainEpochs, doubt_retention=self._options.inDoubtRetention
             )
+        except OSError as error:
+            logger.warning("Staged messages could not be removed, trying again after the next batch: %s", error)
 
     def stop(self) -> None:
         """Close the driver's connection."""
@@ -112,8 +119,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._goal is None:
             return False
         if self._opened is not None and self._opened.gen is not None:
-            staged = Staging(self._location, self._opened.gen).count(self._opened.epoch)
-            self._taken = self._taken + staged if staged else self._goal
+            taken = Staging(self._location, self._opened.gen).count(self._opened.epoch)
+            self._taken = self._taken + taken if taken else self._goal
             self._opened = None
         return self._taken >= self._goal
 

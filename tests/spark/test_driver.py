@@ -1,0 +1,172 @@
+"""The driver's side of a stream, without Spark."""
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from jmsjca.errors import InvalidDestinationError, StoreError
+from jmsjca.spark.partition import PartitionReader
+from jmsjca.spark.staging import Part, Staging
+from jmsjca.spark.stream_reader import JmsStreamReader
+
+
+class Driver:
+    """Calls the reader as Spark's engine does."""
+
+    def __init__(self, broker, **changes) -> None:
+        self.reader = JmsStreamReader(broker.options(**changes))
+        self.offset = self.reader.initialOffset()
+
+    def next(self) -> dict[str, object]:
+        return self.reader.latestOffset(self.offset, self.reader.getDefaultReadLimit())
+
+    def batch(self) -> list[str] | None:
+        """Read one micro-batch; None if there is nothing to read."""
+        end = self.next()
+        if end == self.offset:
+            return None
+        planned = self.reader.partitions(self.offset, end)
+        self.offset = end
+        return [text for part in planned for batch in self.reader.read(part) for text in batch["text"].to_pylist()]
+
+    def available_now(self) -> list[str]:
+        self.reader.prepareForTriggerAvailableNow()
+        texts: list[str] = []
+        while (batch := self.batch()) is not None:
+            texts += batch
+        return texts
+
+
+@pytest.fixture
+def driver(broker):
+    drivers: list[Driver] = []
+
+    def make(**changes) -> Driver:
+        drivers.append(Driver(broker, **changes))
+        return drivers[-1]
+
+    yield make
+    for made in drivers:
+        made.reader.stop()
+
+
+def test_an_empty_queue_opens_no_epoch(driver, broker) -> None:
+    made = driver()
+    assert made.next() is made.offset
+    assert not broker.location.exists()
+
+
+def test_an_epoch_is_opened_when_messages_wait(driver, broker) -> None:
+    made = driver(partitions=3, maxMessagesPerBatch=2)
+    broker.send("a")
+    end = made.next()
+    assert (end["epoch"], end["parts"], end["rows"]) == (1, 2, 2)  # no partition without a share
+    assert broker.waiting() == ["a"]
+    assert not broker.location.exists()  # the offset log comes first
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(ReadMaxRows(3), 3), (ReadAllAvailable(), 5)])
+def test_no_limit_is_no_limitlessness(driver, broker, limit, rows) -> None:
+    made = driver(maxMessagesPerBatch=5)
+    broker.send("a")
+    assert made.reader.latestOffset(made.offset, limit)["rows"] == rows
+
+
+def test_the_plan_follows_the_offsets_and_not_the_options(driver, broker) -> None:
+    end = {"v": 1, "epoch": 3, "gen": "g", "parts": 2, "rows": 5}
+    planned = driver(partitions=9).reader.partitions({"v": 1, "epoch": 1}, end)
+    assert [(p.gen, p.part, p.quota, p.value) for p in planned] == [
+        ("g", Part(epoch, number), quota, number) for epoch in (2, 3) for number, quota in ((0, 3), (1, 2))
+    ]
+    assert sorted(path.name for path in broker.staging().folder.iterdir()) == ["e-0000000002", "e-0000000003"]
+
+
+def test_before_the_first_epoch_there_is_nothing_to_plan_or_commit(driver) -> None:
+    made = driver()
+    assert made.reader.partitions(made.offset, made.offset) == []
+    made.reader.commit(made.offset)
+
+
+def test_available_now_takes_what_was_there(driver, broker) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abcde")
+    made.reader.prepareForTriggerAvailableNow()
+    batches = []
+    while (batch := made.batch()) is not None:
+        batches.append(batch)
+        broker.send("late")
+    assert batches == [["a", "b"], ["c", "d"], ["e"]]
+    assert broker.waiting() == ["late"] * 3
+
+
+def test_available_now_goes_on_after_a_batch_of_duplicates(driver, broker, monkeypatch) -> None:
+    """A batch may hold nothing new and still have taken messages off the queue."""
+    made = driver(maxMessagesPerBatch=2, partitions=1)
+    broker.send(*"abcde")
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionReader, "_settle", lambda *_: None)  # a and b come again
+        assert made.batch() == ["a", "b"]
+    restarted = driver(maxMessagesPerBatch=2, partitions=1)
+    restarted.offset = made.offset
+    assert restarted.available_now() == ["c", "d", "e"]
+    assert broker.depth().total == 0
+
+
+def test_available_now_ends_when_others_take_the_messages(driver, broker) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abcde")
+    made.reader.prepareForTriggerAvailableNow()
+    assert made.batch() == ["a", "b"]
+    assert broker.texts(Part(1, 0)) == ["c", "d", "e"]
+    assert made.batch() is None
+
+
+def test_a_commit_that_fails_stops_no_query(driver, broker, monkeypatch) -> None:
+    made = driver()
+    broker.send("a")
+    made.batch()
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "_remove", lambda *_: open("/nowhere/at/all"))  # noqa: PTH123, SIM115
+        made.reader.commit(made.offset | {"epoch": 9})
+    made.reader.commit(made.offset | {"epoch": 9})
+    assert broker.staging(made.offset["gen"]).parts() == []
+
+
+def test_orphans_are_named_and_may_be_ignored(driver, broker) -> None:
+    broker.send("a")
+    driver().batch()
+    broker.send("b")
+    with pytest.raises(StoreError, match=r"e-0000000001/p-00000\.arrow.*orphans=ignore"):
+        driver().batch()
+    assert driver(orphans="ignore").batch() == ["b"]
+
+
+def test_a_known_generation_is_no_orphan(driver, broker) -> None:
+    broker.send("a")
+    first = driver()
+    first.batch()
+    again = driver()
+    again.offset = first.offset
+    broker.send("b")
+    assert again.batch() == ["b"]
+
+
+def test_a_topic_is_refused(driver) -> None:
+    with pytest.raises(InvalidDestinationError, match="compete"):
+        driver(destinationType="topic")
+
+
+def test_the_depth_is_reported(driver, broker) -> None:
+    made = driver()
+    broker.send("a", "b")
+    assert made.reader.reportLatestOffset() == {"depth": 2}
+
+
+def test_a_reader_that_has_looked_can_be_copied(driver, broker) -> None:
+    made = driver()
+    broker.send("a")
+    made.next()
+    copy = cloudpickle.loads(cloudpickle.dumps(made.reader))
+    assert copy.latestOffset(made.offset, copy.getDefaultReadLimit())["epoch"] == 1
+    copy.stop()
+    assert made.batch() == ["a"]
