@@ -192,11 +192,13 @@ class ResourceAdapter:
 
     def _settings(self, spec: "ActivationSpec") -> ConnectionSettings:
         url = spec.connection_url or self._needed_url()
-        ConnectionURL.parse(url)
+        own = ConnectionURL.parse(url) if spec.connection_url else None
         client_id = spec.effective_client_id
         if spec.user_name:
             password = spec.password.get_secret_value() if spec.password else None
             return ConnectionSettings(url, spec.user_name, password, client_id, self._limits)
+        if own and own.user_name:  # a URL of its own brings its own credentials; ours are not for that broker
+            return ConnectionSettings(url, client_id=client_id, limits=self._limits)
         return ConnectionSettings(url, self._user_name, self._password, client_id, self._limits)
 
     def _needed_url(self) -> str:

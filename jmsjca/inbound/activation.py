@@ -1,5 +1,6 @@
 """An activation: one message-driven endpoint, from start to stop."""
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -76,7 +77,7 @@ class Activation:
             if self._status != "Down":
                 return
             self._stopping.clear()
-            self._change("Connecting")
+            self._status = "Connecting"
             self._thread = threading.Thread(target=self._run, name=f"jmsjca {self.name}", daemon=True)
             self._thread.start()
 
@@ -89,7 +90,8 @@ class Activation:
             thread = self._thread
             if thread is None or self._status == "Down":
                 return
-            self._change("Disconnecting")
+        self._change("Disconnecting")
+        with self._lock:
             self._stopping.set()
             if self._delivery is not None:
                 self._delivery.wake()
@@ -101,6 +103,7 @@ class Activation:
 
     def _run(self) -> None:
         try:
+            self._tell("Connecting")
             while not self._stopping.is_set():
                 self._connect_and_deliver()
         except JMSError as error:
@@ -109,8 +112,7 @@ class Activation:
             logger.exception("%s is down: a fault in jmsjca or its provider.", self.name)
         finally:
             self._handler.close()
-            with self._lock:
-                self._change("Down")
+            self._change("Down")
 
     def _connect_and_deliver(self) -> None:
         connection = connect_persistently(self._settings, self._stopping)
@@ -122,11 +124,12 @@ class Activation:
             if not may_pass(error):
                 raise
             logger.warning("%s lost its connection and makes a new one: %s", self.name, error)
-            self._change_unless_stopping("Connecting")
+            self._change("Connecting")
             self._stopping.wait(1.0)
         finally:
             self._delivery = None
-            connection.close()
+            with contextlib.suppress(JMSError):  # given up anyway
+                connection.close()
 
     def _deliver(self, connection: spi.Connection) -> None:
         delivery = SerialDelivery(
@@ -140,15 +143,17 @@ class Activation:
         )
         with self._lock:
             self._delivery = delivery
-        self._change_unless_stopping("Up")
+        self._change("Up")
         delivery.run(self._stopping)
 
-    def _change_unless_stopping(self, status: Status) -> None:
-        with self._lock:
-            if not self._stopping.is_set():
-                self._change(status)
-
     def _change(self, status: Status) -> None:
-        self._status = status
+        with self._lock:
+            if self._status in (status, "Disconnecting") and status != "Down":
+                return
+            self._status = status
+        self._tell(status)
+
+    def _tell(self, status: Status) -> None:
+        """Tell of a change, without the lock: a hook may call `stop`."""
         logger.info("%s is %s.", self.name, status)
         self._hooks.status_changed(self.name, status)

@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from jmsjca import ActivationSpec, Message, Outcome, ResourceAdapter, links
+from jmsjca import ActivationSpec, Hooks, Message, Outcome, ResourceAdapter, links
+from jmsjca.config import ConnectionURL
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidActivationSpecError
 from jmsjca.providers import find_provider
 from tests.unit.inbound import PATIENCE, Inbox, Recorder, in_thread, send, waiting
@@ -204,7 +205,7 @@ def test_broken_connection_is_replaced(adapter, recorder, use, monkeypatch, capl
     monkeypatch.setattr(activation._stopping, "wait", lambda seconds: None)
     activation.start()
     assert inbox.take(1) == [("a", 1)]
-    recorder.await_status("Connecting", "Connecting", "Connecting", "Up")
+    recorder.await_status("Connecting", "Up")  # told once, however often it tries
     assert provider.connections == 3
     assert "lost its connection" in caplog.text
 
@@ -216,6 +217,35 @@ def test_stop_while_the_broker_is_away(adapter, recorder, use):
     recorder.await_status("Connecting")
     activation.stop()
     recorder.await_status("Disconnecting", "Down")
+
+
+@pytest.mark.parametrize("moment", ["Connecting", "Up"])
+def test_a_hook_may_stop_the_endpoint(jms_broker_url, moment):
+    recorder = Recorder()
+
+    class Stopper(Hooks):
+        def status_changed(self, endpoint, status):
+            if status == moment:
+                activation.stop()
+
+    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder, Stopper()])
+    activation = activate(adapter, Inbox())
+    activation.start()
+    recorder.await_status(*(["Connecting", "Up"] if moment == "Up" else ["Connecting"]), "Disconnecting", "Down")
+
+
+def test_credentials_go_to_the_broker_that_they_are_for():
+    adapter = ResourceAdapter("embedded://", "adapter", "a-secret")
+    for spec, expected in [
+        ({}, ("adapter", "a-secret")),
+        ({"connection_url": "embedded://b"}, ("adapter", "a-secret")),
+        ({"connection_url": "embedded://me:mine@b"}, ("me", "mine")),
+        ({"connection_url": "embedded://me:mine@b", "user_name": "spec", "password": "s"}, ("spec", "s")),
+    ]:
+        activation = adapter.activate(ActivationSpec(destination="q", **spec), print)
+        settings = activation._settings
+        credentials = settings.credentials(ConnectionURL.parse(settings.url))
+        assert (credentials.user_name, credentials.password) == expected
 
 
 def test_adapter_without_a_url():
