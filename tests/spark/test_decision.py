@@ -135,11 +135,11 @@ SMALL = ("publish", "confirm", "is_confirmed", "parts", "decision", "decide")
 LARGE = ("keys_in_doubt", "publish", "confirm", "parts", "decide")
 SCENES = [  # letters are messages; capital ones are held by several partitions
     (["Ma", "Mb"], SMALL, [(), (0,), (1,)]),
-    (["M", "M", "M"], LARGE, [(), (1,)]),
+    (["M", "M", "M"], LARGE, [()]),
     (["M", "MN", "N"], LARGE, [()]),
 ]
 MORE_SCENES = [  # a minute of them
-    (["M", "M", "M"], LARGE, [(0,), (2,)]),
+    (["M", "M", "M"], LARGE, [(0,), (1,), (2,)]),
     (["M", "MN", "N"], LARGE, [(0,), (1,), (2,), (0, 2)]),
 ]
 CASES = [

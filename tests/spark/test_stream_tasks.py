@@ -1,0 +1,142 @@
+"""Tasks that fail, queries that go on, and what is left at the broker, through a real Spark session."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as f
+from pyspark.sql.types import StringType
+
+from jmsjca.spi import Depth
+
+pytestmark = pytest.mark.spark
+
+
+class Stream:
+    """One query into Parquet."""
+
+    def __init__(self, spark, broker) -> None:
+        self._spark = spark
+        self._broker = broker
+        self.checkpoint = broker.folder / "checkpoint"
+        self.out = str(broker.folder / "out")
+
+    def frame(self, **changes):
+        options = self._broker.given(receiveIdleTimeout=0.1, **changes)
+        return self._spark.readStream.format("jms").options(**options).load()
+
+    def start(self, frame, **trigger):
+        sink = frame.writeStream.format("parquet").option("path", self.out)
+        return sink.option("checkpointLocation", str(self.checkpoint)).trigger(**trigger).start()
+
+    def run(self, frame):
+        query = self.start(frame, availableNow=True)
+        query.awaitTermination()
+        return query
+
+    def rows(self) -> list[tuple[object, ...]]:
+        return sorted(tuple(row) for row in self._spark.read.parquet(self.out).collect())
+
+    def texts(self) -> list[str]:
+        return sorted(row.text for row in self._spark.read.parquet(self.out).select("text").collect())
+
+
+@pytest.fixture
+def stream(spark, broker) -> Stream:
+    return Stream(spark, broker)
+
+
+def die_once(mark: str):
+    """A column expression whose first evaluation, in the middle of a partition, ends the worker process."""
+
+    def evaluate(text: str) -> str:
+        if text == "m7" and not Path(mark).exists():
+            Path(mark).touch()
+            os._exit(1)
+        return text
+
+    return f.udf(evaluate, StringType(), useArrow=False)
+
+
+def test_a_task_whose_worker_dies_is_tried_again_with_the_same_rows(stream, broker) -> None:
+    texts = [f"m{n}" for n in range(10)]
+    broker.send(*texts)
+    mark = broker.folder / "died"
+    frame = stream.frame(maxMessagesPerBatch=10)
+    stream.run(frame.withColumn("text", die_once(str(mark))("text")))
+    assert mark.exists()
+    assert stream.texts() == texts
+    assert broker.depth() == Depth(0, 0, 0)
+
+
+def test_a_batch_repeated_into_parquet_changes_nothing(stream, broker) -> None:
+    broker.send("a", "b", "c")
+    stream.run(stream.frame())
+    rows = stream.rows()
+    assert len(rows) == 3
+    broker.send("d")
+    (stream.checkpoint / "commits" / "0").unlink()
+    (stream.checkpoint / "commits" / ".0.crc").unlink()
+    shutil.rmtree(stream.out)  # the sink crashed, too, and lost the batch
+    stream.run(stream.frame())
+    assert [row for row in stream.rows() if row in rows] == rows
+    assert stream.texts() == ["a", "b", "c", "d"]
+
+
+def test_a_query_follows_the_queue(stream, broker) -> None:
+    broker.send(*"abcde")
+    query = stream.start(stream.frame(maxMessagesPerBatch=2), processingTime="0 seconds")
+    try:
+        query.processAllAvailable()
+        assert stream.texts() == [*"abcde"]
+        broker.send(*"fg")
+        query.processAllAvailable()
+        assert stream.texts() == [*"abcdefg"]
+        assert query.lastProgress["sources"][0]["endOffset"]
+    finally:
+        query.stop()
+    assert broker.depth() == Depth(0, 0, 0)
+
+
+def test_no_task_holds_more_than_it_reads(stream, broker) -> None:
+    """Between batches no consumer is left, and what a batch did not take is there for others."""
+    broker.send(*"abcdef")
+    depths = []
+    frame = stream.frame(maxMessagesPerBatch=2, partitions=2)
+    sink = frame.writeStream.foreachBatch(lambda batch, _: (batch.collect(), depths.append(broker.depth())))
+    sink.option("checkpointLocation", str(stream.checkpoint)).trigger(availableNow=True).start().awaitTermination()
+    assert depths == [Depth(4, 0, 0), Depth(2, 0, 0), Depth(0, 0, 0)]
+
+
+def test_the_next_batch_follows_new_options(stream, broker) -> None:
+    broker.send(*"abcd")
+    stream.run(stream.frame(partitions=1))
+    broker.send(*"efgh")
+    stream.run(stream.frame(partitions=4))
+    rows = stream._spark.read.parquet(stream.out)
+    assert [tuple(row) for row in rows.groupBy("_epoch").agg(f.max("_partition")).orderBy("_epoch").collect()] == [
+        (1, 0),
+        (2, 3),
+    ]
+    assert stream.texts() == [*"abcdefgh"]
+
+
+def test_a_copied_checkpoint_may_not_go_on_with_the_same_files(stream, broker) -> None:
+    broker.send("a")
+    stream.run(stream.frame())
+    metadata = stream.checkpoint / "metadata"
+    metadata.write_text(json.dumps(json.loads(metadata.read_text()) | {"id": "00000000-0000-4000-8000-000000000000"}))
+    (stream.checkpoint / ".metadata.crc").unlink()
+    broker.send("b")
+    with pytest.raises(Exception, match="each query needs a checkpoint of its own"):
+        stream.run(stream.frame())
+    assert broker.waiting() == ["b"]
+
+
+def test_a_table_used_twice_in_one_query_gives_each_row_twice(stream, broker) -> None:
+    broker.send("a", "b")
+    frame = stream.frame()
+    stream.run(frame.union(frame))
+    assert stream.texts() == ["a", "a", "b", "b"]
