@@ -1,18 +1,18 @@
 """A connection: sessions over one link to a broker."""
 
 import threading
-from types import TracebackType
 from typing import Self
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, Limits
 from jmsjca.errors import IllegalStateError
+from jmsjca.outbound.closing import Closing
 from jmsjca.outbound.session import Session
 
 __all__ = ["Connection"]
 
 
-class Connection:
+class Connection(Closing):
     """Made by `ConnectionFactory.create_connection`. Thread-safe; the sessions that it makes are not.
 
     Args:
@@ -87,8 +87,3 @@ class Connection:
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -3,12 +3,12 @@
 from collections import deque
 from threading import Event
 from time import monotonic
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages import Message
+from jmsjca.outbound.closing import Closing
 
 if TYPE_CHECKING:
     from jmsjca.outbound.session import Session
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["MessageConsumer"]
 
 
-class MessageConsumer:
+class MessageConsumer(Closing):
     """Made by `Session.create_consumer`.
 
     Args:
@@ -73,14 +73,6 @@ class MessageConsumer:
             self.closed = True
             self._prefetched.clear()
             self._supplier.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _fetch(self, timeout: float | None) -> list[spi.Delivery]:
         deadline = None if timeout is None else monotonic() + timeout

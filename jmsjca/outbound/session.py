@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from threading import Event
-from types import TracebackType
 from typing import Self
 
 from jmsjca import spi
@@ -13,6 +12,7 @@ from jmsjca.errors import IllegalStateError, InvalidClientIDError, TransactionRo
 from jmsjca.messages import BytesMessage, Message, Outcome, TextMessage
 from jmsjca.outbound.acknowledgement import Acknowledgement
 from jmsjca.outbound.browser import QueueBrowser
+from jmsjca.outbound.closing import Closing
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.work import WorkUnit
@@ -20,7 +20,7 @@ from jmsjca.outbound.work import WorkUnit
 __all__ = ["Session"]
 
 
-class Session:
+class Session(Closing):
     """Made by `Connection.create_session`. For one thread at a time (JMS 3.1, section 6.2.5).
 
     A transacted session always has an open unit: what it receives and sends belongs to it until `commit` or
@@ -179,14 +179,6 @@ class Session:
     def take(self, delivery: spi.Delivery) -> Message:
         """Hand a delivery over, acknowledged as the session's mode says. For consumers."""
         return self._open_work().take(delivery) if self.transacted else self._acknowledgement.received(delivery)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _consume(self, source: Destination | Subscription, selector: str | None, *, no_local: bool) -> MessageConsumer:
         self._check_open()
