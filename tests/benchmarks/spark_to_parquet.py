@@ -95,6 +95,7 @@ class Bench:
 
 def session(folder: Path) -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master("local[2]").appName("jmsjca bench")
     for name, value in {

@@ -1,5 +1,6 @@
 """Every Python block of the documentation runs, page by page, as a test module of its own."""
 
+import os
 import re
 import subprocess
 import sys
@@ -40,7 +41,11 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     code = "\n\n".join(blocks(page)).replace("/var/lib/app/broker.db", f"{tmp_path}/broker.db")
     (tmp_path / "test_page.py").write_text(f"{SERVE_ONE_ORDER}\n{code}\n\ndef test_the_page_ran():\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
+    # Spark's workers must be this Python, not the first of the PATH.
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250, check=False
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

@@ -1,6 +1,7 @@
 """Fixtures of the Spark tests: a broker in a file, and one Spark session for all of them."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests; its tasks are tried up to four times."""
     patch = pytest.MonkeyPatch()
     patch.setenv("JAVA_HOME", _java())
+    patch.setenv("PYSPARK_PYTHON", sys.executable)  # else Spark's workers are the first python3 of the PATH
     session = _session(tmp_path_factory.mktemp("spark"))
     register(session)
     yield session

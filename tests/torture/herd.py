@@ -124,6 +124,8 @@ class Herd:
             return None
         db = sqlite3.connect(f"file:{self.folder}/broker.db?mode=ro", uri=True, timeout=10)
         try:
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'owner'").fetchone():
+                return None  # nobody got so far as to make the tables
             row = db.execute("SELECT id FROM owner WHERE pid = ?", (slot.process.pid,)).fetchone()
         finally:
             db.close()
