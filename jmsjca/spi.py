@@ -166,8 +166,8 @@ class Connection(Protocol):
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
-    ) -> Iterator[Sequence[Message]]:
-        """Look at what waits in a queue, chunk by chunk, without taking it."""
+    ) -> Iterator[Sequence[Delivery]]:
+        """Look at what waits in a queue, chunk by chunk; no unit takes it. Poison does not hide what is behind it."""
         ...
 
     def unit(self, *, atomic: bool = True) -> Unit:

@@ -10,7 +10,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
 
 PARTS = {
     "lint": [[BIN / "ruff", "check", "."], [BIN / "ruff", "format", "--check", "."]],
-    "types": [[BIN / "mypy"], [BIN / "pyright"]],
+    "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
     "unit": [[*PYTEST, "-m", "not spark", "tests/unit", "tests/contract", "tests/docs"]],
     "crash": [[*PYTEST, "-s", "tests/torture"]],
     "spark": [[*PYTEST, "-s", "tests/spark"], [*PYTEST, "-m", "spark", "tests/docs"]],

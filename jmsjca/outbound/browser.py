@@ -1,6 +1,7 @@
 """A queue browser."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from jmsjca import spi
 from jmsjca.destinations import Queue
@@ -11,6 +12,8 @@ __all__ = ["QueueBrowser"]
 
 class QueueBrowser:
     """Made by `Session.create_browser`. Each iteration looks at the queue anew.
+
+    A message that cannot be decoded raises `MessageFormatError` in its turn; the iterator can go on after it.
 
     Args:
         link: The provider's connection.
@@ -24,5 +27,9 @@ class QueueBrowser:
         self.selector = selector
 
     def __iter__(self) -> Iterator[Message]:
-        for chunk in self._link.browse(self.queue, selector=self.selector):
-            yield from chunk
+        # A map goes on after an exception: a message that cannot be decoded does not hide those behind it.
+        return map(_message, chain.from_iterable(self._link.browse(self.queue, selector=self.selector)))
+
+
+def _message(delivery: spi.Delivery) -> Message:
+    return delivery.message

@@ -8,12 +8,14 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from jmsjca.links import connect
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.rows import message_row, to_batch
+from jmsjca.spark.rows import delivery_row, to_batch
 from jmsjca.spark.schema import ARROW_SCHEMA
+from jmsjca.spark.staging import Part
 
 __all__ = ["JmsBatchReader"]
 
 _ROWS = 1000
+_PART = Part(0, 0)
 
 
 class JmsBatchReader(DataSourceReader):
@@ -31,11 +33,10 @@ class JmsBatchReader(DataSourceReader):
         del partition
         connection = connect(self._options.settings)
         try:
-            messages = itertools.chain.from_iterable(connection.browse(self._options.target))
-            numbered = enumerate(messages)
+            numbered = enumerate(itertools.chain.from_iterable(connection.browse(self._options.target)))
             while rows := [
-                message_row(message) | {"_epoch": 0, "_partition": 0, "_seq": position}
-                for position, message in itertools.islice(numbered, _ROWS)
+                delivery_row(delivery, _PART, position, None)
+                for position, delivery in itertools.islice(numbered, _ROWS)
             ]:
                 yield to_batch(rows, ARROW_SCHEMA)
         finally:

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from jmsjca import spi
-from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, MessageFormatError, NotSupportedError
+from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, NotSupportedError
 from jmsjca.links import connect
 from jmsjca.spark.options import SparkOptions
 
@@ -36,8 +36,6 @@ class Probe:
         self._pace()
         try:
             found = any(self._open().browse(self._options.target, limit=1))
-        except MessageFormatError:
-            found = True  # one that cannot be decoded is a message, too
         except (ConfigurationError, InvalidDestinationError, NotSupportedError):
             raise
         except JMSError as error:

@@ -71,7 +71,7 @@ class Broker:
         """The texts of the messages in the queue that nobody holds."""
         connection = connect(ConnectionSettings(self.url))
         try:
-            return [message.body for chunk in connection.browse(self.queue) for message in chunk]
+            return [d.message.body for chunk in connection.browse(self.queue) for d in chunk]
         finally:
             connection.close()
 

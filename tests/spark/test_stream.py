@@ -1,6 +1,8 @@
 """Streams and batches through a real Spark session."""
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,18 @@ def test_a_batch_looks_and_takes_nothing(spark, broker):
     assert [row.text for row in frame.orderBy("_seq").collect()] == ["a", "b", "c"]
     assert frame.count() == frame.count() == 3
     assert broker.depth().ready == 3
+
+
+def test_a_message_that_cannot_be_decoded_hides_nothing(spark, broker):
+    broker.send("a", "poison", "c")
+    with contextlib.closing(sqlite3.connect(broker.folder / "broker.db")) as db:
+        db.execute("UPDATE message SET headers = 'no JSON' WHERE body = CAST('poison' AS BLOB)")
+        db.commit()
+    rows = spark.read.format("jms").options(**broker.given()).load().orderBy("_seq").collect()
+    assert [(row.text, row.body and bytes(row.body)) for row in rows] == [("a", None), (None, b"poison"), ("c", None)]
+    assert "cannot be decoded" in rows[1].error
+    to_parquet(spark, broker)
+    assert sorted(written(spark, broker), key=str) == [None, "a", "c"]
 
 
 def test_a_stream_empties_the_queue_and_leaves_no_consumer(spark, broker):

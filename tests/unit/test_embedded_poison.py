@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from jmsjca import Queue, TextMessage
+from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.errors import MessageFormatError
 from jmsjca.testing.contract.harness import prepare
 
@@ -67,6 +67,18 @@ def test_poison_can_be_settled(poisoned):
     unit.take(deliveries)
     unit.commit()
     assert poisoned.admin().depth(QUEUE).total == 0
+
+
+def test_poison_hides_nothing_from_a_browser(poisoned, broker_file):
+    ((first, poison, last),) = poisoned.browse(QUEUE)
+    assert (first.message.body, poison.raw, last.message.body) == ("a", BODY, "c")
+    with ConnectionFactory(f"embedded://{broker_file}").create_connection() as connection:
+        messages = iter(connection.create_session().create_browser(QUEUE))
+        assert next(messages).body == "a"
+        with pytest.raises(MessageFormatError):
+            next(messages)
+        assert next(messages).body == "c"
+        assert next(messages, None) is None
 
 
 def test_text_in_the_store_that_is_no_text(connected_file, broker_file):

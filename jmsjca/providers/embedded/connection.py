@@ -8,12 +8,11 @@ from weakref import WeakSet
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
-from jmsjca.messages import Message
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
-from jmsjca.providers.embedded.codec import decode
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
+from jmsjca.providers.embedded.delivery import StoredMessage
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, find_mailbox, open_queue, open_subscription
-from jmsjca.providers.embedded.rows import has_due, make_ready, release
+from jmsjca.providers.embedded.rows import Row, has_due, make_ready, release
 from jmsjca.providers.embedded.store import Store
 from jmsjca.providers.embedded.stores import leave
 from jmsjca.providers.embedded.unit import EmbeddedUnit
@@ -86,7 +85,7 @@ class EmbeddedConnection:
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
-    ) -> Iterator[Sequence[Message]]:
+    ) -> Iterator[Sequence[StoredMessage]]:
         """Look at what waits in a queue, in order, chunk by chunk; nothing is taken."""
         self._check_open()
         self._refuse(selector=selector)
@@ -99,8 +98,8 @@ class EmbeddedConnection:
             rows = self._page(queue, last, min(limit or _BROWSE_CHUNK, _BROWSE_CHUNK))
             if not rows:
                 return
-            yield [decode(headers, body, count, expires) for _, _, count, expires, headers, body in rows]
-            last = rows[-1][:2]
+            yield [StoredMessage(row) for _, row in rows]
+            last = (rows[-1][0], rows[-1][1].id)
             limit = None if limit is None else limit - len(rows)
 
     def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
@@ -165,12 +164,12 @@ class EmbeddedConnection:
         with self._store.write(durable=False) as cursor:
             make_ready(cursor, mailbox, now)
 
-    def _page(
-        self, queue: Destination, last: tuple[int, int], limit: int
-    ) -> list[tuple[int, int, int, int | None, bytes, bytes | None]]:
+    def _page(self, queue: Destination, last: tuple[int, int], limit: int) -> list[tuple[int, Row]]:
+        """The next rows after one, each with its urgency."""
         with self._store.read() as cursor:
             mailbox = find_mailbox(cursor, queue)
-            return cursor.execute(_BROWSE, (mailbox, *last, self._store.now(), limit)).fetchall()
+            rows = cursor.execute(_BROWSE, (mailbox, *last, self._store.now(), limit)).fetchall()
+        return [(urgency, Row(*values)) for urgency, *values in rows]
 
     def _refuse(self, *, selector: str | None = None, no_local: bool = False) -> None:
         if selector:

@@ -10,26 +10,21 @@ if TYPE_CHECKING:
     from jmsjca.providers.embedded.consumer import EmbeddedConsumer
     from jmsjca.providers.embedded.unit import EmbeddedUnit
 
-__all__ = ["EmbeddedDelivery"]
+__all__ = ["EmbeddedDelivery", "StoredMessage"]
 
 
-class EmbeddedDelivery:
-    """A claimed row, decoded when first looked at.
+class StoredMessage:
+    """A row, decoded when first looked at.
 
-    Attributes:
-        claim: What proves that it is ours.
-        consumer: Who received it.
-        unit: Which unit took it; None as long as none did.
+    Args:
+        row: The row.
     """
 
-    __slots__ = ("_message", "_row", "claim", "consumer", "unit")
+    __slots__ = ("_message", "_row")
 
-    def __init__(self, row: Row, claim: Claim, consumer: "EmbeddedConsumer") -> None:
+    def __init__(self, row: Row) -> None:
         self._row = row
         self._message: Message | None = None
-        self.claim = claim
-        self.consumer = consumer
-        self.unit: EmbeddedUnit | None = None
 
     @property
     def message(self) -> Message:
@@ -53,3 +48,21 @@ class EmbeddedDelivery:
     def redelivered(self) -> bool:
         """True if it was delivered before."""
         return self._row.deliveries > 1
+
+
+class EmbeddedDelivery(StoredMessage):
+    """A claimed row.
+
+    Attributes:
+        claim: What proves that it is ours.
+        consumer: Who received it.
+        unit: Which unit took it; None as long as none did.
+    """
+
+    __slots__ = ("claim", "consumer", "unit")
+
+    def __init__(self, row: Row, claim: Claim, consumer: "EmbeddedConsumer") -> None:
+        super().__init__(row)
+        self.claim = claim
+        self.consumer = consumer
+        self.unit: EmbeddedUnit | None = None

@@ -132,5 +132,4 @@ class TestAdmin(Contract):
 
 
 def _browse(harness: Harness, queue: Destination, limit: int | None = None) -> list[str]:
-    messages = chain.from_iterable(harness.connection.browse(queue, limit=limit))
-    return [message.body for message in messages]
+    return [seen.message.body for seen in chain.from_iterable(harness.connection.browse(queue, limit=limit))]

@@ -46,7 +46,7 @@ class TestSending(Contract):
         queue = harness.queue()
         harness.send(queue, "old", expiration=moment(-1))
         harness.send(queue, "young")
-        shown = [m.body for chunk in harness.connection.browse(queue) for m in chunk]
+        shown = [d.message.body for chunk in harness.connection.browse(queue) for d in chunk]
         assert shown == ["young"]
 
     def test_delayed_message_is_not_delivered_before(self, harness: Harness) -> None:
