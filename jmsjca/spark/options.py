@@ -43,21 +43,21 @@ class SparkOptions:
 
     url: str = field(repr=False)  # may hold a password
     destination: str
-    destinationType: str = "queue"  # noqa: N815  # the names are Spark's
-    userName: str | None = None  # noqa: N815
+    destinationType: str = "queue"
+    userName: str | None = None
     password: str | None = field(default=None, repr=False)
-    stagingLocation: str | None = None  # noqa: N815
+    stagingLocation: str | None = None
     partitions: int = 2
-    maxMessagesPerBatch: int = 10_000  # noqa: N815
-    receiveIdleTimeout: float = 0.2  # noqa: N815
-    batchTimeout: float = 10.0  # noqa: N815
-    pollInterval: float = 0.25  # noqa: N815
-    driverRetryTimeout: float = 300.0  # noqa: N815
-    dedupKey: str = "JMSMessageID"  # noqa: N815
-    retainEpochs: int = 1  # noqa: N815
-    inDoubtRetention: float = 7 * 86400.0  # noqa: N815
+    maxMessagesPerBatch: int = 10_000
+    receiveIdleTimeout: float = 0.2
+    batchTimeout: float = 10.0
+    pollInterval: float = 0.25
+    driverRetryTimeout: float = 300.0
+    dedupKey: str = "JMSMessageID"
+    retainEpochs: int = 1
+    inDoubtRetention: float = 7 * 86400.0
     orphans: str = "fail"
-    timeToLive: float = 0.0  # noqa: N815
+    timeToLive: float = 0.0
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:

@@ -55,7 +55,7 @@ class JmsDataSource(DataSource):
         _check_schema(schema)
         return JmsBatchReader(self._parsed)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Make the streaming reader, which does."""
         _check_schema(schema)
         return JmsStreamReader(self._parsed)
@@ -70,7 +70,7 @@ class JmsDataSource(DataSource):
             raise InvalidOptionError('Messages are added, not overwritten: use .mode("append").')
         return JmsBatchWriter(self._parsed, schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Make the streaming writer; in output mode "complete" each batch sends the whole result."""
         del overwrite
         return JmsStreamWriter(self._parsed, schema)

@@ -40,15 +40,15 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._taken = 0
         self._opened: Offset | None = None  # the epoch opened last, in this run
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:
         """The offset before the first epoch: always the same."""
         return Offset().to_json()
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:
         """At most so many messages a batch; never all of a queue."""
         return ReadMaxRows(self._options.maxMessagesPerBatch)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Open one epoch if messages wait, else answer the start."""
         offset = Offset.from_json(start)
         if self._is_done() or not self._probe.has_messages():
@@ -61,7 +61,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened = offset.next(min(self._options.partitions, rows), rows)
         return self._opened.to_json()
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any] | None:
         """What the progress of a query shows as the latest offset: the depth of the queue, where it is known."""
         try:
             depth = self._probe.depth()
@@ -69,7 +69,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
         return None if depth is None else {"depth": depth}
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """Take no more than what the queue holds now.
 
         Raises:
