@@ -26,7 +26,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _complain(f'the command line needs {error.name}: pip install "jmsjca[cli]"', _USAGE)
     usage_error: Any = typer.BadParameter.__base__
     try:
-        return _call(typer, list(sys.argv[1:] if arguments is None else arguments))
+        return _call(typer, list(sys.argv[1:] if arguments is None else arguments) or ["--help"])
     except usage_error as error:
         return _complain(_explain(error), _USAGE)
     except (ConfigurationError, NotSupportedError, ProviderNotInstalledError) as error:

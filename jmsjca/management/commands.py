@@ -10,7 +10,7 @@ from jmsjca.errors import ProviderNotInstalledError
 
 __all__ = ["app"]
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 def _show_version(wanted: bool) -> None:

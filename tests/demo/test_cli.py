@@ -16,6 +16,7 @@ from jmsjca.management.cli import run
         (["demo", "--url", "no url"], "must begin with a scheme"),
         (["demo", "--url", "embedded:///no/such/folder/x.db"], "make it, or correct the URL"),
         (["demo", "--url", "embedded://memory"], "embedded:///folder/file.db"),
+        (["demo", "--url", f"embedded://{__file__}"], "Name another file"),
         (["demo", "--input", "/no/such/file"], "Name an existing file"),
         (["demo", "--input", "/"], "--input / cannot be read"),
         (["demo", "--airports", "/no/such/file"], "--airports"),
@@ -42,6 +43,11 @@ def test_an_input_that_is_not_events(capsys, tmp_path):
     (tmp_path / "x.json").write_text("[{]")
     assert run(["demo", "--input", str(tmp_path / "x.json"), "--output", str(tmp_path)]) == 2
     assert "JSON array, JSON lines or CSV" in capsys.readouterr().err
+
+
+def test_without_a_word_it_helps(capsys):
+    assert run([]) == 0
+    assert "demo" in capsys.readouterr().out
 
 
 def test_the_module_is_the_command():

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jmsjca.errors import InvalidOptionError, NotSupportedError
+from jmsjca.config import ConnectionURL
+from jmsjca.errors import InvalidOptionError, NotSupportedError, StoreError
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.management.demo.events import check_readable, generate, read_events
 
@@ -67,8 +68,12 @@ class DemoRequest:
 
 
 def _check_broker(url: str) -> None:
-    connection = connect(ConnectionSettings(url))
+    shown = ConnectionURL.parse(url)  # without its password
+    try:
+        connection = connect(ConnectionSettings(url))
+    except StoreError as error:
+        raise InvalidOptionError(f"--url {shown}: {error} Name another file.") from error
     shared = connection.capabilities.shared_between_processes
     connection.close()
     if not shared:
-        raise NotSupportedError(f"--url {url} cannot serve several processes; use a file: embedded:///folder/file.db")
+        raise NotSupportedError(f"--url {shown} cannot serve several processes; use a file: embedded:///folder/file.db")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jmsjca.adapter import ResourceAdapter
+from jmsjca.config import ConnectionURL
 from jmsjca.destinations import Subscription
 from jmsjca.errors import InvalidOptionError, NotSupportedError
 from jmsjca.management.demo.crash import CrashMoment
@@ -158,16 +159,12 @@ def _make_folder(folder: Path) -> None:
 def _broker(settings: DemoSettings) -> Generator[Admin]:
     """Connect, see that the queues are empty, and subscribe before anything is published."""
     with ConnectionFactory(settings.url, client_id=CLIENT_ID).create_connection() as connection:
-        admin = connection.admin
+        admin, shown = connection.admin, ConnectionURL.parse(settings.url)  # without its password
         if admin is None:
-            raise NotSupportedError(
-                f"--url {settings.url}: the demo needs a broker that tells how deep its queues are."
-            )
+            raise NotSupportedError(f"--url {shown}: the demo needs a broker that tells how deep its queues are.")
         for source in (FLIGHTS, DEAD_LETTERS, Subscription(RESULTS, AUDIT, CLIENT_ID), _WAITING):
             if admin.depth(source).total:
-                raise InvalidOptionError(
-                    f"--url {settings.url} holds messages of {source} already; name another broker."
-                )
+                raise InvalidOptionError(f"--url {shown} holds messages of {source} already; name another broker.")
         with connection.create_session() as session:
             for name in (AUDIT, TOTALS):
                 session.create_durable_consumer(RESULTS, name)

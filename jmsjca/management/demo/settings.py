@@ -73,6 +73,7 @@ class DemoSettings:
     def save(self) -> Path:
         """Write the settings for the other processes."""
         file = self.path("settings.json")
+        file.touch(mode=0o600)  # the URL may hold a password
         file.write_text(json.dumps(asdict(self), indent=2))
         return file
 
