@@ -88,14 +88,13 @@ class Activation:
         """
         with self._lock:
             thread = self._thread
-            if thread is None or self._status == "Down":
-                return
-        self._change("Disconnecting")
-        with self._lock:
-            self._stopping.set()
-            if self._delivery is not None:
-                self._delivery.wake()
-        if thread is not threading.current_thread():
+            begins = self._status in ("Up", "Connecting")
+            if begins:
+                self._status = "Disconnecting"
+        if begins:
+            self._tell("Disconnecting")
+            self._interrupt()
+        if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def __repr__(self) -> str:
@@ -145,6 +144,14 @@ class Activation:
             self._delivery = delivery
         self._change("Up")
         delivery.run(self._stopping)
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            if self._status != "Disconnecting":
+                return  # it ended by itself meanwhile, and may have been started again
+            self._stopping.set()
+            if self._delivery is not None:
+                self._delivery.wake()
 
     def _change(self, status: Status) -> None:
         with self._lock:

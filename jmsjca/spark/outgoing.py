@@ -10,9 +10,7 @@ from jmsjca.errors import InvalidOptionError, MessageFormatError
 from jmsjca.messages import Byte, BytesMessage, Double, Float, Int, Long, Message, Short, TextMessage
 from jmsjca.spark.schema import SCHEMA
 
-__all__ = ["DUPLICATE_ID", "RowEncoder"]
-
-DUPLICATE_ID = "_AMQ_DUPL_ID"
+__all__ = ["RowEncoder"]
 
 _TYPES: dict[str, Callable[[Any], object]] = {
     "string": str,

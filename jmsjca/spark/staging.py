@@ -211,11 +211,9 @@ class Staging:
         return self._epoch_folder(part.epoch) / f"{part.name}.{ending}"
 
 
-def orphans(location: Path, gen: str) -> Iterator[Path]:
-    """Find published files of other generations that were perhaps never processed."""
+def orphans(location: Path) -> Iterator[Path]:
+    """Find published files, of whatever generation, that were perhaps never processed."""
     for folder in (location / _VERSION).glob("*"):
-        if folder.name == gen or not folder.is_dir():
-            continue
         staging = Staging(location, folder.name)
         for part in staging.parts():
             if part.epoch > staging.low and staging.rows(part).num_rows:

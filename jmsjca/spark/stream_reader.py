@@ -130,7 +130,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_orphans(self) -> None:
         if self._options.orphans == "ignore":
             return
-        found = [str(path) for path in orphans(self._location, "")]
+        found = [str(path) for path in orphans(self._location)]
         if found:
             raise StoreError(
                 "The staging location holds messages of another checkpoint that were perhaps never processed: "

@@ -14,9 +14,10 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from jmsjca.messages import DUPLICATE_ID
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.outgoing import DUPLICATE_ID, RowEncoder
+from jmsjca.spark.outgoing import RowEncoder
 
 __all__ = ["JmsBatchWriter", "JmsStreamWriter"]
 

@@ -212,15 +212,14 @@ def test_the_first_decision_stands(tmp_path: Path) -> None:
     assert made.decision(Part(1, 1)) == set()
 
 
-def test_orphans_are_full_parts_of_other_generations_not_known_to_be_done(tmp_path: Path) -> None:
+def test_orphans_are_full_parts_not_known_to_be_done(tmp_path: Path) -> None:
     made = staging(tmp_path, (1, 2))
     made.publish(Part(1, 0), batch("done"))
     made.publish(Part(2, 0), batch("perhaps"))
     made.publish(Part(2, 1), batch())
     commit(made, 1, retain=1)
-    assert list(orphans(tmp_path, "")) == [made.folder / "e-0000000002" / "p-00000.arrow"]
-    assert list(orphans(tmp_path, "g")) == []
-    assert list(orphans(tmp_path / "nowhere", "")) == []
+    assert list(orphans(tmp_path)) == [made.folder / "e-0000000002" / "p-00000.arrow"]
+    assert list(orphans(tmp_path / "nowhere")) == []
 
 
 def test_what_is_staged_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

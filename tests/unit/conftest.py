@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca import Connection, ConnectionFactory, Session
+from jmsjca import Connection, ConnectionFactory, ResourceAdapter, Session
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded.connection import EmbeddedConnection
+from tests.unit.inbound import Recorder
 
 Connect = Callable[[], EmbeddedConnection]
 
@@ -53,3 +54,16 @@ def _opener(url: str) -> Iterator[Connect]:
     yield open_connection
     for connection in reversed(connections):
         connection.close()
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def adapter(jms_broker_url: str, recorder: Recorder) -> Iterator[ResourceAdapter]:
+    """An adapter whose changes and outcomes are recorded."""
+    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
+    yield adapter
+    adapter.stop()

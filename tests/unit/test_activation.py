@@ -12,18 +12,6 @@ from jmsjca.providers import find_provider
 from tests.unit.inbound import PATIENCE, Inbox, Recorder, in_thread, send, waiting
 
 
-@pytest.fixture
-def recorder():
-    return Recorder()
-
-
-@pytest.fixture
-def adapter(jms_broker_url, recorder):
-    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
-    yield adapter
-    adapter.stop()
-
-
 def activate(adapter, handler):
     return adapter.activate(ActivationSpec(destination="q"), handler)
 
@@ -232,6 +220,40 @@ def test_a_hook_may_stop_the_endpoint(jms_broker_url, moment):
     activation = activate(adapter, Inbox())
     activation.start()
     recorder.await_status(*(["Connecting", "Up"] if moment == "Up" else ["Connecting"]), "Disconnecting", "Down")
+
+
+class StepsAside:
+    """A lock that lets something else happen just after it is first released."""
+
+    def __init__(self, meanwhile):
+        self._lock, self._meanwhile = threading.Lock(), meanwhile
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *error):
+        self._lock.release()
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile:
+            meanwhile()
+
+
+def test_an_endpoint_that_ends_by_itself_while_it_is_stopped_is_down(adapter, recorder):
+    activation = activate(adapter, Inbox())
+    activation.start()
+    recorder.await_status("Connecting", "Up")
+
+    def end_by_itself():
+        activation._stopping.set()
+        activation._delivery.wake()
+        activation._thread.join(PATIENCE)
+
+    activation._lock = StepsAside(end_by_itself)
+    activation.stop()
+    assert activation.status == "Down"
+    recorder.statuses.queue.clear()
+    activation.start()  # and it can be started again
+    recorder.await_status("Connecting", "Up")
 
 
 def test_credentials_go_to_the_broker_that_they_are_for():

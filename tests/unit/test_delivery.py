@@ -5,23 +5,10 @@ import threading
 
 import pytest
 
-from jmsjca import Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
+from jmsjca import Message, Outcome, Queue, Session, TextMessage
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, TransactionInDoubtError
 from jmsjca.providers.embedded.unit import EmbeddedUnit
-from tests.unit.inbound import PATIENCE, Inbox, Recorder, send, waiting
-
-
-@pytest.fixture
-def recorder():
-    return Recorder()
-
-
-@pytest.fixture
-def adapter(jms_broker_url, recorder):
-    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
-    yield adapter
-    adapter.stop()
-
+from tests.unit.inbound import PATIENCE, Inbox, send, waiting
 
 FAILURES = [KeyError("x"), SystemExit(1), KeyboardInterrupt(), JMSError("x"), asyncio.CancelledError(), GeneratorExit()]
 

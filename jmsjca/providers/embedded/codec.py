@@ -8,6 +8,7 @@ from typing import Any
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
+    DUPLICATE_ID,
     BytesMessage,
     DeliveryMode,
     Message,
@@ -18,10 +19,7 @@ from jmsjca.messages import (
     typed,
 )
 
-__all__ = ["DUPLICATE_ID", "Outgoing", "decode", "encode"]
-
-DUPLICATE_ID = "_AMQ_DUPL_ID"
-"""The property by which a message that is sent again is recognised; the name is Artemis'."""
+__all__ = ["Outgoing", "decode", "encode"]
 
 # The type of a property is written down only where JSON does not tell it.
 _PLAIN = {"boolean", "int", "long", "double", "string"}
