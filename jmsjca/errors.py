@@ -17,6 +17,7 @@
     ├── NotSupportedError (NotImplementedError)
     ├── ProviderNotInstalledError (ImportError)
     ├── ConnectionLostError (ConnectionError)
+    ├── JMSSecurityError (PermissionError)
     ├── ResourceAllocationError
     ├── StoreError
     ├── TransactionRolledBackError
@@ -37,6 +38,7 @@ __all__ = [
     "InvalidSelectorError",
     "InvalidURLError",
     "JMSError",
+    "JMSSecurityError",
     "MessageFormatError",
     "MessageNotWriteableError",
     "NotSupportedError",
@@ -107,6 +109,10 @@ class ProviderNotInstalledError(JMSError, ImportError):
 
 class ConnectionLostError(JMSError, ConnectionError):
     """The connection is gone. What was open on it is lost: uncommitted work will come again."""
+
+
+class JMSSecurityError(JMSError, PermissionError):
+    """The broker refuses the user, its certificate is not to be trusted, or a password would travel in the clear."""
 
 
 class ResourceAllocationError(JMSError):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jmsjca.config import SYSTEM_CLOCK, Clock, ConnectionURL, Credentials, Limits
-from jmsjca.errors import ConfigurationError, JMSError, NotSupportedError
+from jmsjca.errors import ConfigurationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.providers import find_provider
 from jmsjca.spi import Connection
 
@@ -16,6 +16,8 @@ logger = logging.getLogger("jmsjca.links")
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
+
+_PERMANENT = (ConfigurationError, JMSSecurityError, NotSupportedError, ImportError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def connect_persistently(settings: ConnectionSettings, stopping: threading.Event
 
 def may_pass(error: BaseException) -> bool:
     """Tell whether trying again can help."""
-    return isinstance(error, JMSError) and not isinstance(error, ConfigurationError | NotSupportedError | ImportError)
+    return isinstance(error, JMSError) and not isinstance(error, _PERMANENT)
 
 
 def _log_failure(state: "object") -> None:

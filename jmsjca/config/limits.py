@@ -13,7 +13,7 @@ class Limits:
         prefetch_messages: How many messages a consumer takes ahead of their use. Small, so that competing consumers
             share a queue fairly.
         prefetch_bytes: How many bytes of bodies one chunk holds at most (one message always passes).
-        message_bytes: The largest body that is sent.
+        message_bytes: The largest message that is sent, or taken from a broker on the network.
         lock_timeout: Seconds to wait for another process that writes the same store.
         duplicate_history: How many ids are remembered per destination to recognise a message that is sent again.
     """

@@ -39,7 +39,7 @@ def find_provider(scheme: str) -> Provider:
         provider: Provider = entry.load()()
     except ImportError as error:
         raise ProviderNotInstalledError(
-            f'The provider of {scheme}:// needs {error.name!r}, which is missing: pip install "jmsjca[{scheme}]"'
+            f"The provider of {scheme}:// needs {error.name!r}, which is missing: {_install(entry)}"
         ) from error
     return provider
 
@@ -48,6 +48,12 @@ def _entries() -> "Iterable[EntryPoint]":
     from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, needed at the first connection
 
     return entry_points(group=_GROUP)
+
+
+def _install(entry: "EntryPoint") -> str:
+    package = entry.dist.name if entry.dist else "jmsjca"
+    extras = f"[{','.join(entry.extras)}]" if entry.extras else ""
+    return f'pip install "{package}{extras}"'
 
 
 def _unknown(scheme: str) -> str:

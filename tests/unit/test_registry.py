@@ -18,7 +18,7 @@ def entry(name: str, value: str) -> EntryPoint:
 def third_party(monkeypatch):
     """A registry with providers that are not all installed."""
     entries = [
-        entry("amqp", "jmsjca_no_such_module:Provider"),
+        entry("amqps", "jmsjca_no_such_module:Provider [amqp]"),
         entry("embedded", "jmsjca.providers.embedded.provider:EmbeddedProvider"),
     ]
     monkeypatch.setattr(registry, "_entries", lambda: entries)
@@ -53,12 +53,12 @@ def test_unknown_scheme_is_found_out_when_connecting():
 @pytest.mark.usefixtures("third_party")
 def test_missing_library_gives_the_line_to_install_it():
     with pytest.raises(ProviderNotInstalledError, match=r'pip install "jmsjca\[amqp\]"') as caught:
-        find_provider("amqp")
+        find_provider("amqps")
     assert "jmsjca_no_such_module" in str(caught.value)
     assert isinstance(caught.value.__cause__, ImportError)
 
 
 @pytest.mark.usefixtures("third_party")
 def test_missing_library_of_one_provider_leaves_the_others_alone():
-    assert known_schemes() == ["amqp", "embedded"]
+    assert known_schemes() == ["amqps", "embedded"]
     assert isinstance(find_provider("embedded"), EmbeddedProvider)

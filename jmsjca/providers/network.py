@@ -1,0 +1,136 @@
+"""What the protocols on a network share: the options of a URL, a verified socket, and no password in the clear."""
+
+import difflib
+import socket
+import ssl
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from jmsjca.config import ConnectionURL, Credentials
+from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSSecurityError
+
+__all__ = ["NetworkOptions", "open_socket", "require_protection"]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """The options that may stand behind ``?`` in the URL of a broker on the network.
+
+    Args:
+        connect_timeout: Seconds for each of: the connection, the TLS handshake, the login.
+        reply_timeout: Seconds to wait for the broker's answer to a request, a commit among them.
+        heartbeat: Seconds of silence after which this side shows that it lives, and after twice as many of which the
+            broker is taken for dead. 0 turns it off.
+        allow_insecure_login: True to let the password travel without TLS.
+        ca_file: The certificates (PEM) that may sign the broker's; these only. Default: the system's.
+        certificate_file: This client's certificate (PEM), for brokers that ask for one.
+        key_file: Its key (PEM), if that is not in the same file.
+    """
+
+    connect_timeout: float = 30.0
+    reply_timeout: float = 60.0
+    heartbeat: float = 10.0
+    allow_insecure_login: bool = False
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+
+    @classmethod
+    def parse(cls, url: ConnectionURL) -> Self:
+        """Read the options of a URL.
+
+        Raises:
+            InvalidOptionError: One is unknown, or its value cannot be used.
+        """
+        known = {field.name: field.type for field in fields(cls)}
+        for name in url.query:
+            if name not in known:
+                raise InvalidOptionError(_unknown(name, url, list(known)))
+        return cls(**{name: _value(name, text, known[name]) for name, text in url.query.items()})
+
+
+def require_protection(
+    url: ConnectionURL, options: NetworkOptions, credentials: Credentials | None, secure: str
+) -> None:
+    """Refuse to send a password without TLS.
+
+    Args:
+        url: Where to.
+        options: May allow it.
+        credentials: What would be sent.
+        secure: The scheme that protects it.
+
+    Raises:
+        JMSSecurityError: It would travel in the clear, and nobody allowed that.
+    """
+    if credentials and credentials.password and url.protocol != secure and not options.allow_insecure_login:
+        raise JMSSecurityError(
+            f"{url} would send the password of {credentials.user_name!r} in the clear. Use {secure}://, or, on a"
+            " network that you trust, the option allow_insecure_login=true."
+        )
+
+
+def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: int, tls: bool) -> socket.socket:
+    """Connect to the broker, with TLS verified for exactly this host.
+
+    Raises:
+        InvalidURLError: The URL names no host.
+        JMSSecurityError: The broker's certificate is not to be trusted, or an own one cannot be read.
+        ConnectionLostError: The broker cannot be reached.
+    """
+    host, port = url.host.strip("[]"), url.port or default_port
+    if not host:
+        raise InvalidURLError(f"{url} names no host.")
+    context = _tls_context(options) if tls else None
+    try:
+        plain = socket.create_connection((host, port), timeout=options.connect_timeout)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return plain if context is None else _secured(plain, context, host)
+    except ssl.SSLCertVerificationError as error:
+        raise JMSSecurityError(
+            f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}"
+        ) from error
+    except OSError as error:
+        raise ConnectionLostError(f"Cannot connect to {host}:{port}: {error}") from error
+
+
+def _secured(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
+    try:
+        return context.wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def _tls_context(options: NetworkOptions) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=options.ca_file)  # a given file is the only authority
+        if options.certificate_file:
+            context.load_cert_chain(options.certificate_file, options.key_file)
+    except OSError as error:
+        raise JMSSecurityError(f"The files of ca_file, certificate_file or key_file cannot be used: {error}") from error
+    return context
+
+
+def _value(name: str, text: str, kind: object) -> Any:
+    if kind is bool:
+        if text.lower() not in {"true", "false"}:
+            raise InvalidOptionError(f"Option {name} is true or false, not {text[:50]!r}.")
+        return text.lower() == "true"
+    return _seconds(name, text) if kind is float else text
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:  # noqa: PLR2004  # a day; also refuses NaN
+        raise InvalidOptionError(f"Option {name} is a number of seconds up to a day, not {text[:50]!r}.")
+    return seconds
+
+
+def _unknown(name: str, url: ConnectionURL, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
+    return f"{url.protocol}:// has no option {name[:50]!r}. {hint}"
