@@ -1,0 +1,39 @@
+"""What a broker can do, what it lacks, and what it did when it was asked: the data behind the capability table."""
+
+from dataclasses import dataclass
+
+from jmsjca.spi import Capabilities
+
+__all__ = ["Broker", "Gap"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A capability that a broker lacks over a protocol.
+
+    Args:
+        capability: The name of the field of `jmsjca.spi.Capabilities`.
+        seen: What the broker did when it was asked for it, frame by frame.
+        source: Where its documentation or its source says so.
+    """
+
+    capability: str
+    seen: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker over one protocol.
+
+    Args:
+        name: The broker's name, as it calls itself to its clients.
+        release: The release that the contract suite ran against.
+        capabilities: What a connection to it can do.
+        gaps: Why each of the rest is missing.
+    """
+
+    name: str
+    release: str
+    capabilities: Capabilities
+    gaps: tuple[Gap, ...] = ()
