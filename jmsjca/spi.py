@@ -36,6 +36,8 @@ class Capabilities:
     redelivery_delay: bool = False  #: the broker holds a rolled-back message for a time
     delivery_delay: bool = False  #: the broker holds a sent message for a time
     delivery_count: bool = False  #: `Delivery.count` comes from the broker
+    counts_lost: bool = False  #: what a lost connection held comes again as redelivered, counted where there is a count
+    priority: bool = False  #: messages of higher priority overtake those of lower
     selectors: bool = False  #: consumers and browsers can filter
     browse: bool = False  #: a queue can be looked at
     durable: bool = False  #: subscriptions outlive their consumers
@@ -43,6 +45,7 @@ class Capabilities:
     temporary: bool = False  #: destinations that live as long as their connection
     no_local: bool = False  #: a subscriber can be spared what its own connection sends
     duplicate_detection: bool = False  #: a message sent again with the same ``_AMQ_DUPL_ID`` is dropped
+    admin: bool = False  #: an operator can look inside: `Connection.admin` is not None
     shared_between_processes: bool = False  #: other processes reach the same destinations
 
 

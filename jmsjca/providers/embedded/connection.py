@@ -29,9 +29,12 @@ CAPABILITIES = Capabilities(
     redelivery_delay=True,
     delivery_delay=True,
     delivery_count=True,
+    counts_lost=True,
+    priority=True,
     browse=True,
     durable=True,
     duplicate_detection=True,
+    admin=True,
     shared_between_processes=True,
 )
 

@@ -7,18 +7,22 @@ A provider runs all of it with a module of three lines, in a test run that has t
     @pytest.fixture
     def jms_broker_url(): return "myscheme://broker:1234"
 
-A case whose subject the connection's `Capabilities` lack is skipped, and the capability named.
+A case whose subject the connection's `Capabilities` lack is skipped, and the capability named. Two groups need
+more than a URL, so they are imported by name: `jmsjca.testing.contract.poison`, and `jmsjca.testing.contract.network`
+for brokers behind a network.
 """
 
 from jmsjca.testing.contract.browsing import TestAdmin, TestBrowsing
 from jmsjca.testing.contract.connections import TestClosing, TestRefusals
+from jmsjca.testing.contract.crashes import TestCrashes
 from jmsjca.testing.contract.delivery import TestDelivery, TestGiveBack
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestProperties
 from jmsjca.testing.contract.ordering import TestOrdering
+from jmsjca.testing.contract.rollbacks import TestRollback
 from jmsjca.testing.contract.sending import TestDuplicates, TestSending
 from jmsjca.testing.contract.subscriptions import TestDurableSubscriptions, TestTopics
-from jmsjca.testing.contract.units import TestUnit, TestUnitStates
+from jmsjca.testing.contract.units import TestCommit, TestUnitStates
 
 __all__ = [
     "PATIENCE",
@@ -28,6 +32,8 @@ __all__ = [
     "TestBodies",
     "TestBrowsing",
     "TestClosing",
+    "TestCommit",
+    "TestCrashes",
     "TestDelivery",
     "TestDuplicates",
     "TestDurableSubscriptions",
@@ -36,8 +42,8 @@ __all__ = [
     "TestOrdering",
     "TestProperties",
     "TestRefusals",
+    "TestRollback",
     "TestSending",
     "TestTopics",
-    "TestUnit",
     "TestUnitStates",
 ]

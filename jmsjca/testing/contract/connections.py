@@ -38,13 +38,13 @@ class TestClosing(Contract):
         harness.connection.close()
         with pytest.raises(ConnectionLostError):
             unit.commit()
-        assert harness.remaining(target) == []
-        assert harness.remaining(source) == ["a", "b"]
+        harness.expect(target)
+        harness.expect(source, "a", "b")
 
     def test_lost_unit_takes_and_sends_nothing_more(self, harness: Harness) -> None:
         """Whoever goes on working with it learns at once that it was in vain."""
         queue = harness.queue()
-        unit = harness.connection.unit()
+        unit = harness.unit()
         harness.connection.close()
         with pytest.raises(ConnectionLostError):
             harness.note(unit, queue, "never")
@@ -81,11 +81,12 @@ class TestClosing(Contract):
         queue = harness.queue()
         harness.send(queue, *"ab")
         other = harness.connect()
-        unit = other.unit()
-        unit.take(harness.gather(other.consumer(queue, window=0), 1))
+        consumer = other.consumer(queue)
+        unit = harness.holding(harness.gather(consumer, 1), other)
         harness.connection.close()
         unit.commit()
-        assert harness.remaining(queue) == ["b"]
+        consumer.close()
+        harness.expect(queue, "b")
 
 
 class TestRefusals(Contract):
@@ -101,24 +102,39 @@ class TestRefusals(Contract):
 
     def test_missing_selectors_are_refused(self, harness: Harness) -> None:
         """A broker without selectors refuses one rather than to deliver everything."""
-        if harness.connection.capabilities.selectors:
-            pytest.skip("The broker has the capability selectors.")
+        harness.require_lack("selectors")
         with pytest.raises(NotSupportedError):
             harness.connection.consumer(harness.queue(), selector="a = 1")
 
     def test_missing_no_local_is_refused(self, harness: Harness) -> None:
         """A broker without no_local refuses it rather than to deliver the connection's own messages."""
-        if harness.connection.capabilities.no_local:
-            pytest.skip("The broker has the capability no_local.")
+        harness.require_lack("no_local")
         with pytest.raises(NotSupportedError):
             harness.connection.consumer(harness.topic(), no_local=True)
 
     def test_missing_browsing_is_refused(self, harness: Harness) -> None:
         """A broker that cannot browse says so rather than to show an empty queue."""
-        if harness.connection.capabilities.browse:
-            pytest.skip("The broker has the capability browse.")
+        harness.require_lack("browse")
         with pytest.raises(NotSupportedError):
             list(harness.connection.browse(harness.queue()))
+
+    def test_missing_atomicity_is_refused(self, harness: Harness) -> None:
+        """A unit whose parts could come apart is opened for those only who say that they can bear it."""
+        harness.require_lack("atomic")
+        with pytest.raises(NotSupportedError):
+            harness.connection.unit(atomic=True)
+
+    def test_missing_durability_is_refused(self, harness: Harness) -> None:
+        """A broker without durable subscriptions refuses one rather than to forget what it missed."""
+        harness.require_lack("durable")
+        subscription = harness.subscription()
+        with pytest.raises(NotSupportedError):
+            harness.connect(subscription.client_id).consumer(subscription)
+
+    def test_missing_admin_is_none(self, harness: Harness) -> None:
+        """A broker that lets nobody look inside has no admin, whose methods would all fail."""
+        harness.require_lack("admin")
+        assert harness.connection.admin() is None
 
     @pytest.mark.parametrize("kind", ["queue", "topic"])
     def test_temporary_destinations(self, harness: Harness, kind: Literal["queue", "topic"]) -> None:
@@ -138,6 +154,4 @@ class TestRefusals(Contract):
 
 def _hold_first_of_two(harness: Harness, queue: Destination) -> Unit:
     first, _ = harness.gather(harness.connection.consumer(queue), 2)
-    unit = harness.connection.unit()
-    unit.take([first])
-    return unit
+    return harness.holding([first])

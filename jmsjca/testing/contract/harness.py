@@ -6,19 +6,23 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, TypeVar
 
 import pytest
 
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
+from jmsjca.errors import JMSError
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import Message, TextMessage
-from jmsjca.spi import Connection, Consumer, Delivery, Unit
+from jmsjca.spi import Connection, Consumer, Delivery, Order, Unit
 
 __all__ = ["PATIENCE", "Contract", "Harness"]
 
 PATIENCE = 30.0
 """Seconds until a case gives up waiting for what must come. No case depends on how long it really takes."""
+
+_MARK = "contract marker "
 
 T = TypeVar("T")
 
@@ -26,9 +30,12 @@ T = TypeVar("T")
 class Harness:
     """Opens connections to the broker under test and keeps the cases short.
 
+    That nothing more comes is seen by a *marker*: a message of the least priority that is sent last and therefore comes
+    last. Markers are held, never counted, and never given to a case.
+
     Args:
         url: The broker.
-        quiet: Seconds after which a message that did not come is taken not to come.
+        quiet: Seconds after which a message that did not come is taken not to come, where no marker can tell.
     """
 
     def __init__(self, url: str, quiet: float) -> None:
@@ -38,11 +45,18 @@ class Harness:
         self._threads = ThreadPoolExecutor(thread_name_prefix="contract")
         self.connection = self.connect()
 
-    def connect(self, client_id: str | None = None) -> Connection:
+    def connect(
+        self, client_id: str | None = None, *, url: str | None = None, lost: Callable[[JMSError], None] | None = None
+    ) -> Connection:
         """Open a connection; it is closed after the case."""
-        connection = connect(ConnectionSettings(self.url, client_id=client_id))
+        connection = connect(ConnectionSettings(url or self.url, client_id=client_id), lost)
         self._connections.append(connection)
         return connection
+
+    @cached_property
+    def courier(self) -> Connection:
+        """Send markers; no case closes this connection."""
+        return self.connect()
 
     def require(self, *capabilities: str) -> None:
         """Skip the case if the connection lacks one of these capabilities."""
@@ -50,11 +64,16 @@ class Harness:
             if not getattr(self.connection.capabilities, name):
                 pytest.skip(f"The broker lacks the capability {name}.")
 
-    def require_give_back(self, kind: str) -> None:
-        """Skip the case unless returning an unused delivery does this."""
+    def require_lack(self, capability: str) -> None:
+        """Skip the case if the connection has a capability: the case is about what a broker without it says."""
+        if getattr(self.connection.capabilities, capability):
+            pytest.skip(f"The broker has the capability {capability}.")
+
+    def require_give_back(self, *kinds: str) -> None:
+        """Skip the case unless returning an unused delivery does one of these."""
         actual = self.connection.capabilities.give_back
-        if actual != kind:
-            pytest.skip(f"The broker's capability give_back is {actual!r}, not {kind!r}.")
+        if actual not in kinds:
+            pytest.skip(f"The broker's capability give_back is {actual!r}, not {' or '.join(map(repr, kinds))}.")
 
     def queue(self) -> Queue:
         """Name a queue that nobody else uses."""
@@ -64,16 +83,32 @@ class Harness:
         """Name a topic that nobody else uses."""
         return Topic(f"contract.{uuid.uuid4().hex}")
 
+    def subscription(self, topic: Topic | None = None) -> Subscription:
+        """Name a durable subscription, and a client, that nobody else uses."""
+        return Subscription(topic or self.topic(), "s", f"client-{uuid.uuid4().hex}")
+
+    def unit(self, connection: Connection | None = None) -> Unit:
+        """Open a unit, as strong as the connection can."""
+        connection = connection or self.connection
+        return connection.unit(atomic=connection.capabilities.atomic)
+
+    def holding(self, deliveries: Sequence[Delivery], connection: Connection | None = None) -> Unit:
+        """Open a unit that has taken these deliveries."""
+        unit = self.unit(connection)
+        unit.take(deliveries)
+        return unit
+
+    def settle(self, deliveries: Sequence[Delivery], connection: Connection | None = None) -> None:
+        """Take deliveries in a unit of their own, and commit it."""
+        self.holding(deliveries, connection).commit()
+
     def send(self, to: Destination, *bodies: str, **headers: Any) -> None:
         """Send text messages in one unit, and commit it."""
         self.send_messages(to, *(TextMessage(body) for body in bodies), **headers)
 
     def send_messages(self, to: Destination, *messages: Message, **headers: Any) -> None:
         """Send messages in one unit, and commit it."""
-        unit = self.connection.unit()
-        for message in messages:
-            unit.send(prepare(message, to, **headers), to)
-        unit.commit()
+        self._send(self.connection, to, *messages, **headers)
 
     def note(self, unit: Unit, to: Destination, *bodies: str) -> None:
         """Note text messages in a unit, which stays open."""
@@ -86,28 +121,23 @@ class Harness:
         while len(deliveries) < count:
             chunk = consumer.receive(count - len(deliveries), PATIENCE)
             assert chunk, f"Only {len(deliveries)} of {count} messages came."
-            deliveries.extend(chunk)
+            deliveries.extend(d for d in chunk if not _is_marker(d))
         return deliveries
 
-    def nothing_comes(self, consumer: Consumer) -> bool:
+    def nothing_comes(self, consumer: Consumer, source: Destination | Subscription) -> bool:
         """Tell whether a consumer is left without a message; what comes all the same is not settled."""
-        return not consumer.receive(1, self.quiet)
+        return not self._before_a_marker(consumer, source)[0]
 
-    def settle(self, deliveries: Iterable[Delivery], connection: Connection | None = None) -> None:
-        """Take deliveries in a unit of their own, and commit it."""
-        unit = (connection or self.connection).unit()
-        unit.take(list(deliveries))
-        unit.commit()
-
-    def remaining(self, source: Destination | Subscription) -> list[Any]:
-        """Consume what is left of a source over a connection of its own; give the bodies."""
-        connection = self.connect()
-        consumer = connection.consumer(source)
-        bodies: list[Any] = []
-        while chunk := consumer.receive(100, self.quiet):
-            bodies.extend(d.message.body for d in chunk)
-            self.settle(chunk, connection)
-        return bodies
+    def expect(self, source: Destination | Subscription, *bodies: str, ordered: bool = True) -> None:
+        """Consume what is left of a source over a connection of its own: these bodies and nothing else."""
+        connection = self.connect(source.client_id if isinstance(source, Subscription) else None)
+        consumer = connection.consumer(source, order=Order.ANY)
+        found = self.gather(consumer, len(bodies))
+        more, markers = self._before_a_marker(consumer, source)
+        self.settle([*found, *more, *markers], connection)
+        connection.close()
+        left = [d.message.body for d in [*found, *more]]
+        assert (left if ordered else sorted(left)) == list(bodies)
 
     def in_background(self, function: Callable[..., T], *args: Any) -> Future[T]:
         """Call a function on a thread of its own."""
@@ -118,6 +148,30 @@ class Harness:
         for connection in reversed(self._connections):
             connection.close()
         self._threads.shutdown()
+
+    def _before_a_marker(
+        self, consumer: Consumer, source: Destination | Subscription
+    ) -> tuple[list[Delivery], list[Delivery]]:
+        """Send a marker, and receive until it comes: the messages, and the markers among them."""
+        mark = self._mark(source)
+        seen: list[Delivery] = []
+        while not any(mark in d.raw for d in seen):
+            chunk = consumer.receive(1, PATIENCE)
+            assert chunk, "Not even the marker came."
+            seen.extend(chunk)
+        return [d for d in seen if not _is_marker(d)], [d for d in seen if _is_marker(d)]
+
+    def _mark(self, source: Destination | Subscription) -> bytes:
+        to = source.topic if isinstance(source, Subscription) else source
+        body = f"{_MARK}{uuid.uuid4().hex}"
+        self._send(self.courier, to, TextMessage(body), priority=0)
+        return body.encode()
+
+    def _send(self, connection: Connection, to: Destination, *messages: Message, **headers: Any) -> None:
+        unit = self.unit(connection)
+        for message in messages:
+            unit.send(prepare(message, to, **headers), to)
+        unit.commit()
 
 
 class Contract:
@@ -149,7 +203,7 @@ def prepare(message: Message, to: Destination, **headers: Any) -> Message:
     return message
 
 
-def bodies(deliveries: Sequence[Delivery]) -> list[Any]:
+def bodies(deliveries: Iterable[Delivery]) -> list[Any]:
     """The bodies of deliveries, in order."""
     return [delivery.message.body for delivery in deliveries]
 
@@ -158,3 +212,7 @@ def moment(seconds: float) -> datetime:
     """The moment so many seconds from now, in whole milliseconds as JMS counts them."""
     later = datetime.now(UTC) + timedelta(seconds=seconds)
     return later.replace(microsecond=later.microsecond // 1000 * 1000)
+
+
+def _is_marker(delivery: Delivery) -> bool:
+    return _MARK.encode() in delivery.raw

@@ -169,13 +169,13 @@ class TestBodies(Contract):
     def test_text_that_no_broker_can_carry_is_refused(self, harness: Harness) -> None:
         """A lone surrogate is no Unicode text: `MessageFormatError` at the send, and the unit stays usable."""
         queue = harness.queue()
-        unit = harness.connection.unit()
+        unit = harness.unit()
         for message in (TextMessage("\ud800"), Message(properties={"p": "\ud800"}), Message(type="\ud800")):
             with pytest.raises(MessageFormatError):
                 unit.send(message, queue)
         harness.note(unit, queue, "good")
         unit.commit()
-        assert harness.remaining(queue) == ["good"]
+        harness.expect(queue, "good")
 
 
 def _through(harness: Harness, message: Message) -> Message:

@@ -24,7 +24,7 @@ class TestOrdering(Contract):
     def test_order_of_commits_decides(self, harness: Harness) -> None:
         """A unit's messages appear when it commits, together and behind what was there already."""
         queue = harness.queue()
-        early, late = harness.connection.unit(), harness.connection.unit()
+        early, late = harness.unit(), harness.unit()
         harness.note(early, queue, "a", "b")
         harness.note(late, queue, "c", "d")
         late.commit()
@@ -37,10 +37,45 @@ class TestOrdering(Contract):
         harness.send(queue, *"abc")
         consumer = harness.connection.consumer(queue, order=Order.PREFIX)
         first, *_ = harness.gather(consumer, 3)
-        unit = harness.connection.unit()
-        unit.take([first])
-        unit.rollback()
+        harness.holding([first]).rollback()
         assert bodies(harness.gather(consumer, 3)) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("window", [None, 0, 1, 100])
+    def test_prefix_rollback_overtakes_what_is_on_its_way(self, harness: Harness, window: int | None) -> None:
+        """Order.PREFIX: messages that were taken ahead come behind the failed one too, again and again."""
+        queue, sent = harness.queue(), [str(n) for n in range(30)]
+        harness.send(queue, *sent)
+        consumer = harness.connection.consumer(queue, order=Order.PREFIX, window=window)
+        for _ in range(3):
+            first, *_ = harness.gather(consumer, 2)
+            assert first.message.body == "0"
+            harness.holding([first]).rollback()
+        assert bodies(harness.gather(consumer, 30)) == sent
+
+    def test_prefix_rollback_between_commits(self, harness: Harness) -> None:
+        """Order.PREFIX: each second unit of a consumer fails once, and the order is that of sending all the same."""
+        queue, sent = harness.queue(), [str(n) for n in range(20)]
+        harness.send(queue, *sent)
+        consumer = harness.connection.consumer(queue, order=Order.PREFIX)
+        for begin in range(0, 20, 4):
+            harness.settle(chunk := harness.gather(consumer, 2))
+            assert bodies(chunk) == sent[begin : begin + 2]
+            harness.holding(harness.gather(consumer, 2)).rollback()
+            harness.settle(chunk := harness.gather(consumer, 2))
+            assert bodies(chunk) == sent[begin + 2 : begin + 4]
+        harness.connection.close()
+        harness.expect(queue)
+
+    def test_prefix_rollback_of_several_open_units(self, harness: Harness) -> None:
+        """Order.PREFIX: units that end in the order of receipt leave the rest in that order."""
+        queue = harness.queue()
+        harness.send(queue, *"abcdef")
+        consumer = harness.connection.consumer(queue, order=Order.PREFIX)
+        units = [harness.holding([delivery]) for delivery in harness.gather(consumer, 4)]
+        units[0].commit()
+        for unit in units[1:]:
+            unit.rollback()
+        assert bodies(harness.gather(consumer, 5)) == ["b", "c", "d", "e", "f"]
 
     def test_prefix_rollback_does_not_count_later_ones(self, harness: Harness) -> None:
         """Order.PREFIX: nobody looked at what came later, so it is as good as new."""
@@ -50,9 +85,7 @@ class TestOrdering(Contract):
         harness.send(queue, *"abc")
         consumer = harness.connection.consumer(queue, order=Order.PREFIX)
         first, *_ = harness.gather(consumer, 3)
-        unit = harness.connection.unit()
-        unit.take([first])
-        unit.rollback()
+        harness.holding([first]).rollback()
         assert [d.count for d in harness.gather(consumer, 3)] == [2, 1, 1]
 
     def test_prefix_rollback_makes_later_deliveries_useless(self, harness: Harness) -> None:
@@ -60,11 +93,9 @@ class TestOrdering(Contract):
         queue = harness.queue()
         harness.send(queue, *"ab")
         first, second = harness.gather(harness.connection.consumer(queue, order=Order.PREFIX), 2)
-        unit = harness.connection.unit()
-        unit.take([first])
-        unit.rollback()
+        harness.holding([first]).rollback()
         with pytest.raises(IllegalStateError):
-            harness.connection.unit().take([second])
+            harness.unit().take([second])
 
     def test_prefix_rollback_leaves_earlier_ones_alone(self, harness: Harness) -> None:
         """Order.PREFIX: what was settled before the failed message stays settled."""
@@ -73,9 +104,7 @@ class TestOrdering(Contract):
         consumer = harness.connection.consumer(queue, order=Order.PREFIX)
         first, second, _ = harness.gather(consumer, 3)
         harness.settle([first])
-        unit = harness.connection.unit()
-        unit.take([second])
-        unit.rollback()
+        harness.holding([second]).rollback()
         assert bodies(harness.gather(consumer, 2)) == ["b", "c"]
 
     def test_prefix_commit_leaves_later_ones_held(self, harness: Harness) -> None:
@@ -85,10 +114,10 @@ class TestOrdering(Contract):
         consumer = harness.connection.consumer(queue, order=Order.PREFIX)
         first, *later = harness.gather(consumer, 3)
         harness.settle([first])
-        assert harness.nothing_comes(consumer)
+        assert harness.nothing_comes(consumer, queue)
         harness.settle(later)
         harness.connection.close()
-        assert harness.remaining(queue) == []
+        harness.expect(queue)
 
     def test_any_rollback_leaves_later_ones_held(self, harness: Harness) -> None:
         """Order.ANY: other handlers work on the later messages; a rollback is no business of theirs."""
@@ -96,10 +125,8 @@ class TestOrdering(Contract):
         harness.send(queue, *"abc")
         consumer = harness.connection.consumer(queue, order=Order.ANY, window=0)
         first, *later = harness.gather(consumer, 3)
-        unit = harness.connection.unit()
-        unit.take([first])
-        unit.rollback()
+        harness.holding([first]).rollback()
         assert bodies(harness.gather(consumer, 1)) == ["a"]
         harness.settle(later)
         harness.connection.close()
-        assert harness.remaining(queue) == ["a"]
+        harness.expect(queue, "a")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jmsjca.destinations import Queue, Subscription
@@ -31,22 +33,22 @@ class TestTopics(Contract):
         consumer = harness.connection.consumer(topic)
         harness.send(topic, "after")
         assert bodies(harness.gather(consumer, 1)) == ["after"]
-        assert harness.nothing_comes(consumer)
+        assert harness.nothing_comes(consumer, topic)
 
     def test_subscription_ends_with_its_consumer(self, harness: Harness) -> None:
         """A non-durable subscription keeps nothing while nobody consumes (JMS 3.1, section 8.3.1)."""
         topic = harness.topic()
         harness.connection.consumer(topic).close()
         harness.send(topic, "meanwhile")
-        assert harness.nothing_comes(harness.connection.consumer(topic))
+        assert harness.nothing_comes(harness.connection.consumer(topic), topic)
 
     def test_publishing_belongs_to_the_unit(self, harness: Harness) -> None:
         """A topic's message appears to all subscribers at the commit."""
         topic = harness.topic()
         consumers = [harness.connection.consumer(topic) for _ in range(2)]
-        unit = harness.connection.unit()
+        unit = harness.unit()
         harness.note(unit, topic, "a")
-        assert all(harness.nothing_comes(consumer) for consumer in consumers)
+        assert all(harness.nothing_comes(consumer, topic) for consumer in consumers)
         unit.commit()
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
 
@@ -56,9 +58,7 @@ class TestTopics(Contract):
         topic = harness.topic()
         failing, other = harness.connection.consumer(topic), harness.connection.consumer(topic)
         harness.send(topic, "a")
-        unit = harness.connection.unit()
-        unit.take(harness.gather(failing, 1))
-        unit.rollback()
+        harness.holding(harness.gather(failing, 1)).rollback()
         assert [d.count for d in harness.gather(other, 1)] == [1]
         assert [d.count for d in harness.gather(failing, 1)] == [2]
 
@@ -67,8 +67,7 @@ class TestTopics(Contract):
         topic = harness.topic()
         consumer = harness.connection.consumer(topic)
         harness.send(topic, "a")
-        unit = harness.connection.unit()
-        unit.take(harness.gather(consumer, 1))
+        unit = harness.holding(harness.gather(consumer, 1))
         consumer.close()
         unit.commit()
 
@@ -77,8 +76,8 @@ class TestTopics(Contract):
         topic = harness.topic()
         consumer = harness.connection.consumer(topic)
         harness.send(Queue(topic.name), "to the queue")
-        assert harness.nothing_comes(consumer)
-        assert harness.remaining(Queue(topic.name)) == ["to the queue"]
+        assert harness.nothing_comes(consumer, topic)
+        harness.expect(Queue(topic.name), "to the queue")
 
 
 class TestDurableSubscriptions(Contract):
@@ -90,30 +89,39 @@ class TestDurableSubscriptions(Contract):
 
     def test_messages_are_kept_while_nobody_consumes(self, harness: Harness) -> None:
         """A durable subscription exists from its first consumer until it is removed."""
-        subscription = Subscription(harness.topic(), "s", "client")
-        connection = harness.connect("client")
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
         connection.consumer(subscription).close()
         connection.close()
         harness.send(subscription.topic, *"ab")
-        consumer = harness.connect("client").consumer(subscription)
+        consumer = harness.connect(subscription.client_id).consumer(subscription)
         assert bodies(harness.gather(consumer, 2)) == ["a", "b"]
 
     def test_acknowledged_messages_do_not_come_again(self, harness: Harness) -> None:
         """The subscription goes on where its last consumer stopped."""
-        subscription = Subscription(harness.topic(), "s", "client")
-        connection = harness.connect("client")
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
         consumer = connection.consumer(subscription)
         harness.send(subscription.topic, *"ab")
         first, _ = harness.gather(consumer, 2)
         harness.settle([first], connection)
         connection.close()
-        consumer = harness.connect("client").consumer(subscription)
-        assert bodies(harness.gather(consumer, 1)) == ["b"]
+        harness.expect(subscription, "b")
+
+    def test_rolled_back_messages_are_kept(self, harness: Harness) -> None:
+        """What a rollback gave back waits for the next consumer of the subscription."""
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
+        consumer = connection.consumer(subscription)
+        harness.send(subscription.topic, *"ab")
+        harness.holding(harness.gather(consumer, 2), connection).rollback()
+        connection.close()
+        harness.expect(subscription, "a", "b")
 
     def test_removed_subscription_forgets(self, harness: Harness) -> None:
         """After `remove` the same name begins anew (JMS 3.1, section 8.3.3: unsubscribe)."""
-        subscription = Subscription(harness.topic(), "s", "client")
-        connection = harness.connect("client")
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
         connection.consumer(subscription).close()
         harness.send(subscription.topic, "old")
         connection.remove(subscription)
@@ -124,16 +132,17 @@ class TestDurableSubscriptions(Contract):
 
     def test_removing_what_is_not_there_is_refused(self, harness: Harness) -> None:
         """Removing an unknown subscription is an error (JMS 3.1, section 8.3.3: InvalidDestinationException)."""
+        subscription = harness.subscription()
         with pytest.raises(InvalidDestinationError):
-            harness.connect("client").remove(Subscription(harness.topic(), "unknown", "client"))
+            harness.connect(subscription.client_id).remove(subscription)
 
     def test_name_in_use_for_another_topic_is_refused(self, harness: Harness) -> None:
         """A subscription is not silently moved to another topic, which would drop what it holds."""
-        connection = harness.connect("client")
-        name = harness.topic().name
-        connection.consumer(Subscription(harness.topic(), name, "client")).close()
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
+        connection.consumer(subscription).close()
         with pytest.raises(InvalidDestinationError):
-            connection.consumer(Subscription(harness.topic(), name, "client"))
+            connection.consumer(replace(subscription, topic=harness.topic()))
 
     @pytest.mark.parametrize(("one", "other"), [(("x", "s"), ("y", "s")), (("x.y", "s"), ("x", "y.s"))])
     def test_name_is_unique_within_its_client_id(
@@ -141,8 +150,7 @@ class TestDurableSubscriptions(Contract):
     ) -> None:
         """Two clients with subscriptions of one name get a copy each (JMS 3.1, section 8.3.3)."""
         topic = harness.topic()
-        subscriptions = [Subscription(topic, name, client_id) for client_id, name in (one, other)]
-        connections = [harness.connect(client_id) for client_id, _ in (one, other)]
-        consumers = [c.consumer(s) for c, s in zip(connections, subscriptions, strict=True)]
+        subscriptions = [Subscription(topic, name, f"{topic.name}.{client}") for client, name in (one, other)]
+        consumers = [harness.connect(s.client_id).consumer(s) for s in subscriptions]
         harness.send(topic, "a")
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
