@@ -1,0 +1,41 @@
+"""How destinations are named on the wire."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from proton import symbol
+
+from jmsjca.destinations import Destination, Topic
+
+__all__ = ["Address", "Naming", "address_of"]
+
+Naming = Literal["capability", "exchange", "path"]
+"""How a broker tells a queue from a topic: by a capability of the terminus, by an exchange, or by a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address, and the capability that its terminus asks for.
+
+    Args:
+        name: The address.
+        capability: What the node must be: a queue or a topic; None where the name says it.
+    """
+
+    name: str
+    capability: str | None
+
+    def apply(self, terminus: Any) -> None:
+        """Write it into a source or a target of proton."""
+        terminus.address = self.name
+        if self.capability:
+            terminus.capabilities.put_object(symbol(self.capability))
+
+
+def address_of(what: Destination, naming: Naming) -> Address:
+    """Name a destination as its broker does."""
+    if naming == "path":
+        return Address(f"/{what.kind}/{what.name}", None)
+    if naming == "exchange" and isinstance(what, Topic):
+        return Address(f"amq.topic/{what.name}", "topic")
+    return Address(what.name, what.kind)

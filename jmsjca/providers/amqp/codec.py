@@ -1,0 +1,266 @@
+"""Messages as AMQP, mapped as Java's JMS clients map them, so that they see the right types."""
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from proton import (
+    Data,
+    Described,
+    ProtonException,
+    byte,
+    float32,
+    int32,
+    short,
+    symbol,
+    timestamp,
+    ubyte,
+    uint,
+    ulong,
+    ushort,
+)
+from proton import Message as WireMessage
+
+from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import (
+    Byte,
+    BytesMessage,
+    DeliveryMode,
+    Double,
+    Float,
+    Int,
+    Long,
+    Message,
+    Properties,
+    PropertyValue,
+    Short,
+    TextMessage,
+    typed,
+)
+
+__all__ = ["decode", "encode", "header_of"]
+
+_TYPE = symbol("x-opt-jms-msg-type")
+_TO = symbol("x-opt-jms-dest")
+_REPLY_TO = symbol("x-opt-jms-reply-to")
+_DUE = symbol("x-opt-delivery-time")
+
+_HEADER = (0x70, "amqp:header:list")
+_HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
+
+_PLAIN, _BYTES, _TEXT = byte(0), byte(3), byte(5)
+_KINDS: dict[str, int] = {"queue": 0, "topic": 1}
+_BINARY = "application/octet-stream"
+
+# What the bytes of a message may provoke in the decoder: they may be anything, as deep and as large as they like.
+_UNDECODABLE = (
+    ProtonException,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+_TO_WIRE: dict[type, Callable[[Any], Any]] = {
+    Byte: byte,
+    Short: short,
+    Int: int32,
+    Long: int,
+    Float: float32,
+    Double: float,
+}
+
+# Unsigned numbers have no type in JMS: the next wider one that holds them.
+_FROM_WIRE: dict[type, Callable[[Any], PropertyValue]] = {
+    byte: Byte,
+    short: Short,
+    int32: Int,
+    int: Long,
+    float32: Float,
+    float: Double,
+    bool: bool,
+    str: str,
+    symbol: str,
+    ubyte: Short,
+    ushort: Int,
+    uint: Long,
+    ulong: Long,
+    timestamp: Long,
+    uuid.UUID: str,
+}
+
+
+def encode(message: Message, to: Destination, now: float) -> bytes:
+    """Encode a message whose headers the producer has set.
+
+    Args:
+        message: What to send.
+        to: Where to.
+        now: Seconds since the epoch, from which the time to live is counted.
+
+    Raises:
+        MessageFormatError: Something in it cannot be encoded.
+    """
+    try:
+        return bytes(_wire_message(message, to, now).encode())
+    except _UNDECODABLE as error:
+        raise MessageFormatError(f"The message to {to} cannot be encoded: {error}") from error
+
+
+def decode(raw: bytes, source: Destination) -> Message:
+    """Decode a message, read-only.
+
+    Args:
+        raw: Its bytes.
+        source: Where it was received, should it not say where it was sent to.
+
+    Raises:
+        MessageFormatError: The bytes are no message, or one of a type that this release does not know.
+    """
+    wire = WireMessage()
+    try:
+        wire.decode(raw)
+        return _decoded(wire, source)
+    except MessageFormatError:
+        raise
+    except _UNDECODABLE as error:
+        raise MessageFormatError(f"A message from {source} cannot be decoded: {error}") from error
+
+
+def header_of(raw: bytes) -> tuple[int, bool]:
+    """How often a message was delivered before, and whether nobody else may have acquired it.
+
+    Only the first section is read, so poison behind it does no harm.
+    """
+    data = Data()
+    try:
+        data.decode(raw[:_HEADER_BYTES])
+        data.rewind()
+        section = data.get_object() if data.next() else None
+    except _UNDECODABLE:
+        return 0, False
+    if not isinstance(section, Described) or section.descriptor not in _HEADER or not isinstance(section.value, list):
+        return 0, False
+    fields: list[Any] = [*section.value, None, None, None, None, None]
+    return int(fields[4] or 0), bool(fields[3])
+
+
+def _wire_message(message: Message, to: Destination, now: float) -> Any:
+    wire: Any = WireMessage()
+    wire.durable = message.delivery_mode is DeliveryMode.PERSISTENT
+    wire.priority = message.priority
+    wire.address = to.name
+    wire.id = message.message_id
+    wire.subject = message.type
+    wire.correlation_id = message.correlation_id
+    annotations: dict[symbol, Any] = {_TO: byte(_KINDS[to.kind])}
+    if message.reply_to is not None:
+        wire.reply_to = message.reply_to.name
+        annotations[_REPLY_TO] = byte(_KINDS[message.reply_to.kind])
+    _set_times(wire, message, annotations, now)
+    if message.properties:
+        wire.properties = {name: _to_wire(value) for name, value in message.properties.items()}
+    annotations[_TYPE] = _set_body(wire, message)
+    wire.annotations = annotations
+    return wire
+
+
+def _set_times(wire: Any, message: Message, annotations: dict[symbol, Any], now: float) -> None:
+    if message.timestamp is not None:
+        wire.creation_time = message.timestamp.timestamp()
+    if message.expiration is not None:
+        wire.expiry_time = message.expiration.timestamp()
+        wire.ttl = max(message.expiration.timestamp() - now, 0.001)  # 0 would be for ever
+    if message.delivery_time is not None:
+        annotations[_DUE] = timestamp(round(message.delivery_time.timestamp() * 1000))
+
+
+def _set_body(wire: Any, message: Message) -> byte:
+    if isinstance(message, TextMessage):
+        wire.body = message.body
+        return _TEXT
+    if isinstance(message, BytesMessage):
+        wire.inferred = True
+        wire.body = message.body or b""
+        wire.content_type = symbol(_BINARY)
+        return _BYTES
+    return _PLAIN
+
+
+def _to_wire(value: PropertyValue) -> Any:
+    value = typed(value)
+    return _TO_WIRE.get(type(value), lambda same: same)(value)
+
+
+def _decoded(wire: Any, source: Destination) -> Message:
+    annotations: dict[Any, Any] = wire.annotations or {}
+    message = _decoded_body(wire, annotations.get(_TYPE))
+    message.message_id = _text_of_id(wire.id)
+    message.correlation_id = _text_of_id(wire.correlation_id)
+    message.type = wire.subject
+    message.destination = _destination(wire.address, annotations.get(_TO), source)
+    message.reply_to = _destination(wire.reply_to, annotations.get(_REPLY_TO), None)
+    message.delivery_mode = DeliveryMode.PERSISTENT if wire.durable else DeliveryMode.NON_PERSISTENT
+    message.priority = min(wire.priority, 9)
+    message.timestamp = _moment(wire.creation_time)
+    message.expiration = _moment(wire.expiry_time)
+    due = annotations.get(_DUE)
+    message.delivery_time = _moment(due / 1000) if due else None
+    message.properties = Properties.received(_properties(wire.properties or {}))
+    message.freeze()
+    return message
+
+
+def _decoded_body(wire: Any, kind: int | None) -> Message:
+    body: Any = wire.body
+    if isinstance(body, memoryview):
+        body = bytes(body)  # at once: it shows proton's memory, which is freed with the wire message
+    if isinstance(body, str):
+        return TextMessage(str(body))
+    if body is None:
+        return TextMessage() if kind == _TEXT else Message()
+    if not isinstance(body, bytes):
+        raise MessageFormatError(f"This release reads text and bytes; the body is {type(body).__name__}.")
+    if kind is None and (wire.content_type or "").startswith("text/"):
+        return TextMessage(body.decode())
+    return BytesMessage(body)
+
+
+def _properties(values: dict[Any, Any]) -> dict[str, PropertyValue]:
+    return {str(name): _from_wire(value) for name, value in values.items()}
+
+
+def _from_wire(value: Any) -> PropertyValue:
+    if value is None:
+        return None
+    make = _FROM_WIRE.get(type(value))
+    return str(value) if make is None else make(value)
+
+
+def _destination(address: str | None, kind: int | None, otherwise: Destination | None) -> Destination | None:
+    if not address:
+        return otherwise
+    if kind is None and otherwise is not None:
+        return otherwise
+    name = str(address)
+    return Topic(name) if kind == _KINDS["topic"] else Queue(name)
+
+
+def _text_of_id(value: Any) -> str | None:
+    """An id as text; those that are none carry their type, as Java's clients write it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, uuid.UUID):
+        return f"ID:AMQP_UUID:{value}"
+    if isinstance(value, int):
+        return f"ID:AMQP_ULONG:{int(value)}"
+    return f"ID:AMQP_BINARY:{bytes(value).hex().upper()}"
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None

@@ -1,0 +1,53 @@
+"""What the error conditions of AMQP mean in terms of JMS."""
+
+from typing import Any
+
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidClientIDError,
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    NotSupportedError,
+    ResourceAllocationError,
+)
+
+__all__ = ["connection_error", "link_error", "text_of"]
+
+_LINK_ERRORS: dict[str, type[JMSError]] = {
+    "amqp:not-found": InvalidDestinationError,
+    "amqp:invalid-field": InvalidDestinationError,
+    "amqp:not-implemented": NotSupportedError,
+    "amqp:unauthorized-access": JMSSecurityError,
+    "amqp:resource-limit-exceeded": ResourceAllocationError,
+    "amqp:link:message-size-exceeded": ResourceAllocationError,
+}
+
+
+def text_of(condition: Any) -> str:
+    """The condition as text, bounded: it comes from outside."""
+    if condition is None:
+        return "no reason given"
+    return f"{condition.name}: {condition.description or 'no description'}"[:500]
+
+
+def connection_error(condition: Any) -> JMSError:
+    """The error of a connection that the broker closed or that broke."""
+    text = text_of(condition)
+    name = condition.name if condition else ""
+    if name == "amqp:unauthorized-access":
+        return JMSSecurityError(f"The broker refuses the login: {text}")
+    if name == "amqp:invalid-field" and "container-id" in str(condition.info):
+        return InvalidClientIDError(f"The broker refuses the client id: {text}")
+    return ConnectionLostError(f"The connection to the broker ended: {text}")
+
+
+def link_error(condition: Any, what: str) -> JMSError:
+    """The error of a link that the broker refused or ended.
+
+    Args:
+        condition: Why.
+        what: What the link was for, to begin the text with.
+    """
+    error = _LINK_ERRORS.get(condition.name if condition else "", JMSError)
+    return error(f"{what}: {text_of(condition)}")

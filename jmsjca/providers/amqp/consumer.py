@@ -1,0 +1,251 @@
+"""A consumer over AMQP: what was taken ahead, what is held, and how it goes back."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, cast
+
+from jmsjca.config import Limits
+from jmsjca.destinations import Destination
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.providers.amqp.delivery import AMQPDelivery
+from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.receiver import ReceivingLink, Source
+from jmsjca.providers.amqp.states import fail, release
+from jmsjca.spi import Delivery, Order
+
+__all__ = ["AMQPConsumer"]
+
+
+class AMQPConsumer:
+    """Takes messages ahead within its window, and hands them over in chunks.
+
+    Args:
+        engine: The connection.
+        source: What to receive from.
+        destination: The same, as messages name it.
+        order: How deliveries are settled.
+        window: How many messages are taken ahead; 0 for none.
+        limits: The bounds.
+        reply_timeout: Seconds to wait for the broker's answers.
+        counts: True if the broker counts deliveries.
+        drains: True if the broker understands drain.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        source: Source,
+        destination: Destination,
+        *,
+        order: Order,
+        window: int,
+        limits: Limits,
+        reply_timeout: float,
+        counts: bool,
+        drains: bool,
+    ) -> None:
+        self._engine = engine
+        self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
+        self._durable = source.durable is not None
+        self._window = window
+        self._max_bytes = limits.prefetch_bytes
+        self._reply_timeout = reply_timeout
+        self._changed = threading.Condition()
+        self._ready: deque[AMQPDelivery] = deque()
+        self._ready_bytes = 0
+        self._credit = 0
+        self._woken = False
+        self._error: JMSError | None = None
+        self.source = destination
+        self.order = order
+        self.counts = counts
+        self.closed = False
+        self.outstanding: dict[int, AMQPDelivery] = {}  # in order of receipt
+
+    def open(self) -> None:
+        """Attach.
+
+        Raises:
+            JMSError: The broker refuses.
+        """
+        self._link.attach()
+        with self._changed:
+            self._grant(self._window)
+
+    def receive(self, limit: int, timeout: float | None) -> Sequence[AMQPDelivery]:
+        """Take the next messages, up to a limit; wait for the first one.
+
+        Args:
+            limit: How many at most.
+            timeout: Seconds to wait; None waits for ever, 0 does not wait.
+        """
+        with self._changed:
+            self._check_usable()
+            self._grant(self._window or limit)
+            woken = self._wait(timeout)
+            empty = not self._ready
+        if self._window == 0 or (empty and timeout == 0):
+            self._stop()  # what is not here is left to others; or: look whether there really is nothing
+        with self._changed:
+            return [] if woken else self._pop(limit)
+
+    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Return deliveries that no unit took; in order, so what came later goes back with them."""
+        self.take_back([], [d for d in self.own(deliveries) if d.unit is None])
+
+    def unsubscribe(self) -> None:
+        """Close the link of a durable subscription instead of detaching from it: that ends the subscription."""
+        self._durable = False
+        self.close()
+
+    def drain(self) -> Sequence[AMQPDelivery]:
+        """Ask for no more, and give what was on its way."""
+        self._stop()
+        with self._changed:
+            return self._pop(len(self._ready))
+
+    def wake(self) -> None:
+        """Let a waiting `receive` return."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Give back what no unit took; what a unit took stays with the unit."""
+        with self._changed:
+            if self.closed:
+                return
+            self.closed = True
+            self._woken = True
+            self._changed.notify_all()
+        if self._error is None:
+            self._stop()
+            self._settle(self._unclaimed(), counted=())
+            self.end_if_done()
+
+    def take_back(self, failed: Sequence[AMQPDelivery], unused: Sequence[AMQPDelivery]) -> None:
+        """Let deliveries go to the broker: the failed ones counted, the others not.
+
+        In order, whatever came after the first of them and was taken by no unit goes back, too.
+        """
+        back = [*failed, *unused]
+        if back and self.order is Order.PREFIX:
+            self._stop()
+            back += self._later_than(back)
+        self._settle(sorted(back, key=lambda d: d.handle), counted=failed)
+        self.end_if_done()
+
+    def settle(self, deliveries: Sequence[AMQPDelivery], update: Callable[[Any], None]) -> None:
+        """Give deliveries a state and forget them. On the engine's thread."""
+        self._link.settle([d.handle for d in deliveries], update)
+
+    def round_trip(self) -> "Future[None]":
+        """Done when the broker has handled all that was settled before. On the engine's thread."""
+        return self._link.round_trip()
+
+    def let_go(self, deliveries: Sequence[AMQPDelivery]) -> None:
+        """Forget deliveries that are settled or given back."""
+        with self._changed:
+            for delivery in deliveries:
+                self.outstanding.pop(delivery.handle, None)
+
+    def end_if_done(self) -> None:
+        """Close the link of a closed consumer when no unit holds a delivery any more."""
+        if self.closed and not self.outstanding and self._error is None:
+            self._engine.call(partial(self._link.shut_down, keep=self._durable))
+
+    def own(self, deliveries: Sequence[Delivery]) -> list[AMQPDelivery]:
+        """Check that deliveries are ours and not settled.
+
+        Raises:
+            IllegalStateError: One was settled, given back, or received by somebody else.
+            ConnectionLostError: The connection is gone.
+        """
+        if self._error is not None:
+            raise ConnectionLostError(str(self._error)) from self._error
+        ours = cast("Sequence[AMQPDelivery]", deliveries)
+        for delivery in ours:
+            if self.outstanding.get(delivery.handle) is not delivery:
+                raise IllegalStateError(
+                    "This delivery was settled or given back already; it will come again if it must."
+                )
+        return list(ours)
+
+    def arrived(self, encoded: bytes, handle: int) -> None:
+        """A message is complete. On the engine's thread."""
+        with self._changed:
+            self._credit -= 1
+            self._ready.append(AMQPDelivery(encoded, handle, self))
+            self._ready_bytes += len(encoded)
+            self._changed.notify_all()
+
+    def broken(self, error: JMSError) -> None:
+        """Nothing more will come. On the engine's thread."""
+        with self._changed:
+            self._error = error
+            self._ready.clear()
+            self._changed.notify_all()
+
+    def _wait(self, timeout: float | None) -> bool:
+        """Wait for a message; True if woken instead."""
+        self._changed.wait_for(lambda: self._ready or self._woken or self._error, timeout)
+        if self._error is not None:
+            self._check_usable()
+        woken, self._woken = self._woken, False
+        return woken
+
+    def _pop(self, limit: int) -> list[AMQPDelivery]:
+        chunk = [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
+        self._ready_bytes -= sum(len(d.encoded) for d in chunk)
+        self.outstanding.update((d.handle, d) for d in chunk)
+        if self._window and not self.closed:
+            self._grant(self._window)
+        return chunk
+
+    def _grant(self, ahead: int) -> None:
+        """Ask for what is missing, once that is half of what may be ahead."""
+        missing = ahead - self._credit - len(self._ready)
+        full = self._ready_bytes >= self._max_bytes
+        if missing > 0 and missing * 2 >= ahead and not full and self._error is None and not self.closed:
+            self._credit += missing
+            self._engine.post(partial(self._link.grant, missing))
+
+    def _stop(self) -> None:
+        """Take the credit back; what was on its way is here then."""
+        drained = self._engine.call(self._link.drain)
+        self._engine.wait(drained, self._reply_timeout, "the end of what was on its way")
+        with self._changed:
+            self._credit = 0
+
+    def _later_than(self, deliveries: Sequence[AMQPDelivery]) -> list[AMQPDelivery]:
+        first = min(d.handle for d in deliveries)
+        spared = {d.handle for d in deliveries}
+        return [d for d in self._unclaimed() if d.handle > first and d.handle not in spared]
+
+    def _unclaimed(self) -> list[AMQPDelivery]:
+        """Everything that no unit took."""
+        with self._changed:
+            ready, self._ready = list(self._ready), deque()
+            self._ready_bytes = 0
+            self.outstanding.update((d.handle, d) for d in ready)
+            return [d for d in self.outstanding.values() if d.unit is None]
+
+    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Sequence[AMQPDelivery]) -> None:
+        handles = {d.handle for d in counted}
+        failed = fail if self.counts else release  # a broker that does not count may not know the state that counts
+
+        def run() -> None:
+            for delivery in deliveries:
+                self._link.settle([delivery.handle], failed if delivery.handle in handles else release)
+
+        self._engine.call(run)
+        self.let_go(deliveries)
+
+    def _check_usable(self) -> None:
+        if self._error is not None:
+            raise self._error
+        if self.closed:
+            raise IllegalStateError("This consumer is closed.")

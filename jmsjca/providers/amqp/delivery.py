@@ -1,0 +1,88 @@
+"""One message received over AMQP."""
+
+from typing import TYPE_CHECKING
+
+from jmsjca.destinations import Destination
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import BytesMessage, Message, TextMessage
+from jmsjca.providers.amqp.codec import decode, header_of
+
+if TYPE_CHECKING:
+    from jmsjca.providers.amqp.consumer import AMQPConsumer
+    from jmsjca.providers.amqp.unit import AMQPUnit
+
+__all__ = ["AMQPDelivery", "ReceivedMessage"]
+
+
+class ReceivedMessage:
+    """Encoded bytes, decoded when first looked at.
+
+    Args:
+        encoded: The message as it came.
+        source: Where it came from.
+        counts: True if the broker counts deliveries.
+    """
+
+    __slots__ = ("_counts", "_header", "_message", "_source", "encoded")
+
+    def __init__(self, encoded: bytes, source: Destination, *, counts: bool) -> None:
+        self.encoded = encoded
+        self._source = source
+        self._counts = counts
+        self._header: tuple[int, bool] | None = None
+        self._message: Message | None = None
+
+    @property
+    def message(self) -> Message:
+        """The message; decoded now, so one that cannot be decoded raises `MessageFormatError` here."""
+        if self._message is None:
+            message = decode(self.encoded, self._source)
+            message.delivery_count = self.count or 0
+            message.redelivered = self.redelivered
+            self._message = message
+        return self._message
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the body; of a message that cannot be decoded, all of its bytes."""
+        try:
+            message = self.message
+        except MessageFormatError:
+            return self.encoded
+        if isinstance(message, TextMessage):
+            return (message.body or "").encode()
+        return message.body if isinstance(message, BytesMessage) and message.body else b""
+
+    @property
+    def count(self) -> int | None:
+        """How often the message was delivered, this time included; None if the broker does not count."""
+        return self._head()[0] + 1 if self._counts else None
+
+    @property
+    def redelivered(self) -> bool:
+        """True if it was delivered before."""
+        before, first = self._head()
+        return before > 0 if self._counts else not first
+
+    def _head(self) -> tuple[int, bool]:
+        if self._header is None:
+            self._header = header_of(self.encoded)
+        return self._header
+
+
+class AMQPDelivery(ReceivedMessage):
+    """An unsettled delivery.
+
+    Attributes:
+        handle: Names proton's delivery, which stays on the engine's thread.
+        consumer: Who received it.
+        unit: Which unit took it; None as long as none did.
+    """
+
+    __slots__ = ("consumer", "handle", "unit")
+
+    def __init__(self, encoded: bytes, handle: int, consumer: "AMQPConsumer") -> None:
+        super().__init__(encoded, consumer.source, counts=consumer.counts)
+        self.handle = handle
+        self.consumer = consumer
+        self.unit: AMQPUnit | None = None

@@ -1,0 +1,298 @@
+"""One AMQP connection: proton's protocol engine, its socket, and the only thread that touches either."""
+
+import logging
+import selectors
+import socket
+import ssl
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from proton import Collector, Connection, Event, ProtonException, Transport
+
+from jmsjca.config import Clock
+from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.providers.amqp.conditions import connection_error
+
+__all__ = ["Engine", "Owner"]
+
+logger = logging.getLogger("jmsjca.amqp")
+
+T = TypeVar("T")
+
+_READ = 65536
+_READS_PER_TURN = 16
+_WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Owner(Protocol):
+    """Who a link belongs to. It is told what happens, on the engine's thread."""
+
+    def on_open(self) -> None:
+        """The broker attached the link."""
+        ...
+
+    def on_close(self, condition: Any) -> None:
+        """The broker ended the link or its session; the condition says why, None that it was asked to."""
+        ...
+
+    def on_flow(self) -> None:
+        """Credit changed."""
+        ...
+
+    def on_delivery(self, delivery: Any) -> None:
+        """A message came, or the state of one changed."""
+        ...
+
+    def on_lost(self, error: JMSError) -> None:
+        """The connection is gone."""
+        ...
+
+
+class Engine:
+    """Runs on a thread of its own from `start` until the connection is closed or lost.
+
+    Other threads reach proton's objects only through `call` and `post`. Handlers of messages never run here, so a slow
+    one costs no heartbeat.
+
+    Args:
+        sock: The connected socket.
+        connection: Proton's connection, configured.
+        transport: Proton's transport, configured.
+        clock: Tells when a heartbeat is due.
+        lost: Is told once if the connection breaks.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        connection: Connection,
+        transport: Transport,
+        clock: Clock,
+        lost: Callable[[JMSError], None],
+    ) -> None:
+        self._socket = sock
+        self._transport = transport
+        self._collector = Collector()
+        self._clock = clock
+        self._lost = lost
+        self._owners: set[Owner] = set()
+        self._lock = threading.Lock()
+        self._posted: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._waker, self._woken = socket.socketpair()
+        self._closing = False
+        self._error: JMSError | None = None
+        self._thread = threading.Thread(target=self._run, name="jmsjca-amqp", daemon=True)
+        self.connection = connection
+        self.opened: Future[None] = Future()
+
+    def start(self) -> None:
+        """Open the connection."""
+        for end in (self._socket, self._waker, self._woken):
+            end.setblocking(False)
+        self.connection.collect(self._collector)
+        self._transport.bind(self.connection)
+        self.connection.open()
+        self._thread.start()
+
+    def post(self, function: Callable[[], T]) -> "Future[T]":
+        """Run a function on the engine's thread, soon and in order.
+
+        Raises:
+            ConnectionLostError: The connection is gone; the function will not run.
+        """
+        future: Future[T] = Future()
+        with self._lock:
+            if self._error is not None:
+                raise ConnectionLostError(str(self._error)) from self._error
+            self._posted.append((function, future))
+        with suppress(OSError):  # full: it is awake anyway; closed: it will fail the call
+            self._waker.send(b"\0")
+        return future
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run a function on the engine's thread and wait for it.
+
+        Raises:
+            ConnectionLostError: The connection is gone; the function did not run.
+        """
+        return self.post(function).result()
+
+    def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
+        """Wait for an answer of the broker.
+
+        Raises:
+            ConnectionLostError: It did not come in time; the connection is given up, for the answer may still come.
+        """
+        try:
+            return reply.result(timeout)
+        except FutureTimeoutError as error:
+            lost = ConnectionLostError(f"The broker did not answer within {timeout:g} s: {what}.")
+            self.abort(lost)
+            raise lost from error
+
+    def adopt(self, owner: Owner) -> None:
+        """Tell this owner, too, when the connection is lost. On the engine's thread."""
+        self._owners.add(owner)
+
+    def release(self, owner: Owner) -> None:
+        """Forget an owner whose link is closed. On the engine's thread."""
+        self._owners.discard(owner)
+
+    def abort(self, error: JMSError) -> None:
+        """Give the connection up."""
+        with suppress(ConnectionLostError):
+            self.post(lambda: self._break(error))
+
+    def close(self, timeout: float) -> None:
+        """Close in order; give up after so many seconds."""
+        with suppress(ConnectionLostError):
+            self.post(self._close)
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            self.abort(ConnectionLostError("The broker did not answer the close."))
+            self._thread.join(timeout)
+
+    def _close(self) -> None:
+        self._closing = True
+        self.connection.close()
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            try:
+                while self._error is None and not self._transport.closed:
+                    self._turn(selector)
+            except (OSError, ProtonException) as error:
+                self._break(ConnectionLostError(f"The connection to the broker broke: {error}"))
+            except Exception as error:  # whatever it is, nobody may wait for ever
+                logger.exception("The AMQP engine failed; its connection is given up.")
+                self._break(ConnectionLostError(f"The connection was given up: {error!r}"))
+            finally:
+                self._end()
+
+    def _turn(self, selector: selectors.BaseSelector) -> None:
+        self._run_posted()
+        self._dispatch_events()
+        now = self._clock.monotonic()
+        deadline = self._transport.tick(now)
+        pending = self._write()
+        selector.modify(self._socket, selectors.EVENT_READ | (selectors.EVENT_WRITE if pending else 0))
+        for key, events in selector.select(max(deadline - now, 0) if deadline else None):
+            if key.fileobj is self._woken:
+                self._woken.recv(_READ)
+            elif events & selectors.EVENT_READ:
+                self._read()
+
+    def _run_posted(self) -> None:
+        while self._posted:
+            function, future = self._posted.popleft()
+            try:
+                future.set_result(function())
+            except Exception as error:  # noqa: BLE001  # it belongs to whoever called
+                future.set_exception(error)
+
+    def _read(self) -> None:
+        for _ in range(_READS_PER_TURN):
+            room = self._transport.capacity()
+            if room <= 0:
+                return
+            try:
+                data = self._socket.recv(min(room, _READ))
+            except _WOULD_BLOCK:
+                return
+            if not data:
+                self._transport.close_tail()
+                return
+            self._transport.push(data)
+
+    def _write(self) -> bool:
+        """Write what there is; True if the socket did not take all of it."""
+        while (size := self._transport.pending()) > 0:
+            data = self._transport.peek(size)
+            if not data:
+                return False
+            try:
+                self._transport.pop(self._socket.send(data))
+            except _WOULD_BLOCK:
+                return True
+        return False
+
+    def _dispatch_events(self) -> None:
+        while event := self._collector.peek():
+            handle = _HANDLERS.get(event.type)
+            if handle is not None:
+                handle(self, event)
+            self._collector.pop()
+
+    def _on_connection_open(self, event: Any) -> None:
+        del event
+        failed = "amqp:connection-establishment-failed" in (self.connection.remote_properties or {})
+        if not failed and not self.opened.done():  # else the reason follows
+            self.opened.set_result(None)
+
+    def _on_connection_close(self, event: Any) -> None:
+        del event
+        if not self._closing:
+            self._break(connection_error(self.connection.remote_condition))
+
+    def _on_transport_error(self, event: Any) -> None:
+        del event
+        if not self._closing:
+            self._break(connection_error(self._transport.condition))
+
+    def _on_session_close(self, event: Any) -> None:
+        owner = getattr(event.context, "owner", None)
+        if owner is not None:
+            owner.on_close(event.context.remote_condition)
+
+    def _on_link_open(self, event: Any) -> None:
+        event.link.owner.on_open()
+
+    def _on_link_close(self, event: Any) -> None:
+        event.link.owner.on_close(event.link.remote_condition)
+
+    def _on_link_flow(self, event: Any) -> None:
+        event.link.owner.on_flow()
+
+    def _on_delivery(self, event: Any) -> None:
+        event.link.owner.on_delivery(event.delivery)
+
+    def _break(self, error: JMSError) -> None:
+        with self._lock:
+            self._error = self._error or error
+
+    def _end(self) -> None:
+        """Tell everybody, and let go of proton's objects on the thread that owned them."""
+        self._break(ConnectionLostError("The connection is closed."))
+        error = self._error or ConnectionLostError("The connection is closed.")
+        self._socket.close()
+        if not self.opened.done():
+            self.opened.set_exception(error)
+        for _, future in self._posted:
+            future.set_exception(ConnectionLostError(str(error)))
+        for owner in self._owners:
+            owner.on_lost(error)
+        self._owners.clear()
+        self._waker.close()
+        self._woken.close()
+        if not self._closing:
+            self._lost(error)
+
+
+_HANDLERS: dict[Any, Callable[[Engine, Any], None]] = {
+    Event.CONNECTION_REMOTE_OPEN: Engine._on_connection_open,  # noqa: SLF001  # the table of this class
+    Event.CONNECTION_REMOTE_CLOSE: Engine._on_connection_close,  # noqa: SLF001
+    Event.TRANSPORT_ERROR: Engine._on_transport_error,  # noqa: SLF001
+    Event.SESSION_REMOTE_CLOSE: Engine._on_session_close,  # noqa: SLF001
+    Event.LINK_REMOTE_OPEN: Engine._on_link_open,  # noqa: SLF001
+    Event.LINK_REMOTE_CLOSE: Engine._on_link_close,  # noqa: SLF001
+    Event.LINK_REMOTE_DETACH: Engine._on_link_close,  # noqa: SLF001
+    Event.LINK_FLOW: Engine._on_link_flow,  # noqa: SLF001
+    Event.DELIVERY: Engine._on_delivery,  # noqa: SLF001
+}

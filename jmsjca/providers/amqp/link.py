@@ -1,0 +1,104 @@
+"""What sending and receiving links share: attaching, the broker's refusal, the end."""
+
+import itertools
+from concurrent.futures import Future
+from typing import Any
+
+from jmsjca.errors import JMSError
+from jmsjca.providers.amqp.conditions import link_error
+from jmsjca.providers.amqp.engine import Engine
+
+__all__ = ["LinkEnd"]
+
+_numbers = itertools.count(1)
+
+
+class LinkEnd:
+    """Our end of a link, on a session of its own: some brokers answer the failure of a link by ending its session.
+
+    Args:
+        engine: The connection.
+        what: What the link is for, as errors name it.
+        reply_timeout: Seconds to wait for the broker's answers.
+    """
+
+    def __init__(self, engine: Engine, what: str, reply_timeout: float) -> None:
+        self._engine = engine
+        self._what = what
+        self._reply_timeout = reply_timeout
+        self._opened: Future[None] = Future()
+        self._ended: Future[None] = Future()
+        self._link: Any = None
+        self._session: Any = None
+        self.error: JMSError | None = None
+
+    def attach(self) -> None:
+        """Attach the link and wait for the broker's consent.
+
+        Raises:
+            JMSError: The broker refused.
+        """
+        self._engine.call(self._start)
+        self._engine.wait(self._opened, self._reply_timeout, self._what)
+
+    def on_open(self) -> None:
+        """The broker attached it; without a terminus it refuses, and the reason follows."""
+        if not self._is_refused() and not self._opened.done():
+            self._accepted()
+            self._opened.set_result(None)
+
+    def on_close(self, condition: Any) -> None:
+        """The broker ended it."""
+        self._fail(self._refusal(condition))
+        self.shut()
+
+    def on_lost(self, error: JMSError) -> None:
+        """The connection is gone."""
+        self._fail(error)
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def on_flow(self) -> None:
+        """Nothing to do by default."""
+
+    def on_delivery(self, delivery: Any) -> None:
+        """Nothing to do by default."""
+
+    def _start(self) -> None:
+        self._session = self._engine.connection.session()
+        self._session.owner = self
+        self._configure_session(self._session)
+        self._session.open()
+        self._link = self._make(self._session, f"jmsjca-{next(_numbers)}")
+        self._link.owner = self
+        self._engine.adopt(self)
+        self._link.open()
+
+    def _configure_session(self, session: Any) -> None:
+        """Bounds of the session; none by default."""
+
+    def _make(self, session: Any, name: str) -> Any:
+        raise NotImplementedError
+
+    def _is_refused(self) -> bool:
+        return False
+
+    def _accepted(self) -> None:
+        """Look at what the broker attached."""
+
+    def _refusal(self, condition: Any) -> JMSError:
+        return link_error(condition, f"The broker refused or ended {self._what}")
+
+    def _fail(self, error: JMSError) -> None:
+        self.error = self.error or error
+        if not self._opened.done():
+            self._opened.set_exception(self.error)
+
+    def shut(self) -> None:
+        """Close our end, and the session with it. On the engine's thread."""
+        if self._ended.done():
+            return
+        self._ended.set_result(None)
+        self._link.close()
+        self._session.close()
+        self._engine.release(self)

@@ -1,0 +1,85 @@
+"""Connects to a broker over AMQP 1.0."""
+
+import uuid
+from collections.abc import Callable
+
+from proton import Connection, Transport
+
+from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
+from jmsjca.errors import InvalidURLError, JMSError
+from jmsjca.providers.amqp.brokers import broker_of
+from jmsjca.providers.amqp.connection import AMQPConnection
+from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.wire import Wire
+from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
+
+__all__ = ["AMQPProvider"]
+
+_PORTS = {"amqp": 5672, "amqps": 5671}
+_FRAME_BYTES = 65536
+
+
+class AMQPProvider:
+    """``amqp://host`` in the clear, ``amqps://host`` over TLS; options as in `NetworkOptions`."""
+
+    def connect(
+        self,
+        url: ConnectionURL,
+        credentials: Credentials | None,
+        *,
+        client_id: str | None,
+        limits: Limits,
+        clock: Clock,
+        lost: Callable[[JMSError], None],
+    ) -> AMQPConnection:
+        """Connect, in one attempt.
+
+        Raises:
+            ConfigurationError: The URL cannot be used.
+            JMSSecurityError: The login or the certificate is refused, or the password would travel in the clear.
+            ConnectionLostError: The broker cannot be reached.
+        """
+        if url.path.strip("/"):
+            raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
+        options = NetworkOptions.parse(url)
+        require_protection(url, options, credentials, "amqps")
+        sock = open_socket(url, options, default_port=_PORTS[url.protocol], tls=url.protocol == "amqps")
+        connection = _connection(url, credentials, client_id)
+        engine = Engine(sock, connection, _transport(options, credentials), clock, lost)
+        engine.start()
+        engine.wait(engine.opened, options.connect_timeout, "the opening of the connection")
+        broker = broker_of(str((engine.call(lambda: connection.remote_properties) or {}).get("product", "")))
+        wire = Wire(
+            engine,
+            clock,
+            limits,
+            naming=broker.naming,
+            reply_timeout=options.reply_timeout,
+            transactional=broker.data.capabilities.atomic,
+        )
+        return AMQPConnection(engine, wire, broker, limits, client_id)
+
+
+def _connection(url: ConnectionURL, credentials: Credentials | None, client_id: str | None) -> Connection:
+    connection = Connection()
+    connection.container = client_id or f"jmsjca-{uuid.uuid4().hex}"
+    connection.hostname = url.host.strip("[]")
+    if credentials is not None:
+        connection.user = credentials.user_name
+        connection.password = credentials.password or ""
+    return connection
+
+
+def _transport(options: NetworkOptions, credentials: Credentials | None) -> Transport:
+    """Only the mechanism that fits is allowed, so that a broker cannot talk us into a weaker one."""
+    transport = Transport()
+    transport.max_frame_size = _FRAME_BYTES
+    if options.heartbeat:
+        transport.idle_timeout = 2 * options.heartbeat
+    sasl = transport.sasl()
+    sasl.allow_insecure_mechs = True  # TLS is around it, or was waived: see require_protection
+    if credentials is not None:
+        sasl.allowed_mechs("PLAIN")
+    else:
+        sasl.allowed_mechs("EXTERNAL" if options.certificate_file else "ANONYMOUS")
+    return transport

@@ -1,0 +1,125 @@
+"""The links that the units of a connection share: senders by destination, and the coordinator."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from proton import Delivery
+
+from jmsjca.config import Clock, Limits
+from jmsjca.destinations import Destination
+from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.providers.amqp.addresses import Naming, address_of
+from jmsjca.providers.amqp.codec import encode
+from jmsjca.providers.amqp.coordinator import Coordinator
+from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.sender import Sending, SendingLink
+
+__all__ = ["Wire"]
+
+T = TypeVar("T")
+
+_MOST_SENDERS = 64
+
+
+class Wire:
+    """What units write with.
+
+    Args:
+        engine: The connection.
+        clock: Tells the time from which a time to live counts.
+        limits: The bounds.
+        naming: How the broker names destinations.
+        reply_timeout: Seconds to wait for the broker's answers.
+        transactional: True if the broker has transactions.
+
+    Attributes:
+        committing: Held while a unit ends: two never overlap on a connection.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        limits: Limits,
+        *,
+        naming: Naming,
+        reply_timeout: float,
+        transactional: bool,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._naming: Naming = naming
+        self._senders: dict[Destination, SendingLink] = {}  # the least recently used first
+        self._coordinator: Coordinator | None = None
+        self.committing = threading.RLock()
+        self.message_bytes = limits.message_bytes
+        self.reply_timeout = reply_timeout
+        self.transactional = transactional
+
+    def encode(self, message: Any, to: Destination) -> bytes:
+        """Encode a message for a destination."""
+        return encode(message, to, self._clock.now())
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Run a function on the engine's thread and wait for it."""
+        return self._engine.call(function)
+
+    def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
+        """Wait for an answer of the broker."""
+        return self._engine.wait(reply, timeout, what)
+
+    def prepare(self, destinations: Mapping[Destination, Any]) -> None:
+        """Attach the senders that are missing.
+
+        Raises:
+            InvalidDestinationError: The broker does not let us send there.
+        """
+        with self.committing:
+            for to in destinations:
+                self._attach_sender(to)
+
+    def send(self, outgoing: Mapping[Destination, Sequence[bytes]], transaction: bytes | None) -> "Future[None]":
+        """Send encoded messages; done when the broker took them all. On the engine's thread."""
+        sending = Sending(sum(map(len, outgoing.values())), transaction)
+        for to, payloads in outgoing.items():
+            self._senders[to].send(payloads, sending)
+        return sending.done
+
+    def declare(self) -> bytes:
+        """Begin a transaction."""
+        if self._coordinator is None:
+            coordinator = Coordinator(self._engine, self.reply_timeout)
+            coordinator.attach()
+            self._coordinator = coordinator
+        return self._coordinator.declare()
+
+    def discharge(self, transaction: bytes, *, fail: bool = False) -> "Future[Any]":
+        """End a transaction. On the engine's thread."""
+        if self._coordinator is None:
+            raise ConnectionLostError("There is no transaction to end.")
+        return self._coordinator.discharge(transaction, fail=fail)
+
+    def roll_back(self, transaction: bytes) -> None:
+        """End a transaction so that nothing of it happened; a lost connection does that, too."""
+        with suppress(JMSError):
+            self.wait(self.call(lambda: self.discharge(transaction, fail=True)), self.reply_timeout, "a rollback")
+
+    def is_committed(self, state: Any) -> bool:
+        """Tell what the answer to a discharge means."""
+        return bool(state == Delivery.ACCEPTED)
+
+    def _attach_sender(self, to: Destination) -> None:
+        sender = self._senders.pop(to, None)
+        if sender is None or sender.error is not None:
+            sender = SendingLink(self._engine, address_of(to, self._naming), self.reply_timeout)
+            sender.attach()
+            self._make_room()
+        self._senders[to] = sender
+
+    def _make_room(self) -> None:
+        while len(self._senders) >= _MOST_SENDERS:
+            oldest = self._senders.pop(next(iter(self._senders)))
+            self.call(oldest.shut)
