@@ -1,0 +1,1 @@
+"""The STOMP provider, on stomp.py."""

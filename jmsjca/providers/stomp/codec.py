@@ -1,0 +1,236 @@
+"""Messages as SEND and MESSAGE frames.
+
+What STOMP has a header for stands there, so that others can read and select it. Types, absent bodies and what no header
+can hold stand in one header of our own, JSON in pieces, which others ignore.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, NamedTuple
+
+from jmsjca.destinations import Destination, destination
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import (
+    BytesMessage,
+    DeliveryMode,
+    Message,
+    Properties,
+    PropertyValue,
+    TextMessage,
+    convert,
+    type_name,
+    typed,
+)
+from jmsjca.providers.stomp.frames import Frame
+
+__all__ = ["Content", "Outgoing", "decode", "encode"]
+
+_OURS = "_jmsjca"
+_PIECE = 4000  # characters; escaped twice as many, which all brokers take as one header
+_LONGEST = 2000  # characters of a property that travels as a header
+_MOST = 200  # properties that do
+_HARD_TO_CARRY = re.compile(r"[\0\r]|\A\s|\s\Z|\A\Z")
+# Headers of STOMP and of the brokers: none of them is a property, and no property may become one of them.
+_RESERVED = frozenset(
+    ["ack", "browser", "ciphertext", "client-id", "content-encoding", "content-length", "content-type", "correlation-id", "destination", "destination-type", "durable", "auto-delete", "exclusive", "expiration", "expires", "heart-beat", "host", "id", "ingress-timestamp", "login", "message", "message-id", "amqp-message-id", "no-local", "original-destination", "originalDestination", "passcode", "persistent", "prefetch-count", "priority", "receipt", "receipt-id", "redelivered", "reply-to", "requeue", "selector", "server", "session", "subscription", "subscription-type", "timestamp", "transaction", "transformation", "transformation-error", "type", "user-id", "app-id", "version", "JMSXUserID", "AMQ_SCHEDULED_TIME", "JMSXDeliveryCount", "breadcrumbId"]
+)
+_HIDDEN = (_OURS, "_AMQ_", "__AMQ", "x-", "amq-", "activemq.", "_HQ_")
+_SHOWN = {"_AMQ_DUPL_ID"}
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+
+
+class Content(Enum):
+    """What the body of a message is that does not say so itself."""
+
+    TEXT = 1
+    BYTES = 2
+    GUESS = 3  #: text if it is UTF-8
+
+
+class Outgoing(NamedTuple):
+    """A message on its way out, encoded when the unit noted it."""
+
+    headers: dict[str, str]
+    body: bytes
+    sized: bool  #: False for a text, which brokers recognise by its missing content-length
+
+
+def encode(message: Message, address: Mapping[str, str], reply_to: str | None) -> Outgoing:
+    """Encode a message whose headers the producer has set.
+
+    Args:
+        message: The message.
+        address: The headers that only this broker has.
+        reply_to: Where a reply should go, as this broker writes it.
+
+    Raises:
+        MessageFormatError: Some text in it is not Unicode.
+    """
+    try:
+        return _encode(message, address, reply_to)
+    except UnicodeEncodeError as error:
+        raise MessageFormatError(f"The message cannot be sent: {error}.") from error
+
+
+def decode(frame: Frame, content: Content, read_address: Callable[[str], Destination | None]) -> Message:
+    """Make the message of a MESSAGE frame, but for its destination and its count.
+
+    Raises:
+        MessageFormatError: The frame does not hold what it says.
+    """
+    try:
+        return _decode(frame, content, read_address)
+    except _UNDECODABLE as error:
+        raise MessageFormatError(f"The received message cannot be decoded: {error}.") from error
+
+
+def _encode(message: Message, address: Mapping[str, str], reply_to: str | None) -> Outgoing:
+    kind, body = _encode_body(message)
+    ours: dict[str, Any] = {"k": kind, "i": message.message_id}
+    headers = {
+        "persistent": "true" if message.delivery_mode is DeliveryMode.PERSISTENT else "false",
+        "priority": str(message.priority),
+    }
+    _encode_headers(message, reply_to, headers, ours)
+    _encode_properties(message.properties, headers, ours)
+    headers.update(address)
+    headers.update(_pieces(_to_json({name: value for name, value in ours.items() if value not in (None, {})})))
+    return Outgoing(headers, body or b"", kind != "text" or body is None or b"\0" in body)
+
+
+def _encode_headers(message: Message, reply_to: str | None, headers: dict[str, str], ours: dict[str, Any]) -> None:
+    for name, short, text in (
+        ("correlation-id", "c", message.correlation_id),
+        ("type", "y", message.type),
+        ("reply-to", "r", reply_to),
+    ):
+        if text is not None:
+            _put(name, text, headers, ours, short)
+    if message.reply_to:
+        ours["r"] = [message.reply_to.kind, message.reply_to.name]
+    ours["s"], ours["x"], ours["d"] = (
+        _milliseconds(moment) for moment in (message.timestamp, message.expiration, message.delivery_time)
+    )
+    if message.timestamp is not None:
+        headers["timestamp"] = str(ours["s"])
+
+
+def _put(name: str, text: str, headers: dict[str, str], ours: dict[str, Any], short: str) -> None:
+    if len(text) > _LONGEST or _HARD_TO_CARRY.search(text):
+        text.encode()
+        ours[short] = text
+    else:
+        headers[name] = text
+
+
+def _encode_properties(properties: Properties, headers: dict[str, str], ours: dict[str, Any]) -> None:
+    types: dict[str, str] = {}
+    hidden: dict[str, str | None] = {}
+    for name, value in properties.items():
+        text = None if value is None else str(convert(value, "string"))
+        if value is not None and type_name(value) != "string":
+            types[name] = type_name(value)
+        if text is None or len(headers) > _MOST or not _travels(name):
+            hidden[name] = text
+        else:
+            _put(name, text, headers, hidden, name)
+        if text is not None and name.startswith("JMS"):  # brokers take some of them for themselves
+            hidden[name] = text
+    ours["t"], ours["p"] = types, hidden
+
+
+def _travels(name: str) -> bool:
+    return name in _SHOWN or not (name in _RESERVED or name.startswith(_HIDDEN) or len(name) > _LONGEST)
+
+
+def _pieces(text: str) -> dict[str, str]:
+    return {f"{_OURS}{n or ''}": text[n * _PIECE : (n + 1) * _PIECE] for n in range(len(text) // _PIECE + 1)}
+
+
+def _decode(frame: Frame, content: Content, read_address: Callable[[str], Destination | None]) -> Message:
+    headers = frame.headers
+    ours = _ours(headers)
+    message = _decode_body(ours.get("k"), content, frame.body)
+    message.properties = Properties.received(_decode_properties(headers, ours))
+    message.message_id = ours.get("i") or headers.get("amqp-message-id") or headers["message-id"]
+    message.correlation_id = ours.get("c", headers.get("correlation-id"))
+    message.type = ours.get("y", headers.get("type"))
+    message.reply_to = _reply_to(ours.get("r"), headers.get("reply-to"), read_address)
+    persistent = headers.get("persistent") == "true"
+    message.delivery_mode = DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT
+    message.priority = int(headers.get("priority", "4"))
+    message.timestamp = _moment(ours.get("s") or int(headers.get("timestamp", "0")))
+    message.expiration = _moment(ours.get("x") or int(headers.get("expires", "0")))
+    message.delivery_time = _moment(ours.get("d"))
+    return message
+
+
+def _ours(headers: Mapping[str, str]) -> dict[str, Any]:
+    pieces, n = [], 0
+    while (piece := headers.get(f"{_OURS}{n or ''}")) is not None:
+        pieces.append(piece)
+        n += 1
+    ours = json.loads("".join(pieces)) if pieces else {}
+    return ours if isinstance(ours, dict) else {}
+
+
+def _decode_properties(headers: Mapping[str, str], ours: dict[str, Any]) -> dict[str, PropertyValue]:
+    values: dict[str, str | None] = {name: value for name, value in headers.items() if _travels(name)}
+    values.update(ours.get("p", {}))
+    types = ours.get("t", {})
+    return {name: _value(text, types.get(name)) for name, text in values.items()}
+
+
+def _value(text: str | None, kind: str | None) -> PropertyValue:
+    if text is None or kind is None:
+        return text
+    return text == "true" if kind == "boolean" else typed(text, kind)
+
+
+def _reply_to(
+    ours: list[str] | None, theirs: str | None, read_address: Callable[[str], Destination | None]
+) -> Destination | None:
+    if ours:
+        return destination(ours[1], ours[0])
+    return read_address(theirs) if theirs else None
+
+
+def _encode_body(message: Message) -> tuple[str, bytes | None]:
+    body = message.body
+    if isinstance(message, TextMessage):
+        return ("text", body.encode()) if body is not None else ("no text", None)
+    if isinstance(message, BytesMessage):
+        return ("bytes", body) if body is not None else ("no bytes", None)
+    return "plain", None
+
+
+def _decode_body(kind: str | None, content: Content, body: bytes) -> Message:
+    if kind in _BODILESS:
+        return _BODILESS[kind]()
+    if kind == "bytes" or (kind is None and content is Content.BYTES):
+        return BytesMessage(body)
+    if kind is None and content is Content.GUESS:
+        return _guess(body)
+    return TextMessage(body.decode())
+
+
+_BODILESS: dict[str | None, type[Message]] = {"plain": Message, "no text": TextMessage, "no bytes": BytesMessage}
+
+
+def _guess(body: bytes) -> Message:
+    try:
+        return TextMessage(body.decode())
+    except UnicodeDecodeError:
+        return BytesMessage(body)
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None

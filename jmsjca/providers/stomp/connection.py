@@ -1,0 +1,178 @@
+"""A connection to a broker over STOMP."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Literal
+from weakref import WeakSet
+
+from jmsjca.config import Clock, Limits
+from jmsjca.destinations import Destination, Queue, Subscription, Topic
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    InvalidClientIDError,
+    InvalidDestinationError,
+    JMSError,
+    NotSupportedError,
+)
+from jmsjca.providers.stomp.consumer import STOMPConsumer
+from jmsjca.providers.stomp.delivery import ReceivedMessage
+from jmsjca.providers.stomp.dialect import Dialect
+from jmsjca.providers.stomp.refusals import explained
+from jmsjca.providers.stomp.supply import Subscriptions
+from jmsjca.providers.stomp.unit import STOMPUnit
+from jmsjca.providers.stomp.wire import Wire
+from jmsjca.spi import Capabilities, Order
+
+__all__ = ["STOMPConnection"]
+
+
+class STOMPConnection:
+    """Consumers and units over one connection. When it is lost it stays lost.
+
+    Args:
+        wire: The connection, logged in.
+        dialect: What the broker calls things.
+        client_id: Whose durable subscriptions these are.
+        limits: The bounds.
+        clock: Where time comes from.
+    """
+
+    def __init__(self, wire: Wire, dialect: Dialect, client_id: str | None, limits: Limits, clock: Clock) -> None:
+        self._wire = wire
+        self._dialect = dialect
+        self._client_id = client_id
+        self._limits = limits
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._consumers: set[STOMPConsumer] = set()
+        self._units: WeakSet[STOMPUnit] = WeakSet()
+        self._closed = False
+        self._lost: JMSError | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the broker can do."""
+        return self._dialect.broker.capabilities
+
+    def consumer(
+        self,
+        source: Destination | Subscription,
+        *,
+        selector: str | None = None,
+        no_local: bool = False,
+        order: Order = Order.PREFIX,
+        window: int | None = None,
+    ) -> STOMPConsumer:
+        """Consume from a queue, a topic or a durable subscription."""
+        self._check_open()
+        self._refuse("selectors", asked=bool(selector))
+        self._refuse("no_local", asked=no_local)
+        source = Subscription(source) if isinstance(source, Topic) else source
+        self._check_subscription(source)
+        ahead = self._limits.prefetch_messages if window is None else window
+        supply = partial(Subscriptions, self._wire, self._dialect, source, selector, ahead)
+        target = source.topic if isinstance(source, Subscription) else source
+        with explained(f"consume from {target}"):
+            consumer = STOMPConsumer(target, self._dialect, order, self._limits.prefetch_bytes, self._clock, supply)
+        self._keep(consumer)
+        return consumer
+
+    def browse(
+        self, queue: Destination, *, selector: str | None = None, limit: int | None = None
+    ) -> Iterator[Sequence[ReceivedMessage]]:
+        """Look at what waits in a queue."""
+        self._check_open()
+        del selector, limit
+        if not isinstance(queue, Queue):
+            raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
+        raise NotSupportedError(f"{self._dialect.broker.name} cannot be browsed over STOMP.")
+
+    def unit(self, *, atomic: bool = True) -> STOMPUnit:
+        """Open a unit. Not atomic: sends are confirmed first, then deliveries acknowledged."""
+        self._check_open()
+        unit = STOMPUnit(self._wire, self._dialect, self._limits.message_bytes, atomic=atomic)
+        with self._lock:
+            self._units.add(unit)
+        return unit
+
+    def check(self, target: Destination) -> None:
+        """Check the name: over STOMP a broker says only at a send whether it takes a message.
+
+        Raises:
+            InvalidDestinationError: The broker would not take the name literally.
+        """
+        self._check_open()
+        self._dialect.address(target)
+
+    def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
+        """Refused: STOMP's temporary destinations have no name that others could be told."""
+        raise NotSupportedError(f"There are no temporary {kind}s over STOMP in this release; use a named one.")
+
+    def remove(self, what: Destination | Subscription) -> None:
+        """Remove a durable subscription with what waits there.
+
+        Raises:
+            NotSupportedError: It is a queue or a topic, or the broker cannot.
+            InvalidDestinationError: There is none.
+        """
+        self._check_open()
+        if not isinstance(what, Subscription) or not what.durable:
+            raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
+        self._check_subscription(what)
+        with explained(f"remove the subscription {what.name}"):
+            self._wire.request("UNSUBSCRIBE", {"id": "none", **self._dialect.unsubscribe(what)})
+
+    def admin(self) -> None:
+        """STOMP lets nobody look inside."""
+        self._check_open()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Say goodbye, and wait for the answer; what open units took comes again."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._lose(ConnectionLostError("This connection was closed."))
+        self._wire.close(self._wire.reply_timeout if timeout is None else timeout)
+
+    def lost(self, error: JMSError) -> None:
+        """Let everybody know that the connection broke."""
+        self._lost = error
+        self._lose(error)
+
+    def _lose(self, error: JMSError) -> None:
+        with self._lock:
+            units, consumers = list(self._units), list(self._consumers)
+        for unit in units:
+            unit.lost = True
+        for consumer in consumers:
+            consumer.fail(error)
+
+    def _keep(self, consumer: STOMPConsumer) -> None:
+        with self._lock:
+            self._consumers = {c for c in self._consumers if not c.done} | {consumer}
+            lost = self._lost
+        if lost is not None:  # while it was made
+            consumer.fail(lost)
+
+    def _check_subscription(self, source: Destination | Subscription) -> None:
+        if not isinstance(source, Subscription) or not source.durable:
+            return
+        self._refuse("durable", asked=True)
+        if not source.client_id or source.client_id != self._client_id:
+            raise InvalidClientIDError(
+                f"The durable subscription {source.name!r} belongs to the client id {source.client_id!r}, but this"
+                f" connection has {self._client_id!r}."
+            )
+
+    def _refuse(self, capability: str, *, asked: bool) -> None:
+        if asked and not getattr(self.capabilities, capability):
+            raise NotSupportedError(f"{self._dialect.broker.name} lacks the capability {capability} over STOMP.")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError("This connection is closed.")
+        if self._lost is not None:
+            raise ConnectionLostError(str(self._lost)) from self._lost

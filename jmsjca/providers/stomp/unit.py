@@ -1,0 +1,137 @@
+"""A unit over STOMP: a note, written at its end in one burst."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from jmsjca.destinations import Destination
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    NotSupportedError,
+    ResourceAllocationError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
+from jmsjca.messages import Message
+from jmsjca.providers.stomp.burst import Burst
+from jmsjca.providers.stomp.consumer import STOMPConsumer
+from jmsjca.providers.stomp.delivery import STOMPDelivery
+from jmsjca.providers.stomp.dialect import Dialect
+from jmsjca.providers.stomp.wire import Wire
+from jmsjca.spi import Delivery
+
+__all__ = ["STOMPUnit"]
+
+
+class STOMPUnit:
+    """Notes deliveries and sends; `commit` writes them in one burst.
+
+    Args:
+        wire: The connection.
+        dialect: What the broker calls things.
+        message_bytes: The largest body that may be sent.
+        atomic: False if the sends may be confirmed before the deliveries are acknowledged.
+    """
+
+    def __init__(self, wire: Wire, dialect: Dialect, message_bytes: int, *, atomic: bool) -> None:
+        self._wire = wire
+        self._dialect = dialect
+        self._message_bytes = message_bytes
+        self._atomic = atomic
+        self._taken: list[STOMPDelivery] = []
+        self._sends: list[bytes] = []
+        self._receipt = wire.receipts.new_id()
+        self._finished = False
+        self.lost = False  # set when the connection ends over it
+
+    def take(self, deliveries: Sequence[Delivery]) -> None:
+        """Note that these deliveries are settled with this unit."""
+        self._check_open()
+        for delivery in cast("Sequence[STOMPDelivery]", deliveries):
+            delivery.consumer.take([delivery], self)
+            self._taken.append(delivery)
+
+    def send(self, message: Message, to: Destination) -> None:
+        """Note a message to send. It is encoded now: changing it later changes nothing."""
+        self._check_open()
+        if message.delivery_time and not self._dialect.broker.capabilities.delivery_delay:
+            raise NotSupportedError(f"{self._dialect.broker.name} holds no message back over STOMP (delivery_delay).")
+        outgoing = self._dialect.encode(message, to)
+        if len(outgoing.body) > self._message_bytes:
+            raise ResourceAllocationError(
+                f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
+            )
+        self._sends.append(self._dialect.send_frame(outgoing, self._receipt))
+
+    def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002  # always is
+        """Settle and send.
+
+        Raises:
+            TransactionRolledBackError: It did not happen; the deliveries come again.
+            TransactionInDoubtError: It may or may not have happened.
+            NotSupportedError: The broker cannot settle and send as one; the deliveries come again.
+        """
+        self._finish()
+        try:
+            for burst in self._bursts():
+                burst.execute(timeout)
+        except NotSupportedError:
+            self._give_back(set())
+            raise
+        except (TransactionRolledBackError, TransactionInDoubtError, ConnectionLostError):
+            self._let_go()
+            raise
+        self._let_go()
+
+    def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
+        """Send nothing; let the deliveries come again from here, counted but for the unused ones.
+
+        Args:
+            delay: Seconds until they may be delivered again; no broker holds them over STOMP.
+            unused: Those of the deliveries that nobody has looked at.
+
+        Raises:
+            NotSupportedError: A delay was asked for.
+        """
+        self._check_open()
+        if delay:
+            raise NotSupportedError(f"{self._dialect.broker.name} holds no message for a time over STOMP.")
+        self._finish()
+        self._give_back({id(d) for d in unused})
+
+    def _bursts(self) -> list[Burst]:
+        acks = [self._dialect.acknowledgement(d.arrival.frame) for d in self._taken]
+        if not (acks and self._sends) or self._dialect.broker.capabilities.atomic:
+            return [Burst(self._wire, self._dialect, self._receipt, acks, self._sends)]
+        if self._atomic:
+            raise NotSupportedError(
+                f"{self._dialect.broker.name} cannot settle and send as one over STOMP (atomic); use unit(atomic=False)."
+            )
+        sending = Burst(self._wire, self._dialect, self._receipt, [], self._sends)
+        return [sending, Burst(self._wire, self._dialect, self._wire.receipts.new_id(), acks, [], later=True)]
+
+    def _give_back(self, spared: set[int]) -> None:
+        for consumer, deliveries in self._by_consumer().items():
+            consumer.roll_back(deliveries, spared)
+
+    def _let_go(self) -> None:
+        for consumer, deliveries in self._by_consumer().items():
+            consumer.settle(deliveries)
+
+    def _by_consumer(self) -> dict[STOMPConsumer, list[STOMPDelivery]]:
+        by: dict[STOMPConsumer, list[STOMPDelivery]] = {}
+        for delivery in self._taken:
+            by.setdefault(delivery.consumer, []).append(delivery)
+        return by
+
+    def _finish(self) -> None:
+        self._check_open()
+        self._finished = True
+
+    def _check_open(self) -> None:
+        if self.lost:
+            raise ConnectionLostError(
+                "The connection of this unit is gone; its deliveries come again, nothing was sent."
+            )
+        if self._finished:
+            raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")
