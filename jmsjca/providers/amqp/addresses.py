@@ -9,8 +9,8 @@ from jmsjca.destinations import Destination, Topic
 
 __all__ = ["Address", "Naming", "address_of"]
 
-Naming = Literal["capability", "exchange", "path"]
-"""How a broker tells a queue from a topic: by a capability of the terminus, by an exchange, or by a path."""
+Naming = Literal["capability", "exchange", "path", "scheme"]
+"""How a broker tells a queue from a topic: by a capability of the terminus, an exchange, a path or a scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ def address_of(what: Destination, naming: Naming) -> Address:
     """Name a destination as its broker does."""
     if naming == "path":
         return Address(f"/{what.kind}/{what.name}", None)
+    if naming == "scheme":
+        return Address(f"{what.kind}://{what.name}", what.kind)
     if naming == "exchange" and isinstance(what, Topic):
         return Address(f"amq.topic/{what.name}", "topic")
     return Address(what.name, what.kind)

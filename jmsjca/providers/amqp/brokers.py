@@ -1,6 +1,6 @@
 """The brokers that speak AMQP 1.0, and what each can do."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.evidence import Broker
@@ -40,12 +40,14 @@ class AMQPBroker:
 
 
 _ARTEMIS = AMQPBroker("apache-activemq-artemis", "capability", Broker("Apache Artemis", "2.56.0", _FULL))
-_ACTIVEMQ = AMQPBroker("ActiveMQ", "capability", Broker("Apache ActiveMQ Classic", "6.2.0", _FULL))
+_ACTIVEMQ = AMQPBroker(
+    "ActiveMQ", "scheme", Broker("Apache ActiveMQ Classic", "6.2.0", replace(_FULL, give_back="local"))
+)
 _QPID = AMQPBroker("Apache Qpid Broker-J Core", "exchange", Broker("Apache Qpid Broker-J", "10.1.0", _FULL))
 _RABBITMQ = AMQPBroker(
     "RabbitMQ",
     "path",
-    Broker("RabbitMQ", "3.10.8", Capabilities(give_back="uncounted", exact_credit=True, shared_between_processes=True)),
+    Broker("RabbitMQ", "3.10.8", Capabilities(give_back="counted", exact_credit=True, shared_between_processes=True)),
     drains=False,
 )
 _UNKNOWN = AMQPBroker("", "capability", Broker("any other", "", Capabilities(shared_between_processes=True)))

@@ -1,11 +1,12 @@
 """Looking at a queue: a link that gets copies, until the broker has no more."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
-from jmsjca.errors import JMSError
+from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.receiver import ReceivingLink, Source
@@ -62,18 +63,31 @@ def browse(
     try:
         while limit is None or limit > 0:
             chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK), reply_timeout)
-            if not chunk:
+            if chunk is None:
                 return
-            yield [ReceivedMessage(encoded, queue, counts=counts) for encoded in chunk]
+            found = [ReceivedMessage(encoded, queue, counts=counts) for encoded in chunk]
+            yield [message for message in found if not _is_expired(message)]
             limit = None if limit is None else limit - len(chunk)
     finally:
         engine.call(link.shut_down)
 
 
-def _next_chunk(engine: Engine, link: ReceivingLink, copies: _Copies, size: int, reply_timeout: float) -> list[bytes]:
+def _is_expired(found: ReceivedMessage) -> bool:
+    """Brokers show what has expired until they come across it."""
+    try:
+        expiration = found.message.expiration
+    except MessageFormatError:
+        return False
+    return expiration is not None and expiration <= datetime.now(UTC)
+
+
+def _next_chunk(
+    engine: Engine, link: ReceivingLink, copies: _Copies, size: int, reply_timeout: float
+) -> list[bytes] | None:
+    """Give some copies; None if the broker has no more."""
     engine.call(partial(link.grant, size))
-    engine.wait(engine.call(link.drain), reply_timeout, "the messages of a queue")
+    no_more = engine.wait(engine.call(link.drain), reply_timeout, "the messages of a queue")
     chunk, handles = copies.encoded, copies.handles
     copies.encoded, copies.handles = [], []
     engine.call(partial(link.settle, handles, accept))
-    return chunk
+    return chunk if chunk or not no_more else None

@@ -51,6 +51,7 @@ _HEADER = (0x70, "amqp:header:list")
 _HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
 
 _PLAIN, _BYTES, _TEXT = byte(0), byte(3), byte(5)
+_EMPTY: dict[int | None, type[Message]] = {_PLAIN: Message, _BYTES: BytesMessage, _TEXT: TextMessage}
 _KINDS: dict[str, int] = {"queue": 0, "topic": 1}
 _BINARY = "application/octet-stream"
 
@@ -185,8 +186,8 @@ def _set_body(wire: Any, message: Message) -> byte:
         wire.body = message.body
         return _TEXT
     if isinstance(message, BytesMessage):
-        wire.inferred = True
-        wire.body = message.body or b""
+        wire.inferred = message.body is not None
+        wire.body = message.body
         wire.content_type = symbol(_BINARY)
         return _BYTES
     return _PLAIN
@@ -222,8 +223,10 @@ def _decoded_body(wire: Any, kind: int | None) -> Message:
         body = bytes(body)  # at once: it shows proton's memory, which is freed with the wire message
     if isinstance(body, str):
         return TextMessage(str(body))
+    if not body and kind in _EMPTY:  # some brokers make an empty section of none
+        return _EMPTY[kind]() if body is None or kind != _BYTES else BytesMessage(b"")
     if body is None:
-        return TextMessage() if kind == _TEXT else Message()
+        return Message()
     if not isinstance(body, bytes):
         raise MessageFormatError(f"This release reads text and bytes; the body is {type(body).__name__}.")
     if kind is None and (wire.content_type or "").startswith("text/"):

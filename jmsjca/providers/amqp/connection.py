@@ -20,6 +20,7 @@ from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.receiver import Source
+from jmsjca.providers.amqp.subscription import end_subscription
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.providers.amqp.wire import Wire
 from jmsjca.spi import Capabilities, Order
@@ -127,8 +128,10 @@ class AMQPConnection:
         self._check_open()
         if not isinstance(what, Subscription):
             raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's management.")
-        consumer = self.consumer(what, window=0)
-        consumer.unsubscribe()
+        name = self._subscription_name(what)
+        if name is None:
+            raise InvalidDestinationError(f"A subscription of {what.topic} without a name ends with its consumer.")
+        end_subscription(self._engine, name, self._wire.reply_timeout)
 
     def admin(self) -> None:
         """None: AMQP has no management that all brokers share."""

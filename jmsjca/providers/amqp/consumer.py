@@ -86,20 +86,17 @@ class AMQPConsumer:
             self._check_usable()
             self._grant(self._window or limit)
             woken = self._wait(timeout)
-            empty = not self._ready
-        if self._window == 0 or (empty and timeout == 0):
-            self._stop()  # what is not here is left to others; or: look whether there really is nothing
+            look = timeout == 0 and not self._ready
+        if look:
+            self._look(limit)
+        elif self._window == 0:
+            self._stop()  # what is not here is left to others
         with self._changed:
             return [] if woken else self._pop(limit)
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; in order, so what came later goes back with them."""
         self.take_back([], [d for d in self.own(deliveries) if d.unit is None])
-
-    def unsubscribe(self) -> None:
-        """Close the link of a durable subscription instead of detaching from it: that ends the subscription."""
-        self._durable = False
-        self.close()
 
     def drain(self) -> Sequence[AMQPDelivery]:
         """Ask for no more, and give what was on its way."""
@@ -213,12 +210,21 @@ class AMQPConsumer:
             self._credit += missing
             self._engine.post(partial(self._link.grant, missing))
 
-    def _stop(self) -> None:
-        """Take the credit back; what was on its way is here then."""
+    def _look(self, limit: int) -> None:
+        """Find out whether the broker really has nothing, without waiting for what comes later."""
+        while not self._stop():
+            with self._changed:
+                if self._ready or self._error or self.closed:
+                    return
+                self._grant(self._window or limit)
+
+    def _stop(self) -> bool:
+        """Take the credit back; what was on its way is here then. True if the broker has no more."""
         drained = self._engine.call(self._link.drain)
-        self._engine.wait(drained, self._reply_timeout, "the end of what was on its way")
+        no_more = self._engine.wait(drained, self._reply_timeout, "the end of what was on its way")
         with self._changed:
             self._credit = 0
+        return no_more
 
     def _later_than(self, deliveries: Sequence[AMQPDelivery]) -> list[AMQPDelivery]:
         first = min(d.handle for d in deliveries)

@@ -102,21 +102,28 @@ class ReceivingLink(LinkEnd):
         self._message_bytes = message_bytes
         self._unsettled: dict[int, Any] = {}
         self._echoes: list[_Echo] = []
-        self._drained: Future[None] | None = None
+        self._drained: Future[bool] | None = None
+        self._answer_owed = False
+        self._granted = 0
         self._received = 0
 
     def grant(self, credit: int) -> None:
         """Ask for so many more messages."""
         if self.error is None:
+            self._granted += credit
             self._link.flow(credit)
 
-    def drain(self) -> "Future[None]":
-        """Ask for no more than what is on its way; done when that has come."""
+    def drain(self) -> "Future[bool]":
+        """Ask for no more than what is on its way; done when that has come.
+
+        Its result tells whether the broker's answer means that it has no more: when messages used up the credit of an
+        earlier drain, its answer may still be under way, and be taken for that of this one.
+        """
         if self._drained is not None:
             return self._drained
-        drained: Future[None] = Future()
+        drained: Future[bool] = Future()
         if self.error is not None or self._ended.done() or self._link.credit == 0:
-            drained.set_result(None)
+            drained.set_result(False)
             return drained
         self._drained = drained
         if self._drains:
@@ -145,7 +152,7 @@ class ReceivingLink(LinkEnd):
     def shut_down(self, *, keep: bool = False) -> None:
         """Close the link, or only detach from it so that the broker keeps the subscription."""
         if self._drained is not None:
-            self._end_drain()
+            self._end_drain(conclusive=False)
         if self._ended.done():
             return
         if keep:
@@ -157,9 +164,17 @@ class ReceivingLink(LinkEnd):
             self.shut()
 
     def on_flow(self) -> None:
-        """Credit changed; if none is left, a drain is complete."""
-        if self._drained is not None and self._drains and self._link.credit == 0:
-            self._end_drain()
+        """The broker tells its view of the credit; if none is left, a drain is complete."""
+        if not self._drains:
+            return
+        taken = self._granted - self._link.credit
+        if self._drained is not None:
+            if self._link.credit == 0:
+                self._end_drain(conclusive=not self._answer_owed)
+                self._answer_owed = False
+        elif taken > 0:  # the late answer to a drain that messages had completed took the next credit, too
+            self._answer_owed = False
+            self._link.flow(taken)
 
     def on_delivery(self, delivery: Any) -> None:
         """A message, or a part of one. Of those that are complete the broker has nothing to say."""
@@ -171,25 +186,37 @@ class ReceivingLink(LinkEnd):
             self._refuse_size(delivery)
         elif delivery.readable and not delivery.partial:
             self._take(delivery)
-        self.on_flow()  # the last message of a drain may bring the credit to 0
 
     def _take_credit_back(self) -> None:
-        """Without drain: what was under way is here after one round trip, what that had to wait for after another."""
-        self._link.flow(-self._link.credit)
+        """Without drain: let the broker use the credit, take back the rest, and wait for what was under way.
 
-        def again(first: "Future[None]") -> None:
-            if first.exception() is None:
-                self.round_trip().add_done_callback(lambda _: self._end_drain())
+        Its session handles frames in order and hands messages over on the side: hence the second round trip at the end.
+        """
+        steps: list[Callable[[], Any]] = [
+            lambda: self._link.flow(-self._link.credit),
+            lambda: None,
+            lambda: self._end_drain(conclusive=True),
+        ]
 
-        self.round_trip().add_done_callback(again)
+        def next_step(_: "Future[None] | None" = None) -> None:
+            if self.error is None and not self._ended.done():
+                steps.pop(0)()
+                if steps:
+                    self.round_trip().add_done_callback(next_step)
+
+        self.round_trip().add_done_callback(next_step)
 
     def _take(self, delivery: Any) -> None:
         self._received += 1
+        self._granted -= 1
         delivery.handle = self._received
         encoded = bytes(self._link.recv(delivery.pending) or b"")
         self._link.advance()
         self._unsettled[self._received] = delivery
         self._arrivals.arrived(encoded, self._received)
+        if self._drained is not None and self._drains and self._link.credit == 0:
+            self._answer_owed = True
+            self._end_drain(conclusive=False)
 
     def _refuse_size(self, delivery: Any) -> None:
         """Stop a message that is too large while it arrives."""
@@ -199,12 +226,13 @@ class ReceivingLink(LinkEnd):
         self._fail(ResourceAllocationError(f"{text}; raise Limits.message_bytes, or remove it at the broker."))
         self.shut()
 
-    def _end_drain(self) -> None:
+    def _end_drain(self, *, conclusive: bool) -> None:
         drained, self._drained = self._drained, None
+        self._granted = 0
         if self._drains:
             self._link.drain_mode = False
         if drained is not None and not drained.done():
-            drained.set_result(None)
+            drained.set_result(conclusive)
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.receiver(self._source.durable or name)
@@ -235,7 +263,7 @@ class ReceivingLink(LinkEnd):
         super()._fail(error)
         self._unsettled.clear()
         if self._drained is not None:
-            self._end_drain()
+            self._end_drain(conclusive=False)
         for echo in self._echoes:
             echo.on_lost(error)
         self._arrivals.broken(error)
