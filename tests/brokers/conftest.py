@@ -1,0 +1,45 @@
+"""Brokers for tests: shared ones by URL, and some of a test's own to kill and to restart."""
+
+import os
+
+import pytest
+from brokers import BrokerMissing, registry
+from brokers.logs import keep_log
+from brokers.pairs import url_of
+
+LOGS = ".pytest-brokers"
+
+
+def demand(supply, *arguments):
+    """Return what is supplied; a missing broker fails where everything must be tested, and skips elsewhere."""
+    try:
+        return supply(*arguments)
+    except BrokerMissing as problem:
+        if os.environ.get("CI"):
+            pytest.fail(str(problem))
+        pytest.skip(str(problem))
+
+
+@pytest.fixture(scope="session")
+def broker_url():
+    """Return a function that tells the URL of a pair of ``brokers.PAIRS`` and starts its broker if need be."""
+    yield lambda pair: demand(url_of, pair)
+    registry.discard_shared()
+
+
+@pytest.fixture
+def own_broker():
+    """Return a function that starts a broker of this test's own by its name."""
+    yield lambda name: demand(registry.own(name).start)
+    registry.discard_own()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        for name, broker in registry.known().items():
+            if broker.log.exists():
+                kept = keep_log(broker, name, item.config.rootpath / LOGS)
+                report.sections.append((f"the log of {name} is kept in {kept}", broker.log_tail(20)))
+    return report

@@ -1,0 +1,183 @@
+"""The brokers start, are killed and come back with what they had; and are missing with a reason."""
+
+import socket
+import threading
+
+import pytest
+from brokers import BROKERS, PAIRS, BrokerDied, BrokerMissing, registry
+from brokers.cache import cache_folder, provide
+from brokers.configuration import CONF
+from brokers.download import download_all
+from brokers.handshake import serves
+from brokers.pairs import url_of, variable_of
+from brokers.ports import HOST
+from brokers.state import is_alive
+from proton import ConnectionException, Message, Terminus, symbol
+from proton.reactor import LinkOption
+from proton.utils import BlockingConnection
+
+SECONDS = 30
+
+
+@pytest.fixture
+def nothing_to_download(tmp_path, monkeypatch):
+    """An empty cache, and a Maven Central that has nothing."""
+    monkeypatch.setenv("JMSJCA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("JMSJCA_MAVEN", tmp_path.as_uri())
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_what_was_sent_outlives_a_kill(name, own_broker):
+    broker = own_broker(name)
+    url = broker.url("amqp")
+    send(url, queue(name, "outlives"), "body")
+    tree = [broker.process, *broker.process.children(recursive=True)]
+    broker.kill()
+    assert not any(map(is_alive, tree))
+    assert not serves("amqp", broker.ports["amqp"])
+    broker.restart()
+    assert broker.url("amqp") == url
+    assert receive(url, queue(name, "outlives")) == "body"
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_what_was_sent_outlives_a_stop(name, own_broker):
+    broker = own_broker(name)
+    send(broker.url("amqp"), queue(name, "outlives"), "body")
+    broker.restart()
+    assert receive(broker.url("amqp"), queue(name, "outlives")) == "body"
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_a_password_that_is_given_must_be_right(name, broker_url):
+    broker_url(f"{name}-amqp")
+    broker = registry.shared(name)
+    url = broker.url("amqp-plain" if "amqp-plain" in broker.ports else "amqp")
+    login(url, "jmsjca").close()
+    with pytest.raises(ConnectionException, match="Authentication failed"):
+        login(url, "wrong")
+
+
+@pytest.mark.parametrize("name", [name for name in BROKERS if f"{name}-stomp" in PAIRS])
+def test_a_password_that_is_given_must_be_right_over_stomp(name, broker_url):
+    broker_url(f"{name}-stomp")
+    port = registry.shared(name).ports["stomp"]
+    assert stomp_login(port, "jmsjca") == b"CONNECTED"
+    assert stomp_login(port, "wrong").startswith(b"ERROR")
+
+
+def test_brokers_of_one_kind_run_side_by_side(own_broker):
+    one, other = own_broker("artemis"), own_broker("artemis")
+    send(one.url("amqp"), queue("artemis", "same"), "one")
+    send(other.url("amqp"), queue("artemis", "same"), "other")
+    assert receive(one.url("amqp"), queue("artemis", "same")) == "one"
+    assert receive(other.url("amqp"), queue("artemis", "same")) == "other"
+
+
+def test_all_pairs_of_a_broker_share_its_process(broker_url):
+    urls = {pair: broker_url(pair) for pair in PAIRS}
+    assert len(set(urls.values())) == len(PAIRS)
+    assert set(registry.known()) == set(BROKERS)
+
+
+def test_a_broker_that_dies_on_start_shows_its_log(own_broker):
+    broker = own_broker("activemq")
+    broker.stop()
+    with socket.socket() as taken:
+        taken.bind((HOST, broker.ports["amqp"]))
+        with pytest.raises(BrokerDied, match="Address already in use"):
+            broker.start()
+
+
+def test_a_pair_can_be_a_broker_of_the_users(monkeypatch, nothing_to_download):
+    monkeypatch.setenv("JMSJCA_ARTEMIS_AMQP_URL", "amqp://mine:5672")
+    assert variable_of("artemis-amqp") == "JMSJCA_ARTEMIS_AMQP_URL"
+    assert url_of("artemis-amqp") == "amqp://mine:5672"
+
+
+@pytest.mark.parametrize("name", ["artemis", "activemq", "qpid"])
+def test_a_broker_that_is_not_to_be_had_is_missing(name, nothing_to_download):
+    with pytest.raises(BrokerMissing, match="not in the cache, and cannot be downloaded"):
+        BROKERS[name](nothing_to_download).start()
+    assert list(cache_folder().iterdir()) == []
+
+
+def test_a_file_that_is_not_the_pinned_one_is_refused(nothing_to_download):
+    path = "org/apache/qpid/apache-qpid-broker-j/10.1.0/apache-qpid-broker-j-10.1.0-bin.tar.gz"
+    file = nothing_to_download / path
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"another")
+    with pytest.raises(BrokerMissing, match="not the file whose SHA-512 is pinned"):
+        download_all("qpid", nothing_to_download)
+
+
+def test_without_java_a_broker_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(BrokerMissing, match="there is no Java"):
+        BROKERS["artemis"](tmp_path).command(tmp_path)
+
+
+def test_two_that_provide_the_same_do_not_collide(nothing_to_download):
+    both_fill = threading.Barrier(2, timeout=SECONDS)
+
+    def fill(draft):
+        (draft / "file").write_text("whole")
+        both_fill.wait()
+
+    threads = [threading.Thread(target=provide, args=("thing", fill)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [folder.name for folder in cache_folder().iterdir()] == ["thing"]
+    assert (cache_folder() / "thing" / "file").read_text() == "whole"
+
+
+def test_every_broker_has_a_configuration():
+    assert {folder.name for folder in CONF.iterdir()} == set(BROKERS)
+
+
+def queue(name, address):
+    # RabbitMQ's plugin wants to be told what an address names.
+    return f"/queue/{address}" if name == "rabbitmq" else address
+
+
+class ToQueue(LinkOption):
+    """Asks for a queue, which Artemis would make a topic's address, and a durable one, which RabbitMQ would not."""
+
+    def apply(self, link):
+        terminus = link.target if link.is_sender else link.source
+        terminus.capabilities.put_object(symbol("queue"))
+        terminus.durability = Terminus.CONFIGURATION
+
+
+def connect(url):
+    return BlockingConnection(url, timeout=SECONDS, allowed_mechs="ANONYMOUS")
+
+
+def send(url, address, body):
+    connection = connect(url)
+    connection.create_sender(address, options=ToQueue()).send(Message(body=body, durable=True))
+    connection.close()
+
+
+def receive(url, address):
+    connection = connect(url)
+    receiver = connection.create_receiver(address, options=ToQueue())
+    body = receiver.receive().body
+    receiver.accept()
+    connection.close()
+    return body
+
+
+def login(url, password):
+    plain = {"allowed_mechs": "PLAIN", "allow_insecure_mechs": True}
+    return BlockingConnection(url, timeout=SECONDS, user="jmsjca", password=password, **plain)
+
+
+def stomp_login(port, password):
+    with socket.create_connection((HOST, port), SECONDS) as connection:
+        login = f"login:jmsjca\npasscode:{password}"
+        connection.sendall(f"CONNECT\naccept-version:1.2\nhost:/\n{login}\n\n\0".encode())
+        return connection.recv(len("CONNECTED"))
