@@ -80,8 +80,10 @@ class PartitionReader:
     def _receive_and_stage(self) -> None:
         connection = connect(self._options.settings)
         try:
-            # Exact credit: what is not received here is there for the other partitions.
-            consumer = connection.consumer(self._options.target, order=spi.Order.PREFIX, window=0)
+            # With exact credit, what is not received here is there for the other partitions; without, the broker sends
+            # up to the quota ahead, and has the rest back when the connection closes.
+            window = 0 if connection.capabilities.exact_credit else self._quota
+            consumer = connection.consumer(self._options.target, order=spi.Order.PREFIX, window=window)
             self._stage_and_settle(connection, consumer, self._receive(consumer))
         finally:
             connection.close()
@@ -95,7 +97,9 @@ class PartitionReader:
                 break
             received += chunk
         received += consumer.drain()
-        return received
+        if surplus := received[self._quota :]:
+            consumer.give_back(surplus)
+        return received[: self._quota]
 
     def _stage_and_settle(
         self, connection: spi.Connection, consumer: spi.Consumer, received: Sequence[spi.Delivery]

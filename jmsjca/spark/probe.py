@@ -24,18 +24,21 @@ class Probe:
     def __init__(self, options: SparkOptions) -> None:
         self._options = options
         self._connection: spi.Connection | None = None
+        self._lost = False
         self._next = 0.0
         self._failing_since: float | None = None
 
     def has_messages(self) -> bool:
-        """Tell whether messages wait. False also while the broker cannot be reached, for a time.
+        """Tell whether messages wait, or may wait where nobody can look.
+
+        False also while the broker cannot be reached, for a time.
 
         Raises:
             JMSError: It could not be reached for longer than the option ``driverRetryTimeout``.
         """
-        self._pace()
+        self.pace()
         try:
-            found = any(self._open().browse(self._options.target, limit=1))
+            found = self._look(self._open())
         except (ConfigurationError, InvalidDestinationError, NotSupportedError):
             raise
         except JMSError as error:
@@ -53,6 +56,11 @@ class Probe:
         admin = self._open().admin()
         return None if admin is None else admin.depth(self._options.target).total
 
+    def pace(self) -> None:
+        """Wait: Spark asks as fast as it can, the broker is asked once an interval."""
+        time.sleep(max(self._next - time.monotonic(), 0))
+        self._next = time.monotonic() + self._options.pollInterval
+
     def close(self) -> None:
         """Close the connection, if there is one."""
         if self._connection is not None:
@@ -63,14 +71,20 @@ class Probe:
         return self.__dict__ | {"_connection": None}
 
     def _open(self) -> spi.Connection:
+        if self._lost:
+            self.close()
         if self._connection is None:
-            self._connection = connect(self._options.settings)
+            self._lost = False
+            self._connection = connect(self._options.settings, self._lose)
         return self._connection
 
-    def _pace(self) -> None:
-        """Spark asks as fast as it can; the broker is asked once an interval."""
-        time.sleep(max(self._next - time.monotonic(), 0))
-        self._next = time.monotonic() + self._options.pollInterval
+    def _lose(self, error: JMSError) -> None:
+        """Told by the connection: where nobody can look, nothing else would tell."""
+        del error
+        self._lost = True
+
+    def _look(self, connection: spi.Connection) -> bool:
+        return not connection.capabilities.browse or any(connection.browse(self._options.target, limit=1))
 
     def _put_up_with(self, error: JMSError) -> None:
         self.close()

@@ -19,13 +19,16 @@ def to_batch(rows: Iterable[dict[str, Any]], schema: Any = STAGED_SCHEMA) -> Any
 
 
 def delivery_row(delivery: spi.Delivery, part: Part, position: int, key: str | None) -> dict[str, Any]:
-    """The row of a delivery. One that cannot be decoded gives its raw bytes and the reason."""
+    """The row of a delivery. One that cannot be decoded gives its raw bytes and the reason.
+
+    A broker that does not count deliveries leaves ``delivery_count`` null.
+    """
     place = {"_epoch": part.epoch, "_partition": part.number, "_seq": position, "_key": key}
+    delivered = {"delivery_count": delivery.count, "redelivered": delivery.redelivered}
     try:
-        return message_row(delivery.message) | place
+        return message_row(delivery.message) | delivered | place
     except MessageFormatError as error:
-        broken = {"body": delivery.raw, "error": str(error), "delivery_count": delivery.count}
-        return broken | place | {"redelivered": delivery.redelivered}
+        return {"body": delivery.raw, "error": str(error)} | delivered | place
 
 
 def message_row(message: Message) -> dict[str, Any]:
@@ -39,8 +42,6 @@ def message_row(message: Message) -> dict[str, Any]:
         "priority": message.priority,
         "timestamp": message.timestamp,
         "expiration": message.expiration,
-        "redelivered": message.redelivered,
-        "delivery_count": message.delivery_count,
         "properties": [(name, convert(value, "string")) for name, value in message.properties.items()],
         "text": message.body if isinstance(message, TextMessage) else None,
         "body": message.body if isinstance(message, BytesMessage) else None,

@@ -170,7 +170,11 @@ class Staging:
 
     def count(self, epoch: int) -> int:
         """How many messages an epoch has taken off the queue, those included that it recognised and dropped."""
-        return sum(int(self.rows(part).schema.metadata[RECEIVED]) for part in self.parts() if part.epoch == epoch)
+        return sum(self.received(part) for part in self.parts() if part.epoch == epoch)
+
+    def received(self, part: Part) -> int:
+        """How many messages a published part has taken off the queue, those included that it recognised."""
+        return int(self.rows(part).schema.metadata[RECEIVED])
 
     def commit(self, epoch: int, *, retain: int, doubt_retention: float) -> None:
         """Note that an epoch and all before it are committed, and remove what is not needed any more.

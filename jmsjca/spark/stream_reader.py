@@ -7,11 +7,13 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from jmsjca.errors import InvalidDestinationError, JMSError, NotSupportedError, StoreError
+from jmsjca.errors import InvalidDestinationError, JMSError, StoreError
+from jmsjca.spark.goal import Goal
 from jmsjca.spark.offset import Offset
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.probe import Probe
+from jmsjca.spark.rest import Rest
 from jmsjca.spark.staging import Part, Staging, orphans
 
 __all__ = ["JmsStreamReader"]
@@ -36,8 +38,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._location = options.staging()
         self._probe = Probe(options)
-        self._goal: int | None = None  # with AvailableNow: how many messages this run takes
-        self._taken = 0
+        self._rest = Rest()
+        self._goal: Goal | None = None  # with AvailableNow: where this run ends
         self._opened: Offset | None = None  # the epoch opened last, in this run
 
     def initialOffset(self) -> dict[str, Any]:
@@ -51,13 +53,14 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Open one epoch if messages wait, else answer the start."""
         offset = Offset.from_json(start)
-        if self._is_done() or not self._probe.has_messages():
+        self._look_back(offset)
+        if self._rests() or not self._probe.has_messages():
             return start
         if offset.gen is None:
             self._check_orphans()
-        rows = min(
-            limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.maxMessagesPerBatch, self._left()
-        )
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.maxMessagesPerBatch
+        if self._goal is not None:
+            rows = self._goal.left(rows)
         self._opened = offset.next(min(self._options.partitions, rows), rows)
         return self._opened.to_json()
 
@@ -70,16 +73,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if depth is None else {"depth": depth}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take no more than what the queue holds now.
-
-        Raises:
-            NotSupportedError: The broker does not tell how much that is.
-        """
-        self._goal = self._probe.depth()
-        if self._goal is None:
-            raise NotSupportedError(
-                "The trigger AvailableNow needs a broker that tells how many messages a queue holds."
-            )
+        """Take no more than what the queue holds now, or what comes close to that: see `Goal`."""
+        self._goal = Goal(self._probe.depth())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan the epochs between two offsets. Their folders are made here and nowhere else."""
@@ -114,18 +109,24 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Close the driver's connection."""
         self._probe.close()
 
-    def _is_done(self) -> bool:
-        """With AvailableNow: the goal is reached, or an epoch came back empty."""
-        if self._goal is None:
-            return False
-        if self._opened is not None and self._opened.gen is not None:
-            taken = Staging(self._location, self._opened.gen).count(self._opened.epoch)
-            self._taken = self._taken + taken if taken else self._goal
-            self._opened = None
-        return self._taken >= self._goal
+    def _look_back(self, start: Offset) -> None:
+        """Learn what the epoch took that was opened last, if Spark went on to it."""
+        opened, self._opened = self._opened, None
+        if opened is None or opened != start or start.gen is None:
+            return
+        staging = Staging(self._location, start.gen)
+        self._rest.note(staging.count(start.epoch))
+        if self._goal is not None:
+            self._goal.note(staging, start.epoch)
 
-    def _left(self) -> int:
-        return self._options.maxMessagesPerBatch if self._goal is None else max(self._goal - self._taken, 1)
+    def _rests(self) -> bool:
+        """Tell that no epoch is to be opened now: the goal is reached, or the last one came back empty."""
+        if self._goal is not None:
+            return self._goal.reached
+        if not self._rest.is_due():
+            return False
+        self._probe.pace()
+        return True
 
     def _check_orphans(self) -> None:
         if self._options.orphans == "ignore":

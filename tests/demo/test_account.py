@@ -9,8 +9,9 @@ from jmsjca.management.demo.account import balance
 SENT = {"1", "2", "3", "4"}
 
 
-def take(stored="123", published="123", dead="4", sent=SENT, poison=frozenset("4")):
-    return balance(set(sent), set(poison), Counter(stored), Counter(published), Counter(dead))
+def take(*, stored="123", published="123", dead="4", waiting="", sent=SENT, poison=frozenset("4")):
+    found = {"stored": stored, "published": published, "dead": dead, "waiting": waiting}
+    return balance(set(sent), set(poison), **{place: Counter(ids) for place, ids in found.items()})
 
 
 def test_a_run_without_fault_balances():
@@ -18,6 +19,7 @@ def test_a_run_without_fault_balances():
         "sent": 4,
         "processed": 3,
         "dead_lettered": 1,
+        "unprocessed": 0,
         "lost": 0,
         "duplicated": 0,
         "unexpected": 0,
@@ -32,6 +34,8 @@ def test_a_run_without_fault_balances():
         ({"stored": "12"}, "lost"),
         ({"published": "12"}, "lost"),
         ({"dead": ""}, "lost"),
+        ({"stored": "12", "published": "12", "waiting": "3"}, "unprocessed"),
+        ({"waiting": "9"}, "unexpected"),
         ({"stored": "1233"}, "duplicated"),
         ({"published": "1233"}, "duplicated"),
         ({"dead": "44"}, "duplicated"),

@@ -62,7 +62,7 @@ def test_a_crash_among_all_flights_loses_nothing(demo, flights):
 def test_the_account_shows_what_settling_before_staging_loses(tmp_path, monkeypatch):
     """The control: the same run with the fault must not balance, or the account would prove nothing."""
     monkeypatch.setenv("PYTHONPATH", str(HERE.parent / "support"))
-    request = DemoRequest(HERE / "data" / "flights.csv", poison=0.05, crash=True, output=tmp_path)
+    request = DemoRequest(HERE / "data" / "flights.csv", poison=0.05, crash=True, output=tmp_path, patience=20)
     account = run_demo(request, Display(), query_module="control_query", crash_moment=SettledMoment)
     print(json.dumps(account))
     assert account["lost"] > 0

@@ -1,10 +1,14 @@
 """The driver's side of a stream, without Spark."""
 
+from dataclasses import replace
+
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from jmsjca.errors import InvalidDestinationError, StoreError
+from jmsjca.links import connect
+from jmsjca.spark import probe
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.staging import Part, Staging
 from jmsjca.spark.stream_reader import JmsStreamReader
@@ -35,6 +39,25 @@ class Driver:
         while (batch := self.batch()) is not None:
             texts += batch
         return texts
+
+
+class Blind:
+    """The embedded broker as one that lets nobody look inside."""
+
+    def __init__(self, connection) -> None:
+        self._connection = connection
+        self.capabilities = replace(connection.capabilities, browse=False)
+
+    def admin(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def blind(monkeypatch):
+    monkeypatch.setattr(probe, "connect", lambda settings, lost: Blind(connect(settings, lost)))
 
 
 @pytest.fixture
@@ -130,6 +153,45 @@ def test_a_commit_that_fails_stops_no_query(driver, broker, monkeypatch) -> None
         made.reader.commit(made.offset | {"epoch": 9})
     made.reader.commit(made.offset | {"epoch": 9})
     assert broker.staging(made.offset["gen"]).parts() == []
+
+
+def test_a_blind_driver_finds_what_comes_and_rests_when_nothing_does(driver, broker, blind) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abc")
+    brought = [made.batch() for _ in range(9)]
+    assert brought == [["a", "b"], ["c"], [], None, [], None, None, None, []]
+    broker.send("d")
+    assert [made.batch() for _ in range(8)] == [None] * 7 + [["d"]]
+
+
+def test_messages_that_others_hold_open_no_endless_row_of_epochs(driver, broker) -> None:
+    """A look may see what cannot be received."""
+    made = driver()
+    broker.send("a")
+    made.reader._probe._look = lambda connection: True
+    assert [made.batch() for _ in range(6)] == [["a"], [], None, [], None, None]
+
+
+def test_a_blind_available_now_ends_when_nothing_is_left(driver, broker, blind) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abcde")
+    assert sorted(made.available_now()) == [*"abcde"]
+    assert broker.depth().total == 0
+
+
+def test_a_blind_available_now_ends_with_the_first_late_message(driver, broker, blind) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abc")
+    made.reader.prepareForTriggerAvailableNow()
+    batches = []
+    while (batch := made.batch()) is not None:
+        batches.append(batch)
+        broker.send("late", "late")
+    assert batches == [["a", "b"], ["c", "late"]]
+
+
+def test_a_blind_driver_reports_no_depth(driver, blind) -> None:
+    assert driver().reader.reportLatestOffset() is None
 
 
 def test_orphans_are_named_and_may_be_ignored(driver, broker) -> None:

@@ -65,6 +65,15 @@ def read_with_fault(broker, monkeypatch, error):
     return read
 
 
+def test_what_a_broker_sends_beyond_the_share_goes_back(broker, monkeypatch) -> None:
+    """Without exact credit more may be on its way than was asked for."""
+    broker.send(*TEXTS)
+    monkeypatch.setattr(EmbeddedConsumer, "drain", lambda consumer: consumer.receive(3, 0))
+    assert broker.texts(FIRST, quota=2) == ["m0", "m1"]
+    assert broker.waiting() == TEXTS[2:]
+    assert broker.depth().held == 0
+
+
 def when_received(reader: PartitionReader, then: Callable[[], object]) -> PartitionReader:
     """Let something happen between receiving and staging."""
     receive = reader._receive

@@ -9,6 +9,7 @@ from jmsjca.errors import ConnectionLostError, InvalidURLError
 from jmsjca.spark import probe as module
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.probe import Probe
+from jmsjca.spi import Capabilities
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_a_message_that_cannot_be_decoded_is_a_message(probe, url, tmp_path):
 def test_an_outage_is_put_up_with_for_a_time(url, monkeypatch, caplog):
     probe = Probe(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=1e9))
 
-    def refuse(settings):
+    def refuse(*_):
         raise ConnectionLostError("the broker is down")
 
     monkeypatch.setattr(module, "connect", refuse)
@@ -61,6 +62,28 @@ def test_a_wrong_url_is_not_put_up_with(tmp_path):
     probe = Probe(SparkOptions(f"embedded://{tmp_path}/missing/broker.db", "q", pollInterval=0))
     with pytest.raises(InvalidURLError):
         probe.has_messages()
+
+
+class Blind:
+    """A connection to a broker that lets nobody look."""
+
+    capabilities = Capabilities()
+
+    def close(self):
+        pass
+
+
+def test_where_nobody_can_look_messages_may_wait(url, monkeypatch):
+    """But the connection is watched: no epoch is opened while the broker is down."""
+    opened = []
+    monkeypatch.setattr(module, "connect", lambda settings, lost: opened.append(lost) or Blind())
+    probe = Probe(SparkOptions(url, "q", pollInterval=0))
+    assert probe.has_messages()
+    assert probe.has_messages()
+    assert len(opened) == 1
+    opened[0](ConnectionLostError("the broker went away"))
+    assert probe.has_messages()
+    assert len(opened) == 2
 
 
 def test_a_copy_has_no_connection(probe, url):

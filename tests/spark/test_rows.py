@@ -30,11 +30,11 @@ class Whole:
     """A delivery of a message."""
 
     raw = b""
-    count = 1
-    redelivered = False
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, count: int | None = 1) -> None:
         self.message = message
+        self.count = count
+        self.redelivered = count != 1
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,7 @@ def test_properties_are_text(value: object, text: str | None) -> None:
 def test_all_headers_reach_arrow() -> None:
     message = BytesMessage(b"\x00", correlation_id="c", reply_to=Topic("t"), type="order")
     message.message_id, message.destination, message.priority = "ID:1", Queue("q"), 7
-    message.redelivered, message.delivery_count = True, 2
-    row = to_batch([delivery_row(Whole(message), Part(7, 3), 5, "k")]).to_pylist()[0]
+    row = to_batch([delivery_row(Whole(message, 2), Part(7, 3), 5, "k")]).to_pylist()[0]
     expected = {
         "message_id": "ID:1",
         "correlation_id": "c",
@@ -78,6 +77,11 @@ def test_all_headers_reach_arrow() -> None:
         "error": None,
     }
     assert row == expected | PLACE
+
+
+def test_a_broker_that_does_not_count_leaves_the_count_open() -> None:
+    row = to_batch([delivery_row(Whole(TextMessage(""), None), Part(1, 0), 0, None)]).to_pylist()[0]
+    assert (row["delivery_count"], row["redelivered"]) == (None, True)
 
 
 def test_the_body_is_text_or_bytes_or_none() -> None:

@@ -7,14 +7,13 @@ Parquet, in the topic and in the dead-letter queue.
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
+from jmsjca.management.demo.collecting import collect_dead_letters, collect_results, collect_unprocessed
+from jmsjca.management.demo.findings import Findings
 from jmsjca.management.demo.parquet import read_parquet
 from jmsjca.management.demo.sending import POISON_MARK
-from jmsjca.management.demo.settings import AUDIT, CLIENT_ID, DEAD_LETTERS, RESULTS, DemoSettings
-from jmsjca.messages import Message
-from jmsjca.outbound import ConnectionFactory, Session
+from jmsjca.management.demo.settings import DemoSettings
 
 __all__ = ["balance", "take_account"]
 
@@ -24,16 +23,28 @@ def take_account(settings: DemoSettings) -> dict[str, Any]:
     lines = settings.journal.read_text().splitlines()
     sent = {line.removesuffix(POISON_MARK) for line in lines}
     poison = {line.removesuffix(POISON_MARK) for line in lines if line.endswith(POISON_MARK)}
-    with ConnectionFactory(settings.url, client_id=CLIENT_ID).create_connection() as connection:
-        session = connection.create_session(transacted=True)
-        published = Counter(id_ for message in _audited(session) for id_ in json.loads(message.body)["ids"])
-        dead = Counter(str(m.properties["event_id"]) for m in session.create_browser(DEAD_LETTERS))
-        session.close()  # rolls back: an account can be taken twice
-    return balance(sent, poison, _stored(settings), published, dead)
+    published, dead = collect_results(settings, sent - poison), collect_dead_letters(settings, poison)
+    missing = sent - published.events.keys() - dead.events.keys()
+    waiting = collect_unprocessed(settings, missing) if missing else Findings()
+    account = balance(
+        sent,
+        poison,
+        stored=_stored(settings),
+        published=published.events,
+        dead=dead.events,
+        waiting=waiting.events,
+    )
+    return account | {"repeated": published.repeated + dead.repeated}
 
 
 def balance(
-    sent: set[str], poison: set[str], stored: Counter[str], published: Counter[str], dead: Counter[str]
+    sent: set[str],
+    poison: set[str],
+    *,
+    stored: Counter[str],
+    published: Counter[str],
+    dead: Counter[str],
+    waiting: Counter[str],
 ) -> dict[str, Any]:
     """Compare what was sent with what was found.
 
@@ -43,23 +54,26 @@ def balance(
         stored: How often each id is in Parquet.
         published: How often each id is in the results of the topic.
         dead: How often each id is in the dead-letter queue.
+        waiting: How often each id is still in the queue of the events.
     """
     processed = stored.keys() & published.keys()
-    lost = sent - processed - dead.keys()
+    unprocessed = (waiting.keys() & sent) - processed - dead.keys()
+    lost = sent - processed - dead.keys() - unprocessed
     twice = {i for found in (stored, published, dead) for i, n in found.items() if n > 1}
     twice |= dead.keys() & (stored.keys() | published.keys())
-    unexpected = (stored.keys() | published.keys() | dead.keys()) - sent
+    unexpected = (stored.keys() | published.keys() | dead.keys() | waiting.keys()) - sent
     account = {
         "sent": len(sent),
         "processed": len(processed),
         "dead_lettered": len(dead),
+        "unprocessed": len(unprocessed),
         "lost": len(lost),
         "duplicated": len(twice),
         "unexpected": len(unexpected),
         "wrongly_dead_lettered": len(dead.keys() ^ poison),
     }
     whole = len(processed) + len(dead) == len(sent)
-    wrong = sum(account[k] for k in ("lost", "duplicated", "unexpected", "wrongly_dead_lettered"))
+    wrong = sum(account[k] for k in ("unprocessed", "lost", "duplicated", "unexpected", "wrongly_dead_lettered"))
     return account | {"balanced": whole and wrong == 0}
 
 
@@ -67,12 +81,6 @@ def _stored(settings: DemoSettings) -> Counter[str]:
     if not settings.events.exists():
         return Counter()
     return Counter(read_parquet(settings.events, ["id"]).column("id").to_pylist())
-
-
-def _audited(session: Session) -> Iterator[Message]:
-    consumer = session.create_durable_consumer(RESULTS, AUDIT)
-    while (message := consumer.receive(timeout=0)) is not None:
-        yield message
 
 
 if __name__ == "__main__":

@@ -1,33 +1,39 @@
-"""When to crash: after a committed batch, while received messages are not settled yet."""
+"""When to crash: after a committed batch, while the settlement of received messages is not confirmed yet."""
 
 from pathlib import Path
 
-from jmsjca.management.demo.settings import FLIGHTS, DemoSettings
-from jmsjca.spi import Admin
+from jmsjca.management.demo.settings import DemoSettings
+from jmsjca.spark.staging import Part, Staging
 
 __all__ = ["CrashMoment"]
 
 
 class CrashMoment:
-    """Tells whether the moment has come, and what it saw then.
+    """Tells from the files of the query whether the moment has come, and what it saw then.
+
+    Each partition stages what it received, then settles it, then notes that the broker confirmed that. So what is
+    staged without such a note was received and is not settled, as far as anybody can know.
 
     Args:
         settings: The run.
-        admin: The broker.
 
     Attributes:
         unsettled: How many messages were received and not settled when it looked last.
     """
 
-    def __init__(self, settings: DemoSettings, admin: Admin) -> None:
+    def __init__(self, settings: DemoSettings) -> None:
         self._settings = settings
-        self._admin = admin
         self.unsettled = 0
 
     def has_come(self) -> bool:
-        """Look at the checkpoint and at the queue."""
-        self.unsettled = self._admin.depth(FLIGHTS).held
-        return self.unsettled > 0 and self.committed_batches > 0
+        """Look at the checkpoint and at the staged messages."""
+        if not self.committed_batches:
+            return False
+        try:
+            self.unsettled = sum(staging.received(part) for staging, part in self._unconfirmed())
+        except FileNotFoundError:  # swept meanwhile
+            return False
+        return self.unsettled > 0
 
     @property
     def committed_batches(self) -> int:
@@ -38,3 +44,7 @@ class CrashMoment:
     def figures(self) -> dict[str, int]:
         """What it saw, for the account."""
         return {"committed_batches": self.committed_batches, "unsettled_messages": self.unsettled}
+
+    def _unconfirmed(self) -> list[tuple[Staging, Part]]:
+        stagings = [Staging(self._settings.staging, folder.name) for folder in self._settings.staging.glob("v1/*")]
+        return [(s, part) for s in stagings for part in s.parts() if not s.is_confirmed(part)]

@@ -5,8 +5,9 @@ import time
 from dataclasses import dataclass, field
 
 from jmsjca.adapter import ResourceAdapter
-from jmsjca.management.demo.settings import CLIENT_ID, RESULTS, TOTALS
-from jmsjca.messages import Message
+from jmsjca.management.demo.repeats import Repeats
+from jmsjca.management.demo.settings import DemoSettings
+from jmsjca.messages import DUPLICATE_ID, Message
 
 __all__ = ["Totals", "listen"]
 
@@ -41,11 +42,20 @@ class Totals:
         self.delay[airport] = self.delay.get(airport, 0) + delay
 
 
-def listen(adapter: ResourceAdapter, totals: Totals) -> None:
+def listen(adapter: ResourceAdapter, settings: DemoSettings, totals: Totals) -> None:
     """Declare the listener."""
+    repeats = Repeats()
+    totals_of = settings.totals
 
-    @adapter.listener(RESULTS, subscription_durability="Durable", subscription_name=TOTALS, client_id=CLIENT_ID)
+    @adapter.listener(
+        totals_of.topic,
+        subscription_durability="Durable",
+        subscription_name=totals_of.name,
+        client_id=totals_of.client_id,
+    )
     def on_result(message: Message) -> None:
-        """Add up one result."""
-        result = json.loads(message.get_body(str))
-        totals.add(result["airport"], result["flights"], result["delay"])
+        """Add up one result, unless it was sent again or came again."""
+        body = message.get_body(str)
+        if not repeats.is_repeat(message.get_string_property(DUPLICATE_ID), body):
+            result = json.loads(body)
+            totals.add(result["airport"], result["flights"], result["delay"])

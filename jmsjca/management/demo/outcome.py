@@ -4,18 +4,19 @@ import json
 import subprocess
 from typing import Any
 
+from jmsjca.management.demo.batches import sum_up
 from jmsjca.management.demo.listening import Totals
 from jmsjca.management.demo.picture import draw_delays
 from jmsjca.management.demo.processes import DemoError, python
 from jmsjca.management.demo.settings import DemoSettings
 
-__all__ = ["conclude", "processed"]
+__all__ = ["conclude"]
 
 _ACCOUNT = "jmsjca.management.demo.account"
 
 
 def conclude(
-    settings: DemoSettings, totals: Totals, send_seconds: float, crash: dict[str, int] | None
+    settings: DemoSettings, totals: Totals, send_seconds: float, crash: dict[str, int] | None, stalled: str | None
 ) -> dict[str, Any]:
     """Have the account taken, and draw the picture.
 
@@ -24,12 +25,13 @@ def conclude(
         totals: What the listener added up.
         send_seconds: How long sending took.
         crash: What the crash saw; None if there was none.
+        stalled: What was missing when a step was given up; None if none was.
 
     Raises:
         DemoError: The account could not be taken.
     """
     account = _taken(settings)
-    rows, seconds = processed(settings)
+    done = sum_up(settings.batches)
     picture = settings.path("delays.png")
     draw_delays(settings.delays, picture)
     return account | {
@@ -37,21 +39,13 @@ def conclude(
         "balanced": account["balanced"] and totals.flights == account["processed"],
         "per_second": {
             "sent": _rate(account["sent"], send_seconds),
-            "processed": _rate(rows, seconds),
+            "processed": _rate(done.events, done.seconds),
             "results_heard": _rate(totals.results, totals.seconds),
         },
         "crash": crash,
+        "stalled": stalled,
         "picture": str(picture),
     }
-
-
-def processed(settings: DemoSettings) -> tuple[int, float]:
-    """Rows and seconds of all batches; of one that was repeated, the last time counts."""
-    if not settings.batches.exists():
-        return 0, 0.0
-    lines = [line for line in settings.batches.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    batches = {b["batch"]: b for b in map(json.loads, lines)}
-    return sum(b["rows"] for b in batches.values()), sum(b["end"] - b["begin"] for b in batches.values())
 
 
 def _taken(settings: DemoSettings) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from jmsjca.errors import JMSError
 
 __all__ = ["DemoError", "QueryProcess", "python"]
 
-_GLANCE = 0.002
+_GLANCE = 0.0005
+_GLANCES = 200
 _LOG_TAIL = 2000
 
 
@@ -66,15 +67,15 @@ class QueryProcess:
         The condition is checked again while everything is stopped, so that it holds when the kill comes.
         """
         while self.is_running():
-            if ripe():
-                family = self._stop()
+            family = self._family()  # takes longer than the moment may last, so it is known before
+            if _ripens(ripe):
+                self._stop(family)
                 if ripe():
                     _signal(family, psutil.Process.kill)
                     self._process.wait()
                     psutil.wait_procs(family)
                     return True
                 _signal(family, psutil.Process.resume)
-            time.sleep(_GLANCE)
         return False
 
     def end(self) -> None:
@@ -89,13 +90,13 @@ class QueryProcess:
     def __exit__(self, *error: object) -> None:
         self.end()
 
-    def _stop(self) -> list[psutil.Process]:
-        """Stop the whole family; a process that was born meanwhile is found in the next round."""
-        stopped: list[psutil.Process] = []
-        while fresh := [p for p in self._family() if p not in stopped]:
-            _signal(fresh, psutil.Process.suspend)
-            stopped += fresh
-        return stopped
+    def _stop(self, family: list[psutil.Process]) -> None:
+        """Stop the whole family, its youngest members first; add those that were born meanwhile."""
+        fresh = family
+        while fresh:
+            _signal(fresh[::-1], psutil.Process.suspend)
+            fresh = [process for process in self._family() if process not in family]
+            family += fresh
 
     def _family(self) -> list[psutil.Process]:
         try:
@@ -103,6 +104,15 @@ class QueryProcess:
             return [parent, *parent.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
+
+
+def _ripens(ripe: Callable[[], bool]) -> bool:
+    """Look at a condition again and again, for a short while."""
+    for _ in range(_GLANCES):
+        if ripe():
+            return True
+        time.sleep(_GLANCE)
+    return False
 
 
 def _signal(family: Sequence[psutil.Process], send: Callable[[psutil.Process], None]) -> None:

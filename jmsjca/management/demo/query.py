@@ -1,10 +1,9 @@
 """The Spark streaming query over the queue, in a process of its own: ``python -m jmsjca.management.demo.query FILE``.
 
 Each micro-batch writes what it did under its own number, so that a batch that Spark repeats after a crash replaces what
-it wrote before; what it sends again carries the same ids, by which the broker recognises it.
+it wrote before; what it sends again carries the same ids, by which the broker or whoever consumes it recognises it.
 """
 
-import json
 import os
 import sys
 import time
@@ -14,13 +13,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource
 
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.management.demo.settings import DEAD_LETTERS, FLIGHTS, RESULTS, DemoSettings
+from jmsjca.destinations import Destination
+from jmsjca.management.demo.batches import Batch, note, sum_up
+from jmsjca.management.demo.patience import Patience
+from jmsjca.management.demo.settings import DemoSettings
 from jmsjca.spark import JmsDataSource
 
 __all__ = ["run_query"]
 
 _EVENT = "id string, date string, delay int, distance int, origin string, destination string, broken string"
+_GLANCE = 0.2
+_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # most of a short run is Java's start
 _READ = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "broken"}
 
 
@@ -42,15 +45,15 @@ class _Batches:
         # From what was written, so that the results say what Parquet says.
         results = _results(self._spark.read.schema(flights.schema).parquet(str(events)))
         results.drop("ids").write.mode("overwrite").parquet(str(self._settings.delays / f"batch={number}"))
-        self._send(_as_messages(results, f"{self._settings.run}/{number}"), RESULTS.name, "topic")
-        self._send(_as_dead_letters(parsed, self._settings.run), DEAD_LETTERS.name, "queue")
-        rows = parsed.count()
+        ids = f"{self._settings.run}/{number}"
+        self._send(_as_messages(results, ids), self._settings.results)
+        self._send(_as_dead_letters(parsed, ids), self._settings.dead_letters)
+        counts: Any = parsed.agg(f.count("*").alias("rows"), f.count("reason").alias("dead")).first()
         parsed.unpersist()
-        with self._settings.batches.open("a") as file:
-            file.write(json.dumps({"batch": number, "rows": rows, "begin": begin, "end": time.time()}) + "\n")
+        note(self._settings.batches, Batch(number, counts.rows - counts.dead, counts.dead, begin, time.time()))
 
-    def _send(self, messages: DataFrame, destination: str, kind: str) -> None:
-        options = {"url": self._settings.url, "destination": destination, "destinationType": kind}
+    def _send(self, messages: DataFrame, to: Destination) -> None:
+        options = {"url": self._settings.url, "destination": to.name, "destinationType": to.kind}
         messages.write.format("jms").options(**options).mode("append").save()
 
 
@@ -66,7 +69,7 @@ def run_query(settings: DemoSettings, source: type[DataSource] = JmsDataSource) 
     batches = _Batches(settings, spark)
     query = (
         spark.readStream.format("jms")
-        .options(url=settings.url, destination=FLIGHTS.name, stagingLocation=str(settings.path("staging")))
+        .options(url=settings.url, destination=settings.flights.name, stagingLocation=str(settings.staging))
         .option("maxMessagesPerBatch", settings.batch)
         .load()
         .writeStream.foreachBatch(batches.process)
@@ -79,15 +82,19 @@ def run_query(settings: DemoSettings, source: type[DataSource] = JmsDataSource) 
 
 
 def _await_end(settings: DemoSettings, query: Any) -> None:
-    """Return when all is sent, the queue is empty and the last batch is committed."""
+    """Return when all that was sent is done with and the last batch is committed, or when nothing moves any more."""
     parent = os.getppid()
-    connection = connect(ConnectionSettings(settings.url))
-    admin = connection.admin()
-    while not (settings.all_sent.exists() and admin is not None and admin.depth(FLIGHTS).total == 0):
-        if query.awaitTermination(timeout=1) or os.getppid() != parent:
+    patience = Patience(settings.patience)
+    while not (_is_done(settings) or patience.is_over(sum_up(settings.batches).events)):
+        if query.awaitTermination(timeout=_GLANCE) or os.getppid() != parent:
             raise RuntimeError("The query, or the run that it belongs to, ended before its work did.")
     query.processAllAvailable()
-    connection.close()
+
+
+def _is_done(settings: DemoSettings) -> bool:
+    if not settings.all_sent.exists():
+        return False
+    return sum_up(settings.batches).events >= len(settings.journal.read_text().splitlines())
 
 
 def _session() -> SparkSession:
@@ -100,6 +107,7 @@ def _session() -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.extraJavaOptions", _JAVA)
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -143,12 +151,12 @@ def _as_messages(results: DataFrame, batch: str) -> DataFrame:
     )
 
 
-def _as_dead_letters(parsed: DataFrame, run: str) -> DataFrame:
+def _as_dead_letters(parsed: DataFrame, batch: str) -> DataFrame:
     event_id = f.col("properties")["event_id"]
     return parsed.where("reason is not null").select(
         "text",
         f.struct(event_id.alias("event_id"), "reason", f.col("message_id").alias("original_id")).alias("properties"),
-        f.concat_ws("/", f.lit(run), event_id).alias("duplicate_id"),
+        f.concat_ws("/", f.lit(batch), event_id).alias("duplicate_id"),
     )
 
 

@@ -1,13 +1,12 @@
 """What the user asked for, checked before anything is begun."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jmsjca.config import ConnectionURL
-from jmsjca.errors import InvalidOptionError, NotSupportedError, StoreError
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.errors import InvalidOptionError
+from jmsjca.management.demo.broker import check_broker
 from jmsjca.management.demo.events import check_readable, generate, read_events
 
 __all__ = ["DemoRequest"]
@@ -23,10 +22,12 @@ class DemoRequest:
         events: How many events to generate.
         poison: The share of bodies to spoil, 0 to 1.
         crash: True to kill the query in the middle and start it again.
-        url: The broker; None for an embedded one in the run's folder.
+        url: The broker; None for an embedded one in the run's folder. On a broker that is given, others may be at
+            work: every name there is the run's own, and removed at the end.
         output: Below this folder the run makes one of its own.
         seed: Which events are generated and spoiled.
         json: Where to write the account, too.
+        patience: After so many seconds without progress a step is given up.
     """
 
     input: Path | None = None
@@ -34,10 +35,11 @@ class DemoRequest:
     events: int = 20_000
     poison: float = 0.0
     crash: bool = False
-    url: str | None = None
+    url: str | None = field(default=None, repr=False)  # may hold a password
     output: Path = Path("jmsjca-demo")
     seed: int = 2001
     json: Path | None = None
+    patience: float = 60.0
 
     def check(self) -> int:
         """Refuse what cannot be done.
@@ -47,7 +49,8 @@ class DemoRequest:
 
         Raises:
             ConfigurationError: A file cannot be read, a number is out of range, the URL cannot be used.
-            NotSupportedError: The broker of the URL cannot serve several processes.
+            NotSupportedError: The broker of the URL cannot do what is needed.
+            JMSError: It cannot be reached, or refuses.
         """
         if not 0 <= self.poison <= 1:
             raise InvalidOptionError(f"--poison {self.poison} must be a share between 0 and 1, for instance 0.01.")
@@ -59,21 +62,9 @@ class DemoRequest:
         if self.json is not None and not self.json.resolve().parent.is_dir():
             raise InvalidOptionError(f"--json {self.json} cannot be written: there is no folder {self.json.parent}.")
         if self.url is not None:
-            _check_broker(self.url)
+            check_broker(self.url)
         return self.events if self.input is None else sum(1 for _ in read_events(self.input))
 
     def stream(self) -> Iterable[dict[str, Any]]:
         """The events."""
         return generate(self.events, self.seed) if self.input is None else read_events(self.input)
-
-
-def _check_broker(url: str) -> None:
-    shown = ConnectionURL.parse(url)  # without its password
-    try:
-        connection = connect(ConnectionSettings(url))
-    except StoreError as error:
-        raise InvalidOptionError(f"--url {shown}: {error} Name another file.") from error
-    shared = connection.capabilities.shared_between_processes
-    connection.close()
-    if not shared:
-        raise NotSupportedError(f"--url {shown} cannot serve several processes; use a file: embedded:///folder/file.db")

@@ -2,34 +2,30 @@
 
 import json
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from jmsjca.adapter import ResourceAdapter
-from jmsjca.config import ConnectionURL
-from jmsjca.destinations import Subscription
-from jmsjca.errors import InvalidOptionError, NotSupportedError
+from jmsjca.errors import InvalidOptionError
+from jmsjca.management.demo.batches import sum_up
+from jmsjca.management.demo.broker import clean_up, subscribe
 from jmsjca.management.demo.crash import CrashMoment
 from jmsjca.management.demo.display import Display
 from jmsjca.management.demo.listening import Totals, listen
-from jmsjca.management.demo.outcome import conclude, processed
+from jmsjca.management.demo.outcome import conclude
+from jmsjca.management.demo.patience import Patience
 from jmsjca.management.demo.processes import DemoError, QueryProcess, python
 from jmsjca.management.demo.request import DemoRequest
 from jmsjca.management.demo.sending import send_events
-from jmsjca.management.demo.settings import AUDIT, CLIENT_ID, DEAD_LETTERS, FLIGHTS, RESULTS, TOTALS, DemoSettings
-from jmsjca.outbound import ConnectionFactory
+from jmsjca.management.demo.settings import DemoSettings
 from jmsjca.spark.java import find_java
-from jmsjca.spi import Admin
 
 __all__ = ["run_demo"]
 
 _GLANCE = 0.2
-_LISTENER_PATIENCE = 60.0
 _QUERY = "jmsjca.management.demo.query"
-_WAITING = Subscription(RESULTS, TOTALS, CLIENT_ID)
 
 Crash = dict[str, int]
 
@@ -39,7 +35,7 @@ def run_demo(
     display: Display,
     *,
     query_module: str = _QUERY,
-    crash_moment: Callable[[DemoSettings, Admin], CrashMoment] = CrashMoment,
+    crash_moment: Callable[[DemoSettings], CrashMoment] = CrashMoment,
 ) -> dict[str, Any]:
     """Run the main job and take its account.
 
@@ -54,6 +50,7 @@ def run_demo(
 
     Raises:
         ConfigurationError: Something that was asked for cannot be done.
+        NotSupportedError: The broker cannot do what is needed.
         DemoError: A process of the run failed.
     """
     total = request.check()
@@ -65,6 +62,8 @@ def run_demo(
     account = run.go(crash_moment)
     for file in filter(None, (settings.path("account.json"), request.json)):
         file.write_text(json.dumps(account, indent=2) + "\n")
+    if account["balanced"]:  # otherwise what is there may tell why
+        clean_up(settings)
     return account
 
 
@@ -85,22 +84,24 @@ class _Run:
         self._total = total
         self._start_query = start_query
         self._totals = Totals()
+        self._stalled: list[str] = []
 
-    def go(self, crash_moment: Callable[[DemoSettings, Admin], CrashMoment]) -> dict[str, Any]:
+    def go(self, crash_moment: Callable[[DemoSettings], CrashMoment]) -> dict[str, Any]:
         """Send, process, crash if asked to, and take the account."""
+        subscribe(self._settings)
         adapter = ResourceAdapter(self._settings.url)
-        listen(adapter, self._totals)
-        with _broker(self._settings) as admin, adapter, self._display:
+        listen(adapter, self._settings, self._totals)
+        with adapter, self._display:
             with self._start_query() as query:
                 seconds = self._send()
-                crash = self._crash(query, crash_moment(self._settings, admin)) if self._request.crash else None
+                crash = self._crash(query, crash_moment(self._settings)) if self._request.crash else None
                 if crash is None:
                     self._follow(query)
             if crash is not None:
                 with self._start_query() as query:
                     self._follow(query)
-            self._await_listener(admin)
-        return conclude(self._settings, self._totals, seconds, crash)
+            self._await_listener()
+        return conclude(self._settings, self._totals, seconds, crash, " ".join(self._stalled) or None)
 
     def _send(self) -> float:
         request = self._request
@@ -127,25 +128,44 @@ class _Run:
         while running:
             time.sleep(_GLANCE)
             running = query.is_running()
-            self._display.update("processed by Spark", processed(self._settings)[0], self._total)
-            self._display.update("heard by listener", self._totals.flights, self._total)
+            self._show(sum_up(self._settings.batches).events)
+        if (done := sum_up(self._settings.batches).events) < self._total:
+            self._give_up(f"The query has processed {done} of {self._total} events")
 
-    def _await_listener(self, admin: Admin) -> None:
-        end = time.monotonic() + _LISTENER_PATIENCE
-        while admin.depth(_WAITING).total:
-            if time.monotonic() > end:
-                raise DemoError(f"The listener has not consumed all results within {_LISTENER_PATIENCE:.0f} s.")
+    def _await_listener(self) -> None:
+        """Wait until the listener has heard of all flights that the query has reported."""
+        flights = sum_up(self._settings.batches).flights
+        patience = Patience(self._settings.patience)
+        while self._totals.flights < flights and not patience.is_over(self._totals.results):
             time.sleep(_GLANCE)
         self._display.update("heard by listener", self._totals.flights, self._total)
+        if self._totals.flights < flights:
+            self._give_up(f"The listener has heard of {self._totals.flights} of {flights} flights")
+
+    def _show(self, done: int) -> None:
+        self._display.update("processed by Spark", done, self._total)
+        self._display.update("heard by listener", self._totals.flights, self._total)
+
+    def _give_up(self, what: str) -> None:
+        """A step makes no progress: the account tells what became of the rest."""
+        text = f"{what}, and no more for {self._settings.patience:g} s."
+        self._stalled.append(text)
+        self._display.say(text)
 
 
 def _settle_in(request: DemoRequest, total: int) -> DemoSettings:
     run = datetime.now().strftime("%Y%m%d-%H%M%S-%f")  # noqa: DTZ005  # the user's own time
     folder = (request.output / run).resolve()
     _make_folder(folder)
-    airports = str(request.airports.resolve()) if request.airports else None
-    url = request.url or f"embedded://{folder}/broker.db"
-    return DemoSettings(str(folder), url, airports, batch=min(max(total // 8, 50), 10_000), run=run)
+    return DemoSettings(
+        str(folder),
+        request.url or f"embedded://{folder}/broker.db",
+        str(request.airports.resolve()) if request.airports else None,
+        batch=min(max(total // 8, 50), 10_000),
+        run=run,
+        shared=request.url is not None,
+        patience=request.patience,
+    )
 
 
 def _make_folder(folder: Path) -> None:
@@ -153,19 +173,3 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True)
     except OSError as error:
         raise InvalidOptionError(f"--output: {folder} cannot be made: {error.strerror}.") from error
-
-
-@contextmanager
-def _broker(settings: DemoSettings) -> Generator[Admin]:
-    """Connect, see that the queues are empty, and subscribe before anything is published."""
-    with ConnectionFactory(settings.url, client_id=CLIENT_ID).create_connection() as connection:
-        admin, shown = connection.admin, ConnectionURL.parse(settings.url)  # without its password
-        if admin is None:
-            raise NotSupportedError(f"--url {shown}: the demo needs a broker that tells how deep its queues are.")
-        for source in (FLIGHTS, DEAD_LETTERS, Subscription(RESULTS, AUDIT, CLIENT_ID), _WAITING):
-            if admin.depth(source).total:
-                raise InvalidOptionError(f"--url {shown} holds messages of {source} already; name another broker.")
-        with connection.create_session() as session:
-            for name in (AUDIT, TOTALS):
-                session.create_durable_consumer(RESULTS, name)
-        yield admin

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
-from jmsjca.management.demo.settings import CLIENT_ID, FLIGHTS, DemoSettings
+from jmsjca.management.demo.settings import DemoSettings
 from jmsjca.messages import Short
 from jmsjca.outbound import ConnectionFactory, MessageProducer, Session
 
@@ -34,9 +34,9 @@ def send_events(
     """
     begin = time.perf_counter()
     spoiler = _Spoiler(poison, seed)
-    factory = ConnectionFactory(settings.url, client_id=CLIENT_ID)
+    factory = ConnectionFactory(settings.url)
     with factory.create_connection() as connection, connection.create_session(transacted=True) as session:
-        producer = session.create_producer(FLIGHTS)
+        producer = session.create_producer(settings.flights)
         with settings.journal.open("w") as journal:
             for sent, chunk in _chunks(events):
                 _send(session, producer, journal, [(f"{n:08d}", event, spoiler.next()) for n, event in chunk])

@@ -1,0 +1,82 @@
+"""The parts of the main job that need no Spark."""
+
+import json
+
+import pytest
+
+from jmsjca.management.demo.batches import Batch, note, sum_up
+from jmsjca.management.demo.findings import Findings
+from jmsjca.management.demo.patience import Patience
+from jmsjca.management.demo.repeats import Repeats
+from jmsjca.management.demo.settings import DemoSettings
+
+
+def settings(tmp_path, **changes):
+    given = {"folder": str(tmp_path), "url": "embedded:///x", "airports": None, "batch": 1, "run": "r1"}
+    return DemoSettings(**given | changes)
+
+
+def test_what_is_sent_again_is_dropped_and_counted():
+    repeats = Repeats()
+    assert not repeats.is_repeat("a", "1")
+    assert not repeats.is_repeat("b", "1")
+    assert repeats.is_repeat("a", "1")
+    assert repeats.recognised == 1
+
+
+@pytest.mark.parametrize(("id_", "content"), [(None, "1"), ("a", "2"), ("b", "1")])
+def test_what_only_resembles_a_repeat_gets_through(id_, content):
+    """Otherwise the account would hide duplicates instead of counting them."""
+    repeats = Repeats()
+    repeats.is_repeat("a", "1")
+    repeats.is_repeat(None, "1")
+    assert not repeats.is_repeat(id_, content)
+    assert repeats.recognised == 0
+
+
+def test_findings_go_on_with_what_their_file_holds(tmp_path):
+    file = tmp_path / "found.jsonl"
+    with Findings.kept_in(file) as findings:
+        findings.add("a", ["1", "2"])
+    with Findings.kept_in(file) as findings:
+        findings.add("a", ["1", "2"])  # came again: the process ended before it could settle
+        findings.add("b", ["3"])
+        findings.add("c", ["3"])
+    assert findings.events == {"1": 1, "2": 1, "3": 2}
+    assert findings.repeated == 1
+    assert findings.hold({"1", "3"})
+    assert not findings.hold({"4"})
+
+
+def test_of_a_repeated_batch_the_last_time_counts(tmp_path):
+    file = tmp_path / "batches.jsonl"
+    assert sum_up(file).events == 0
+    note(file, Batch(0, 5, 1, 10.0, 12.0))
+    note(file, Batch(1, 7, 0, 12.0, 13.0))
+    note(file, Batch(1, 7, 2, 20.0, 23.0))
+    with file.open("a") as lines:
+        lines.write(json.dumps({"batch": 2, "flights": 9})[:-1])  # being written
+    done = sum_up(file)
+    assert (done.flights, done.dead, done.events, done.seconds) == (12, 3, 15, 5.0)
+
+
+def test_patience_ends_when_nothing_moves():
+    times = iter([0, 5, 5, 14, 16, 16, 26, 27])
+    patience = Patience(10, lambda: next(times))
+    assert [patience.is_over(figure) for figure in (1, 1, 2, 2, 2)] == [False, False, False, False, True]
+
+
+def test_on_a_shared_broker_every_name_is_the_runs_own(tmp_path):
+    own, shared = settings(tmp_path), settings(tmp_path, shared=True)
+    assert (own.flights.name, own.dead_letters.name, own.results.name) == ("flights", "dlq.flights", "delays")
+    names = [shared.flights.name, shared.dead_letters.name, shared.results.name]
+    names += [shared.totals.client_id, shared.audit.client_id]
+    assert all("r1" in name for name in names)
+    assert shared.totals.client_id != shared.audit.client_id  # one connection each
+
+
+def test_settings_are_for_the_owners_eyes(tmp_path):
+    file = settings(tmp_path, url="amqp://me:s3cret@host").save()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert DemoSettings.load(str(file)).url == "amqp://me:s3cret@host"
+    assert "s3cret" not in repr(DemoSettings.load(str(file)))
