@@ -45,6 +45,7 @@ class Capabilities:
     temporary: bool = False  #: destinations that live as long as their connection
     no_local: bool = False  #: a subscriber can be spared what its own connection sends
     duplicate_detection: bool = False  #: a message sent again with the same ``_AMQ_DUPL_ID`` is dropped
+    checks: bool = False  #: `Connection.check` finds out whether messages can be sent
     admin: bool = False  #: an operator can look inside: `Connection.admin` is not None
     shared_between_processes: bool = False  #: other processes reach the same destinations
 

@@ -34,6 +34,7 @@ CAPABILITIES = Capabilities(
     browse=True,
     durable=True,
     duplicate_detection=True,
+    checks=True,
     admin=True,
     shared_between_processes=True,
 )
