@@ -41,7 +41,9 @@ class AMQPBroker:
 
 _ARTEMIS = AMQPBroker("apache-activemq-artemis", "capability", Broker("Apache Artemis", "2.56.0", _FULL))
 _ACTIVEMQ = AMQPBroker(
-    "ActiveMQ", "scheme", Broker("Apache ActiveMQ Classic", "6.2.0", replace(_FULL, give_back="local"))
+    "ActiveMQ",
+    "scheme",
+    Broker("Apache ActiveMQ Classic", "6.2.0", replace(_FULL, give_back="local", delivery_count=False)),
 )
 _QPID = AMQPBroker("Apache Qpid Broker-J Core", "exchange", Broker("Apache Qpid Broker-J", "10.1.0", _FULL))
 _RABBITMQ = AMQPBroker(

@@ -69,6 +69,7 @@ class AMQPConnection:
         self._check_open()
         self._require(selectors=bool(selector), no_local=no_local)
         destination = source.topic if isinstance(source, Subscription) else source
+        self._require(durable=isinstance(source, Subscription) and source.durable)
         durable = self._subscription_name(source) if isinstance(source, Subscription) else None
         address = address_of(destination, self._broker.naming)
         consumer = AMQPConsumer(
@@ -81,6 +82,7 @@ class AMQPConnection:
             reply_timeout=self._wire.reply_timeout,
             counts=self.capabilities.delivery_count,
             drains=self._broker.drains,
+            keeps=self.capabilities.give_back == "local",
         )
         consumer.open()
         self._consumers = {c for c in self._consumers if c.outstanding or not c.closed} | {consumer}
@@ -99,8 +101,13 @@ class AMQPConnection:
         return browse(self._engine, source, queue, self._limits, self._wire.reply_timeout, limit=limit, counts=counts)
 
     def unit(self, *, atomic: bool = True) -> AMQPUnit:
-        """Open a unit."""
+        """Open a unit.
+
+        Raises:
+            NotSupportedError: It must be atomic, and the broker has no transactions.
+        """
         self._check_open()
+        self._require(atomic=atomic)
         unit = AMQPUnit(self._wire, atomic=atomic)
         self._units.add(unit)
         return unit

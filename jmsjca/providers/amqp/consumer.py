@@ -32,6 +32,7 @@ class AMQPConsumer:
         reply_timeout: Seconds to wait for the broker's answers.
         counts: True if the broker counts deliveries.
         drains: True if the broker understands drain.
+        keeps: True if what goes back stays here until the consumer is closed.
     """
 
     def __init__(
@@ -46,11 +47,13 @@ class AMQPConsumer:
         reply_timeout: float,
         counts: bool,
         drains: bool,
+        keeps: bool,
     ) -> None:
         self._engine = engine
         self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
         self._durable = source.durable is not None
         self._window = window
+        self._keeps = keeps
         self._max_bytes = limits.prefetch_bytes
         self._reply_timeout = reply_timeout
         self._changed = threading.Condition()
@@ -129,6 +132,9 @@ class AMQPConsumer:
         In order, whatever came after the first of them and was taken by no unit goes back, too.
         """
         back = [*failed, *unused]
+        if self._keeps and not self.closed:
+            self._keep(back, counted={d.handle for d in failed})
+            return
         if back and self.order is Order.PREFIX:
             self._stop()
             back += self._later_than(back)
@@ -238,6 +244,19 @@ class AMQPConsumer:
             self._ready_bytes = 0
             self.outstanding.update((d.handle, d) for d in ready)
             return [d for d in self.outstanding.values() if d.unit is None]
+
+    def _keep(self, deliveries: Sequence[AMQPDelivery], counted: set[int]) -> None:
+        """Hand deliveries out again ourselves: the broker would do so, too, but behind what it sent meanwhile."""
+        with self._changed:
+            back = {d.handle: d for d in deliveries}
+            if back and self.order is Order.PREFIX:
+                back |= {h: d for h, d in self.outstanding.items() if d.unit is None and h > min(back)}
+            again = [d.again(counted=handle in counted) for handle, d in back.items()]
+            for handle in back:
+                self.outstanding.pop(handle, None)
+            self._ready = deque(sorted([*again, *self._ready], key=lambda d: d.handle))
+            self._ready_bytes += sum(len(d.encoded) for d in again)
+            self._changed.notify_all()
 
     def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Sequence[AMQPDelivery]) -> None:
         handles = {d.handle for d in counted}

@@ -21,14 +21,16 @@ class ReceivedMessage:
         encoded: The message as it came.
         source: Where it came from.
         counts: True if the broker counts deliveries.
+        failures: How often it failed here, which the broker does not know.
     """
 
-    __slots__ = ("_counts", "_header", "_message", "_source", "encoded")
+    __slots__ = ("_counts", "_failures", "_header", "_message", "_source", "encoded")
 
-    def __init__(self, encoded: bytes, source: Destination, *, counts: bool) -> None:
+    def __init__(self, encoded: bytes, source: Destination, *, counts: bool, failures: int = 0) -> None:
         self.encoded = encoded
         self._source = source
         self._counts = counts
+        self._failures = failures
         self._header: tuple[int, bool] | None = None
         self._message: Message | None = None
 
@@ -56,13 +58,13 @@ class ReceivedMessage:
     @property
     def count(self) -> int | None:
         """How often the message was delivered, this time included; None if the broker does not count."""
-        return self._head()[0] + 1 if self._counts else None
+        return self._head()[0] + 1 + self._failures if self._counts or self._failures else None
 
     @property
     def redelivered(self) -> bool:
         """True if it was delivered before."""
         before, first = self._head()
-        return before > 0 if self._counts else not first
+        return self._failures > 0 or (before > 0 if self._counts else not first)
 
     def _head(self) -> tuple[int, bool]:
         if self._header is None:
@@ -81,8 +83,12 @@ class AMQPDelivery(ReceivedMessage):
 
     __slots__ = ("consumer", "handle", "unit")
 
-    def __init__(self, encoded: bytes, handle: int, consumer: "AMQPConsumer") -> None:
-        super().__init__(encoded, consumer.source, counts=consumer.counts)
+    def __init__(self, encoded: bytes, handle: int, consumer: "AMQPConsumer", failures: int = 0) -> None:
+        super().__init__(encoded, consumer.source, counts=consumer.counts, failures=failures)
         self.handle = handle
         self.consumer = consumer
         self.unit: AMQPUnit | None = None
+
+    def again(self, *, counted: bool) -> "AMQPDelivery":
+        """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
+        return AMQPDelivery(self.encoded, self.handle, self.consumer, self._failures + counted)

@@ -54,7 +54,6 @@ class AMQPUnit:
                 raise IllegalStateError("This delivery belongs to a unit already.")
             delivery.unit = self
             self._taken.append(delivery)
-        self._check_possible()
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send. It is encoded now: changing it later changes nothing."""
@@ -65,7 +64,6 @@ class AMQPUnit:
                 f"A message of {len(encoded)} bytes for {to} is over the limit of {self._wire.message_bytes} bytes."
             )
         self._outgoing.setdefault(to, []).append(encoded)
-        self._check_possible()
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
         """Settle and send.
@@ -206,16 +204,6 @@ class AMQPUnit:
         for consumer, deliveries in self._by_consumer().items():
             consumer.let_go(deliveries)
             consumer.end_if_done()
-
-    def _check_possible(self) -> None:
-        """Without transactions one message can be sent, or any number be received, but not more at once."""
-        if self._atomic and not self._wire.transactional:
-            sends = sum(map(len, self._outgoing.values()))
-            if sends > 1 or (sends and self._taken):
-                raise NotSupportedError(
-                    "This broker has no transactions over AMQP, so a unit cannot also send; use unit(atomic=False), or "
-                    "transaction='none', to send first and acknowledge then."
-                )
 
     def _finish(self) -> None:
         self._check_open()
