@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format torture bench docs clean
+.PHONY: demo test lint format torture bench brokers brokers-stop docs clean
 
 demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
 	$(BIN)/jmsjca demo --poison 0.01 --crash
@@ -28,6 +28,12 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/python -m tests.benchmarks.embedded
 	$(BIN)/python -m tests.benchmarks.spark_to_parquet
 
+brokers: $(VENV)/.dev    ## real brokers to work with: downloads and starts them, prints their URLs
+	PYTHONPATH=tests/support $(BIN)/python -m brokers start
+
+brokers-stop: $(VENV)/.dev
+	PYTHONPATH=tests/support $(BIN)/python -m brokers stop
+
 docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site
 	$(BIN)/pip install --quiet --group docs
 	$(BIN)/zensical build --strict -f docs/mkdocs.yml
@@ -48,5 +54,5 @@ $(VENV)/.demo: $(VENV)/.pip pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(BIN)/pip install --quiet --group dev
+	$(BIN)/pip install --quiet --editable '.[all]' --group dev
 	@touch $@

@@ -12,7 +12,7 @@ from brokers.handshake import serves
 from brokers.pairs import url_of, variable_of
 from brokers.ports import HOST
 from brokers.state import is_alive
-from proton import ConnectionException, Message, Terminus, symbol
+from proton import ConnectionException, Delivery, Message, Terminus, symbol
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection
 
@@ -65,6 +65,16 @@ def test_a_password_that_is_given_must_be_right_over_stomp(name, broker_url):
     port = registry.shared(name).ports["stomp"]
     assert stomp_login(port, "jmsjca") == b"CONNECTED"
     assert stomp_login(port, "wrong").startswith(b"ERROR")
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_what_fails_comes_again_and_again(name, broker_url):
+    """No broker gives up on a message by itself: dead letters are the endpoints' business."""
+    url, address = broker_url(f"{name}-amqp"), queue(name, "again")
+    send(url, address, "body")
+    for _ in range(20):
+        assert receive(url, address, fail) == "body"
+    assert receive(url, address) == "body"
 
 
 def test_brokers_of_one_kind_run_side_by_side(own_broker):
@@ -162,11 +172,20 @@ def send(url, address, body):
     connection.close()
 
 
-def receive(url, address):
+def accept(receiver):
+    receiver.accept()
+
+
+def fail(receiver):
+    receiver.fetcher.unsettled[0].local.failed = True
+    receiver.settle(Delivery.MODIFIED)
+
+
+def receive(url, address, settle=accept):
     connection = connect(url)
     receiver = connection.create_receiver(address, options=ToQueue())
     body = receiver.receive().body
-    receiver.accept()
+    settle(receiver)
     connection.close()
     return body
 

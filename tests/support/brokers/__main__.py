@@ -8,7 +8,7 @@ from brokers.cache import cache_folder
 
 ACTIONS = {
     "provision": lambda broker: broker.install(),
-    "start": lambda broker: broker.running or broker.start(usual_ports=True),
+    "start": lambda broker: broker.start(usual_ports=True),
     "stop": lambda broker: broker.stop(),
     "kill": lambda broker: broker.kill(),
     "restart": lambda broker: broker.restart(),

@@ -44,6 +44,8 @@ class Broker:
 
     def start(self, *, usual_ports=False):
         """Start the broker, again on the same ports and data, and return when it serves every protocol."""
+        if self.running:
+            return self
         home = self.install()
         self.ports = self.ports or self._choose_ports(usual_ports)
         write_configuration(self)
