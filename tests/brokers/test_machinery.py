@@ -1,10 +1,14 @@
 """The brokers start, are killed and come back with what they had; and are missing with a reason."""
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
 from brokers import BROKERS, PAIRS, BrokerDied, BrokerMissing, registry
+from brokers.__main__ import developers_broker
 from brokers.cache import cache_folder, provide
 from brokers.configuration import CONF
 from brokers.download import download_all
@@ -122,6 +126,20 @@ def test_a_file_that_is_not_the_pinned_one_is_refused(nothing_to_download):
         download_all("qpid", nothing_to_download)
 
 
+def test_the_developers_brokers_outlive_the_command(broker_url, tmp_path, monkeypatch):
+    broker_url("activemq-amqp")  # provides the software
+    (tmp_path / "brokers").symlink_to(cache_folder())
+    monkeypatch.setenv("JMSJCA_CACHE", str(tmp_path))
+    started = command("start", "activemq")
+    broker = developers_broker("activemq")
+    assert {broker.url("amqp"), broker.url("stomp")} <= set(started.split())
+    send(broker.url("amqp"), "outlives", "body")
+    assert "stopped" in command("kill", "activemq")
+    assert broker.url("amqp") in command("restart", "activemq")
+    assert receive(broker.url("amqp"), "outlives") == "body"
+    assert "stopped" in command("stop", "activemq")
+
+
 def test_without_java_a_broker_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(BrokerMissing, match="there is no Java"):
@@ -146,6 +164,12 @@ def test_two_that_provide_the_same_do_not_collide(nothing_to_download):
 
 def test_every_broker_has_a_configuration():
     assert {folder.name for folder in CONF.iterdir()} == set(BROKERS)
+
+
+def command(*words):
+    environment = {**os.environ, "PYTHONPATH": str(CONF.parent.parent)}
+    told = [sys.executable, "-m", "brokers", *words]
+    return subprocess.run(told, env=environment, check=True, capture_output=True, text=True).stdout
 
 
 def queue(name, address):

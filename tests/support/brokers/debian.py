@@ -10,7 +10,12 @@ def unpack_packages(packages, folder):
     """Download the packages with ``apt-get`` and unpack them."""
     # Lists of our own: the system's may be old or missing, and updating them takes rights.
     (folder / "lists" / "partial").mkdir(parents=True)
-    own = {"Dir::State::Lists": folder / "lists", "Dir::Cache": folder / "cache", "APT::Sandbox::User": "root"}
+    own = {
+        "Dir::State::Lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+        "APT::Sandbox::User": "root",
+        "APT::Update::Error-Mode": "any",
+    }
     options = [f"-o{name}={value}" for name, value in own.items()]
     _run(folder, "apt-get", *options, "update")
     _run(folder, "apt-get", *options, "download", *packages)
@@ -24,7 +29,7 @@ def _run(folder, *command):
     try:
         subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as problem:
-        said = problem.stderr.strip()
+        said = problem.stderr.strip().partition("\n")[0]
         raise BrokerMissing(f"not in the cache, and {command[0]} does not give it: {said}") from problem
     except OSError as problem:
         raise BrokerMissing(f"not in the cache, and only Debian's {command[0]} gives it: {problem}") from problem
