@@ -13,6 +13,7 @@ ACTIVEMQ = Broker(
         transacted_send=True,
         atomic=True,
         give_back="local",
+        counts_lost=True,
         selectors=True,
         durable=True,
         shared_between_processes=True,
@@ -26,7 +27,7 @@ ARTEMIS = Broker(
         give_back="local",
         selectors=True,
         delivery_delay=True,
-        duplicate_detection=True,
+        priority=True,
         durable=True,
         shared_between_processes=True,
     ),
@@ -34,7 +35,7 @@ ARTEMIS = Broker(
 RABBITMQ = Broker(
     "RabbitMQ",
     "3.10.8",
-    Capabilities(give_back="local", durable=True, shared_between_processes=True),
+    Capabilities(give_back="local", counts_lost=True, durable=True, shared_between_processes=True),
 )
 UNKNOWN = Broker("an unknown broker", "", Capabilities(give_back="local", shared_between_processes=True))
 

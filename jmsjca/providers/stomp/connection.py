@@ -1,7 +1,7 @@
 """A connection to a broker over STOMP."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 from weakref import WeakSet
@@ -19,6 +19,7 @@ from jmsjca.errors import (
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.delivery import ReceivedMessage
 from jmsjca.providers.stomp.dialect import Dialect
+from jmsjca.providers.stomp.durables import Durables
 from jmsjca.providers.stomp.refusals import explained
 from jmsjca.providers.stomp.supply import Subscriptions
 from jmsjca.providers.stomp.unit import STOMPUnit
@@ -26,6 +27,8 @@ from jmsjca.providers.stomp.wire import Wire
 from jmsjca.spi import Capabilities, Order
 
 __all__ = ["STOMPConnection"]
+
+_ORDERED_WINDOW = 1000
 
 
 class STOMPConnection:
@@ -37,10 +40,20 @@ class STOMPConnection:
         client_id: Whose durable subscriptions these are.
         limits: The bounds.
         clock: Where time comes from.
+        aside: Opens another connection, for questions that may end it.
     """
 
-    def __init__(self, wire: Wire, dialect: Dialect, client_id: str | None, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        dialect: Dialect,
+        client_id: str | None,
+        limits: Limits,
+        clock: Clock,
+        aside: Callable[[], Wire],
+    ) -> None:
         self._wire = wire
+        self._durables = Durables(wire, dialect, aside)
         self._dialect = dialect
         self._client_id = client_id
         self._limits = limits
@@ -71,7 +84,8 @@ class STOMPConnection:
         self._refuse("no_local", asked=no_local)
         source = Subscription(source) if isinstance(source, Topic) else source
         self._check_subscription(source)
-        ahead = self._limits.prefetch_messages if window is None else window
+        self._durables.note(source)
+        ahead = self._ahead(order) if window is None else window
         supply = partial(Subscriptions, self._wire, self._dialect, source, selector, ahead)
         target = source.topic if isinstance(source, Subscription) else source
         with explained(f"consume from {target}"):
@@ -90,9 +104,14 @@ class STOMPConnection:
         raise NotSupportedError(f"{self._dialect.broker.name} cannot be browsed over STOMP.")
 
     def unit(self, *, atomic: bool = True) -> STOMPUnit:
-        """Open a unit. Not atomic: sends are confirmed first, then deliveries acknowledged."""
+        """Open a unit. Not atomic: sends are confirmed first, then deliveries acknowledged.
+
+        Raises:
+            NotSupportedError: It shall be atomic, and the broker cannot settle and send as one.
+        """
         self._check_open()
-        unit = STOMPUnit(self._wire, self._dialect, self._limits.message_bytes, atomic=atomic)
+        self._refuse("atomic", asked=atomic)
+        unit = STOMPUnit(self._wire, self._dialect, self._limits.message_bytes)
         with self._lock:
             self._units.add(unit)
         return unit
@@ -122,7 +141,7 @@ class STOMPConnection:
             raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
         self._check_subscription(what)
         with explained(f"remove the subscription {what.name}"):
-            self._wire.request("UNSUBSCRIBE", {"id": "none", **self._dialect.unsubscribe(what)})
+            self._durables.remove(what)
 
     def admin(self) -> None:
         """STOMP lets nobody look inside."""
@@ -141,6 +160,14 @@ class STOMPConnection:
         """Let everybody know that the connection broke."""
         self._lost = error
         self._lose(error)
+
+    def _ahead(self, order: Order) -> int:
+        """How much is taken ahead unless somebody says so.
+
+        What must stay in order comes over one subscription, whose window is all that may be unsettled; so it is wide.
+        """
+        few = self._limits.prefetch_messages
+        return few if order is Order.ANY else max(few, _ORDERED_WINDOW)
 
     def _lose(self, error: JMSError) -> None:
         with self._lock:

@@ -35,8 +35,8 @@ class Supply(Protocol):
         """Wait until what was on its way is here."""
         ...
 
-    def stop(self) -> None:
-        """Give everything back to the broker."""
+    def stop(self, unsettled: Sequence[Frame]) -> None:
+        """Give everything back to the broker, these messages among it."""
         ...
 
 
@@ -116,9 +116,7 @@ class STOMPConsumer:
             if self._closed:
                 return
             self._closed = True
-            self._ready.clear()
-            self._outstanding = {place: d for place, d in self._outstanding.items() if d.unit is not None}
-            self._changed.notify_all()
+            self._keep(d.arrival for d in list(self._outstanding.values()) if d.unit is None)
         self._stop_if_done()
 
     def take(self, deliveries: Sequence[STOMPDelivery], unit: "STOMPUnit") -> None:
@@ -165,11 +163,10 @@ class STOMPConsumer:
 
     def _arrive(self, frames: Sequence[Frame]) -> None:
         with self._changed:
-            if not self._closed:
-                for frame in frames:
-                    before = frame.headers.get("redelivered") == "true"
-                    self._ready.append(Arrival(frame, next(self._places), 1 + before, before))
-                self._changed.notify_all()
+            for frame in frames:
+                before = frame.headers.get("redelivered") == "true"
+                self._ready.append(Arrival(frame, next(self._places), 1 + before, before))
+            self._changed.notify_all()
 
     def _wait(self, limit: int, deadline: float | None) -> Sequence[STOMPDelivery] | None:
         """A chunk; None if the broker will not send one by itself."""
@@ -205,9 +202,8 @@ class STOMPConsumer:
         again = list(arrivals)
         for arrival in again:
             self._outstanding.pop(arrival.place, None)
-        if not self._closed:
-            self._ready = deque(sorted([*again, *self._ready], key=lambda arrival: arrival.place))
-            self._changed.notify_all()
+        self._ready = deque(sorted([*again, *self._ready], key=lambda arrival: arrival.place))
+        self._changed.notify_all()
 
     def _own(self, deliveries: Sequence[Delivery]) -> list[STOMPDelivery]:
         ours = cast("Sequence[STOMPDelivery]", deliveries)
@@ -227,4 +223,4 @@ class STOMPConsumer:
             stop = self._closed and not self._outstanding and not self._stopped
             self._stopped = self._stopped or stop
         if stop:
-            self._supply.stop()
+            self._supply.stop([arrival.frame for arrival in self._ready])

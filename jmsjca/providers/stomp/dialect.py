@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination
+from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
 from jmsjca.providers.evidence import Broker
@@ -35,8 +35,8 @@ class Dialect(ABC):
 
     #: True if acknowledgements may stand inside a transaction.
     acknowledges_in_transaction = True
-    #: True if the broker confirms a COMMIT before its messages are safe, so that each SEND needs its own receipt.
-    confirms_each_send = False
+    #: True if messages go back to the broker by NACK, and not by the end of their subscription.
+    returns_by_nack = False
 
     def encode(self, message: Message, to: Destination) -> Outgoing:
         """Write a message for the wire."""
@@ -106,6 +106,10 @@ class Dialect(ABC):
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """The headers of SUBSCRIBE; the window is how many messages may be unsettled."""
 
+    def selector(self, text: str) -> dict[str, str]:
+        """The header of SUBSCRIBE that selects."""
+        return {"selector": text}
+
     def is_full(self, held: int, size: int, window: int) -> bool:
         """True if so many unsettled messages, of so many bytes, are all that the broker sends for this window."""
         del size
@@ -172,20 +176,25 @@ class Artemis(Dialect):
         return Content.GUESS
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
-        """The window counts bytes; 0 stands for one message at a time."""
+        """The window counts bytes."""
         to = _destination(source)
         headers = {
             "destination": self.checked(to),
             "subscription-type": _ROUTING[to.kind],
-            "consumer-window-size": str(0 if window == 1 else window * _ARTEMIS_BYTES),
+            "consumer-window-size": str(window * _ARTEMIS_BYTES),
         }
         if isinstance(source, Subscription) and source.name is not None:
             headers["durable-subscription-name"] = _artemis_name(source)
         return headers
 
+    def selector(self, text: str) -> dict[str, str]:
+        """As ActiveMQ does by itself: what came over STOMP is text, and compares as the number that it holds."""
+        return {"selector": f"convert_string_expressions:{text}"}
+
     def is_full(self, held: int, size: int, window: int) -> bool:
         """By bytes. It counts them its own way, so half of the window is taken for all of it."""
-        return held >= 1 if window == 1 else 2 * size >= window * _ARTEMIS_BYTES
+        del held
+        return 2 * size >= window * _ARTEMIS_BYTES
 
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """By its name."""
@@ -196,25 +205,29 @@ class RabbitMQ(Dialect):
     """RabbitMQ with its STOMP plug-in."""
 
     __slots__ = ()
-    confirms_each_send = True
+    returns_by_nack = True
 
     def special(self) -> re.Pattern[str]:
-        """Wildcards, which only topics have."""
+        """Wildcards, and what it would decode."""
         return _RABBITMQ_SPECIAL
 
     def address(self, to: Destination) -> dict[str, str]:
-        """With every special character written as in a URL."""
-        name = self.checked(to) if isinstance(to, Topic) else to.name
-        return {"destination": f"/{to.kind}/{quote(name, safe='')}"}
+        """A slash in a name is the one character that it decodes."""
+        name = self.checked(to).replace("/", "%2F")
+        return {"destination": f"/{to.kind}/{name}"}
 
     def read_address(self, text: str) -> Destination | None:
-        """Undo `address`."""
+        """What it writes itself is encoded as in a URL."""
         found = _PREFIXED.match(text)
         return destination(unquote(found[2]), found[1]) if found else None
 
     def extras(self, message: Message) -> dict[str, str]:
-        """The message id as AMQP knows it."""
-        return {"amqp-message-id": message.message_id} if message.message_id else {}
+        """The message id as AMQP knows it, and what is left of the message's time, in milliseconds."""
+        name = {"amqp-message-id": message.message_id} if message.message_id else {}
+        if message.expiration is None:
+            return name
+        left = message.expiration.timestamp() - (message.timestamp or message.expiration).timestamp()
+        return {**name, "expiration": str(max(round(left * 1000), 0))}
 
     def content(self, frame: Frame) -> Content:
         """By its MIME type."""
@@ -224,14 +237,31 @@ class RabbitMQ(Dialect):
         """A durable subscription is a queue, named after the client id and the subscription."""
         headers = {**self.address(_destination(source)), "prefetch-count": str(window)}
         if isinstance(source, Subscription) and source.name is not None:
-            name = f"{quote(source.client_id or '', safe='')}:{quote(source.name, safe='')}"
-            headers |= {"durable": "true", "auto-delete": "false", "x-queue-name": name}
+            headers |= {"durable": "true", "auto-delete": "false", **self.unsubscribe(source)}
         return headers
+
+    def unsubscribe(self, source: Subscription) -> dict[str, str]:
+        """By the name of its queue, which names the topic too, so that two topics never share one."""
+        return {"durable": "true", "x-queue-name": self.queue_of(source)}
+
+    def look_for(self, source: Subscription) -> dict[str, str]:
+        """The headers of a SUBSCRIBE that fails if there is no such subscription."""
+        return {
+            "destination": f"/amq/queue/{self.queue_of(source)}",
+            "ack": "client-individual",
+            "prefetch-count": "1",
+        }
+
+    def queue_of(self, source: Subscription) -> str:
+        """The queue of a durable subscription; a percent sign would be decoded."""
+        return ":".join(
+            quote(part or "", safe="").replace("%", "=") for part in (source.topic.name, source.client_id, source.name)
+        )
 
 
 _ACTIVEMQ_SPECIAL = re.compile(r"[,*>?]|\A\s|\s\Z")
 _ARTEMIS_SPECIAL = re.compile(r"[*#]|::")
-_RABBITMQ_SPECIAL = re.compile(r"[*#]")
+_RABBITMQ_SPECIAL = re.compile(r"[*#]|%2[Ff]")
 _ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
 _ARTEMIS_BYTES = 1024  # of its window for each message that may be unsettled
 

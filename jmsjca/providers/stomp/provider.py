@@ -1,14 +1,14 @@
 """The provider of ``stomp://`` and ``stomp+ssl://``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
-from jmsjca.providers.stomp.channel import Channel, WriteError
+from jmsjca.providers.stomp.channel import Channel
 from jmsjca.providers.stomp.connection import STOMPConnection
-from jmsjca.providers.stomp.dialect import choose_dialect
+from jmsjca.providers.stomp.dialect import Dialect, choose_dialect
 from jmsjca.providers.stomp.refusals import explained
 from jmsjca.providers.stomp.wire import Wire
 
@@ -40,29 +40,36 @@ class STOMPProvider:
         """
         options = NetworkOptions.parse(url)
         require_protection(url, options, credentials, _SECURE)
-        connected = open_socket(url, options, default_port=_PORTS.get(url.protocol, 61613), tls=url.protocol == _SECURE)
-        holder: list[STOMPConnection] = []
+        connections: list[STOMPConnection] = []
 
         def ended(reason: JMSError) -> None:
-            for connection in holder:
+            for connection in connections:
                 connection.lost(reason)
             lost(reason)
 
-        wire = Wire(Channel(connected), clock, limits.message_bytes, options.reply_timeout, ended)
-        try:
-            answer = _log_in(wire, url, credentials, client_id, options)
-        except BaseException:
-            wire.end(ConnectionLostError("The login failed."))
-            raise
-        dialect = choose_dialect(answer.get("server", ""), wire.version)
-        connection = STOMPConnection(wire, dialect, client_id, limits, clock)
-        holder.append(connection)
+        def open_wire(client: str | None, told: Callable[[JMSError], None]) -> tuple[Wire, Dialect]:
+            wire = _connect(url, options, limits, clock, told)
+            return wire, _log_in(wire, url, credentials, client, options)
+
+        wire, dialect = open_wire(client_id, ended)
+        connection = STOMPConnection(
+            wire, dialect, client_id, limits, clock, lambda: open_wire(None, lambda _: None)[0]
+        )
+        connections.append(connection)
         return connection
+
+
+def _connect(
+    url: ConnectionURL, options: NetworkOptions, limits: Limits, clock: Clock, ended: Callable[[JMSError], None]
+) -> Wire:
+    secure = url.protocol == _SECURE
+    connected = open_socket(url, options, default_port=_PORTS.get(url.protocol, 61613), tls=secure)
+    return Wire(Channel(connected), clock, limits.message_bytes, options.reply_timeout, ended)
 
 
 def _log_in(
     wire: Wire, url: ConnectionURL, credentials: Credentials | None, client_id: str | None, options: NetworkOptions
-) -> Mapping[str, str]:
+) -> Dialect:
     headers = {"host": unquote(url.path[1:]) or "/"}
     if credentials:
         headers["login"] = credentials.user_name
@@ -72,6 +79,8 @@ def _log_in(
         headers["client-id"] = client_id
     try:
         with explained(f"log in to {url.host}"):
-            return wire.connect(headers, options.heartbeat, options.connect_timeout)
-    except WriteError as error:
-        raise ConnectionLostError(f"{url} broke the connection at the login.") from error
+            answer = wire.connect(headers, options.heartbeat, options.connect_timeout)
+    except BaseException:
+        wire.end(ConnectionLostError("The login failed."))
+        raise
+    return choose_dialect(answer.get("server", ""), wire.version)

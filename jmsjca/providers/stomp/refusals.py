@@ -18,6 +18,7 @@ __all__ = ["explained"]
 
 # Brokers have no codes in STOMP, only texts; the first that fits counts.
 _MEANINGS: tuple[tuple[re.Pattern[str], type[JMSError]], ...] = (
+    (re.compile(r"InvalidDestination|No durable subscription"), InvalidDestinationError),
     (re.compile(r"selector", re.IGNORECASE), InvalidSelectorError),
     (re.compile(r"InvalidClientID|client ?id", re.IGNORECASE), InvalidClientIDError),
     (

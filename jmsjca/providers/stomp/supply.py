@@ -6,6 +6,7 @@ from itertools import count
 
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError
+from jmsjca.providers.stomp.channel import WriteError
 from jmsjca.providers.stomp.dialect import Dialect
 from jmsjca.providers.stomp.frames import Frame
 from jmsjca.providers.stomp.wire import Wire
@@ -13,6 +14,7 @@ from jmsjca.providers.stomp.wire import Wire
 __all__ = ["Subscriptions"]
 
 _TOPIC_WINDOW = 1000
+_RETURN = {"transaction": "return"}
 _numbers = count(1)
 
 
@@ -43,7 +45,7 @@ class Subscriptions:
         self._wire = wire
         self._dialect = dialect
         self._source = source
-        self._selector = {"selector": selector} if selector else {}
+        self._selector = dialect.selector(selector) if selector else {}
         self._arrive = arrive
         self._ids: list[str] = []
         self._window = 0
@@ -63,12 +65,23 @@ class Subscriptions:
         self._wire.tell("BEGIN", {"transaction": "barrier"})
         self._wire.request("ABORT", {"transaction": "barrier"})
 
-    def stop(self) -> None:
+    def stop(self, unsettled: Sequence[Frame]) -> None:
         """Unsubscribe: the broker takes back what is not settled."""
         for name in self._ids:
             self._wire.unlisten(name)
-            with suppress(JMSError):  # a lost connection has taken it back already
+        with suppress(JMSError, WriteError):  # a lost connection has taken it back already
+            if self._dialect.returns_by_nack:
+                self._return(unsettled)
+            for name in self._ids:
                 self._wire.request("UNSUBSCRIBE", {"id": name})
+            if self._dialect.returns_by_nack:
+                self._wire.request("COMMIT", _RETURN)
+
+    def _return(self, unsettled: Sequence[Frame]) -> None:
+        """Return messages when the transaction commits: by then nobody is subscribed here who would get them again."""
+        encode, nack = self._wire.encode, {**_RETURN, "requeue": "true"}
+        frames = [encode("NACK", {**self._dialect.acknowledgement(frame), **nack}) for frame in unsettled]
+        self._wire.write(b"".join([encode("BEGIN", _RETURN), *frames]))
 
     def _subscribe(self, window: int) -> None:
         name = f"s{next(_numbers)}"

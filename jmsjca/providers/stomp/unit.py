@@ -9,8 +9,6 @@ from jmsjca.errors import (
     IllegalStateError,
     NotSupportedError,
     ResourceAllocationError,
-    TransactionInDoubtError,
-    TransactionRolledBackError,
 )
 from jmsjca.messages import Message
 from jmsjca.providers.stomp.burst import Burst
@@ -30,14 +28,12 @@ class STOMPUnit:
         wire: The connection.
         dialect: What the broker calls things.
         message_bytes: The largest body that may be sent.
-        atomic: False if the sends may be confirmed before the deliveries are acknowledged.
     """
 
-    def __init__(self, wire: Wire, dialect: Dialect, message_bytes: int, *, atomic: bool) -> None:
+    def __init__(self, wire: Wire, dialect: Dialect, message_bytes: int) -> None:
         self._wire = wire
         self._dialect = dialect
         self._message_bytes = message_bytes
-        self._atomic = atomic
         self._taken: list[STOMPDelivery] = []
         self._sends: list[bytes] = []
         self._receipt = wire.receipts.new_id()
@@ -69,19 +65,13 @@ class STOMPUnit:
         Raises:
             TransactionRolledBackError: It did not happen; the deliveries come again.
             TransactionInDoubtError: It may or may not have happened.
-            NotSupportedError: The broker cannot settle and send as one; the deliveries come again.
         """
         self._finish()
         try:
             for burst in self._bursts():
                 burst.execute(timeout)
-        except NotSupportedError:
-            self._give_back(set())
-            raise
-        except (TransactionRolledBackError, TransactionInDoubtError, ConnectionLostError):
+        finally:  # also when it failed: then the connection is lost, and with it what was delivered
             self._let_go()
-            raise
-        self._let_go()
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; let the deliveries come again from here, counted but for the unused ones.
@@ -101,12 +91,8 @@ class STOMPUnit:
 
     def _bursts(self) -> list[Burst]:
         acks = [self._dialect.acknowledgement(d.arrival.frame) for d in self._taken]
-        if not (acks and self._sends) or self._dialect.broker.capabilities.atomic:
+        if self._dialect.broker.capabilities.atomic or not (acks and self._sends):
             return [Burst(self._wire, self._dialect, self._receipt, acks, self._sends)]
-        if self._atomic:
-            raise NotSupportedError(
-                f"{self._dialect.broker.name} cannot settle and send as one over STOMP (atomic); use unit(atomic=False)."
-            )
         sending = Burst(self._wire, self._dialect, self._receipt, [], self._sends)
         return [sending, Burst(self._wire, self._dialect, self._wire.receipts.new_id(), acks, [], later=True)]
 

@@ -65,6 +65,8 @@ class Wire:
             answer = self._connected.result(timeout)
         except FutureTimeoutError as error:
             raise ConnectionLostError(f"The broker did not answer CONNECT within {timeout:g} seconds.") from error
+        except WriteError as error:
+            raise ConnectionLostError("The broker broke the connection at the login.") from error
         self._transport.beat(*(span / 1000 for span in _heartbeat(answer, offer)))
         return answer
 

@@ -1,0 +1,70 @@
+"""Durable subscriptions: that a name is not moved to another topic, and their end."""
+
+from collections.abc import Callable
+
+from jmsjca.destinations import Destination, Subscription, Topic
+from jmsjca.errors import InvalidDestinationError
+from jmsjca.providers.stomp.dialect import Dialect, RabbitMQ
+from jmsjca.providers.stomp.receipts import Refusal
+from jmsjca.providers.stomp.wire import Wire
+
+__all__ = ["Durables"]
+
+
+class Durables:
+    """What this connection knows of its durable subscriptions; no broker tells about them over STOMP.
+
+    Args:
+        wire: The connection.
+        dialect: What the broker calls things.
+        aside: Opens another connection, for questions whose answer may be its end.
+    """
+
+    def __init__(self, wire: Wire, dialect: Dialect, aside: Callable[[], Wire]) -> None:
+        self._wire = wire
+        self._dialect = dialect
+        self._aside = aside
+        self._topics: dict[str, Topic] = {}
+
+    def note(self, source: Destination | Subscription) -> None:
+        """Note whose topic a name is.
+
+        Raises:
+            InvalidDestinationError: It is another topic's on this connection. The broker itself would move it.
+        """
+        if not isinstance(source, Subscription) or source.name is None:
+            return
+        topic = self._topics.setdefault(source.name, source.topic)
+        if topic != source.topic:
+            raise InvalidDestinationError(
+                f"The durable subscription {source.name!r} of {source.client_id!r} belongs to {topic}, not to"
+                f" {source.topic}. Remove it first, or use another name."
+            )
+
+    def remove(self, source: Subscription) -> None:
+        """Remove a subscription.
+
+        Raises:
+            InvalidDestinationError: There is none; Artemis does not tell.
+        """
+        if isinstance(self._dialect, RabbitMQ):
+            self._remove_queue(self._dialect, source)
+        else:
+            self._wire.request("UNSUBSCRIBE", {"id": "none", **self._dialect.unsubscribe(source)})
+        self._topics.pop(source.name or "", None)
+
+    def _remove_queue(self, dialect: RabbitMQ, source: Subscription) -> None:
+        """Look for the queue; then join the subscription and leave it for good, which is the only way to end it."""
+        wire = self._aside()
+        try:
+            try:
+                wire.request("SUBSCRIBE", {"id": "look", **dialect.look_for(source)})
+            except Refusal as error:
+                raise InvalidDestinationError(
+                    f"{source.client_id!r} has no durable subscription {source.name!r} to remove."
+                ) from error
+            wire.request("UNSUBSCRIBE", {"id": "look"})
+            wire.request("SUBSCRIBE", {"id": "end", "ack": "client-individual", **dialect.subscribe(source, 1)})
+            wire.request("UNSUBSCRIBE", {"id": "end", **dialect.unsubscribe(source)})
+        finally:
+            wire.close(wire.reply_timeout)
