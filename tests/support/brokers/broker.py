@@ -43,7 +43,10 @@ class Broker:
         raise NotImplementedError
 
     def start(self, *, usual_ports=False):
-        """Start the broker, again on the same ports and data, and return when it serves every protocol."""
+        """Start the broker, again on the same ports and data, and return when it serves every protocol.
+
+        A broker that runs is left as it is.
+        """
         if self.running:
             return self
         home = self.install()

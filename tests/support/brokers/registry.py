@@ -15,12 +15,12 @@ def shared(name):
     if name in _missing:
         raise _missing[name]  # one try is enough
     if name not in _shared:
-        try:
-            _shared[name] = BROKERS[name]().start()
-        except BrokerMissing as problem:
-            _missing[name] = problem
-            raise
-    return _shared[name]
+        _shared[name] = BROKERS[name]()
+    try:
+        return _shared[name].start()
+    except BrokerMissing as problem:
+        _missing[name] = problem
+        raise
 
 
 def own(name):
