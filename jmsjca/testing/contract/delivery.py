@@ -88,6 +88,7 @@ class TestDelivery(Contract):
     def test_credit_is_exact_after_a_rollback(self, harness: Harness) -> None:
         """What was rolled back belongs to whoever asks next (capability exact_credit)."""
         harness.require("exact_credit")
+        harness.require_give_back("uncounted", "counted")
         queue = harness.queue()
         harness.send(queue, *"ab")
         first = harness.connection.consumer(queue, window=0)
@@ -220,12 +221,31 @@ class TestGiveBack(Contract):
         first, _ = harness.gather(consumer, 2)
         unit = harness.holding([first])
         consumer.close()
+        unit.commit()
+        harness.connection.close()
+        harness.expect(queue, "b")
+
+    def test_closing_gives_the_others_back_at_once(self, harness: Harness) -> None:
+        """What no unit took is free for others, whatever units are open (capability give_back, but for local)."""
+        harness.require_give_back("uncounted", "counted")
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue)
+        first, _ = harness.gather(consumer, 2)
+        unit = harness.holding([first])
+        consumer.close()
         other = harness.connect().consumer(queue)
         assert bodies(harness.gather(other, 1)) == ["b"]
         assert harness.nothing_comes(other, queue)
         unit.commit()
         harness.connection.close()
         assert harness.nothing_comes(other, queue)
+
+    def test_consumer_may_hold_more_than_its_window(self, harness: Harness) -> None:
+        """A window bounds what is taken ahead, not what is held: a batch may be larger."""
+        queue, sent = harness.queue(), [str(n) for n in range(40)]
+        harness.send(queue, *sent)
+        assert bodies(harness.gather(harness.connection.consumer(queue, window=2), 40)) == sent
 
     def test_draining_loses_nothing(self, harness: Harness) -> None:
         """`drain` hands over what was on its way; with what was received it is everything."""
