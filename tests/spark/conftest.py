@@ -1,18 +1,14 @@
 """Fixtures of the Spark tests: a broker in a file, and one Spark session for all of them."""
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from spark_session import spark_session
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
-from jmsjca.errors import ConfigurationError
 from jmsjca.links import ConnectionSettings, connect
-from jmsjca.spark import register
-from jmsjca.spark.java import find_java
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import Part, Staging
@@ -92,40 +88,6 @@ def broker(tmp_path: Path) -> Broker:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for all tests; its tasks are tried up to four times."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("JAVA_HOME", _java())
-    patch.setenv("PYSPARK_PYTHON", sys.executable)  # else Spark's workers are the first python3 of the PATH
-    session = _session(tmp_path_factory.mktemp("spark"))
-    register(session)
-    yield session
-    session.stop()
-    patch.undo()
-
-
-def _java() -> str:
-    try:
-        return str(find_java())
-    except ConfigurationError as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-
-
-def _session(folder: Path) -> SparkSession:
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.local.dir": str(folder),
-    }
-    builder = SparkSession.builder.master("local[2,4]").appName("jmsjca tests")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")  # failures that a test causes need no stack trace
-    return session
+    """One session for all tests."""
+    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session

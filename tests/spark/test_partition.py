@@ -44,8 +44,8 @@ class FaultyConnection:
     def __getattr__(self, name: str) -> object:
         return getattr(self._connection, name)
 
-    def unit(self) -> FaultyUnit:
-        return FaultyUnit(self._connection.unit(), *self._fault)
+    def unit(self, *, atomic: bool) -> FaultyUnit:
+        return FaultyUnit(self._connection.unit(atomic=atomic), *self._fault)
 
 
 @pytest.fixture(params=[ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError])

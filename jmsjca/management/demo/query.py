@@ -85,10 +85,15 @@ def _await_end(settings: DemoSettings, query: Any) -> None:
     """Return when all that was sent is done with and the last batch is committed, or when nothing moves any more."""
     parent = os.getppid()
     patience = Patience(settings.patience)
-    while not (_is_done(settings) or patience.is_over(sum_up(settings.batches).events)):
+    while not (_is_done(settings) or _is_stalled(settings, query, patience)):
         if query.awaitTermination(timeout=_GLANCE) or os.getppid() != parent:
             raise RuntimeError("The query, or the run that it belongs to, ended before its work did.")
     query.processAllAvailable()
+
+
+def _is_stalled(settings: DemoSettings, query: Any, patience: Patience) -> bool:
+    """Tell that nothing moves any more; a query that is still starting has all the time that it needs."""
+    return query.lastProgress is not None and patience.is_over(sum_up(settings.batches).events)
 
 
 def _is_done(settings: DemoSettings) -> bool:

@@ -1,0 +1,85 @@
+"""The main job over brokers on a network, with poison and a crash; and what shows when something is wrong."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from send_twice import SentMoment
+from settle_first import SettledMoment
+
+from jmsjca.errors import NotSupportedError
+from jmsjca.management.demo.crash import CrashMoment
+from jmsjca.management.demo.display import Display
+from jmsjca.management.demo.request import DemoRequest
+from jmsjca.management.demo.run import run_demo
+
+pytestmark = pytest.mark.demo
+
+SUPPORT = Path(__file__).parent.parent / "support"
+QUERY = "jmsjca.management.demo.query"
+EVENTS = 200
+USER, HIDDEN = "jmsjca", "jmsjca"  # who may log in everywhere
+CAN = ["artemis-amqp", "activemq-stomp"]
+CANNOT = {
+    "artemis-stomp": "transacted_receive",
+    "rabbitmq-amqp": "transacted_receive and transacted_send and durable",
+    "rabbitmq-stomp": "transacted_receive and transacted_send",
+}
+
+
+@pytest.fixture
+def run(tmp_path, broker_url, monkeypatch):
+    """Runs the main job over a pair of broker and protocol; gives its account."""
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
+
+    def run(pair, query_module=QUERY, crash_moment=CrashMoment, patience=60.0):
+        request = DemoRequest(
+            events=EVENTS, poison=0.05, crash=True, url=broker_url(pair), output=tmp_path, patience=patience
+        )
+        account = run_demo(request, Display(), query_module=query_module, crash_moment=crash_moment)
+        print(pair, json.dumps(account))
+        return account
+
+    return run
+
+
+def assert_balanced(account):
+    assert account["balanced"], account
+    assert account["sent"] == EVENTS
+    assert account["lost"] == account["duplicated"] == account["unprocessed"] == 0
+    assert account["processed"] + account["dead_lettered"] == EVENTS
+    assert account["dead_lettered"] > 0
+    assert account["heard"] == account["processed"]
+    assert account["crash"]["committed_batches"] >= 1
+
+
+@pytest.mark.parametrize("pair", CAN)
+def test_a_crash_loses_nothing_and_doubles_nothing(run, pair):
+    account = run(pair)
+    assert_balanced(account)
+    assert account["crash"]["unsettled_messages"] >= 1
+
+
+def test_what_a_repeated_batch_sends_again_is_recognised(run, tmp_path):
+    """ActiveMQ keeps both; whoever consumes them drops the second one."""
+    account = run("activemq-stomp", "send_twice", SentMoment)
+    assert_balanced(account)
+    (file,) = tmp_path.glob("*/results.jsonl")
+    found = Counter(file.read_text().splitlines())
+    assert account["repeated"] >= sum(times - 1 for times in found.values()) > 0
+
+
+def test_the_account_shows_what_settling_before_staging_loses(run):
+    account = run("artemis-amqp", "control_query", SettledMoment, patience=10.0)
+    assert account["lost"] > 0
+    assert account["duplicated"] == 0
+    assert not account["balanced"]
+
+
+@pytest.mark.parametrize("pair", CANNOT)
+def test_a_broker_that_cannot_is_refused_by_what_it_lacks(broker_url, tmp_path, pair):
+    request = DemoRequest(url=broker_url(pair), output=tmp_path / "out")
+    with pytest.raises(NotSupportedError, match=f"needs {CANNOT[pair]}, which"):
+        run_demo(request, Display())
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,95 @@
+"""The Spark source over every pair of a broker and a protocol."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from brokers import PAIRS
+from spark_session import spark_session
+
+from jmsjca import Queue, TextMessage
+from jmsjca.links import ConnectionSettings, connect
+
+pytestmark = pytest.mark.spark
+
+TEXTS = [f"m{n:02}" for n in range(30)]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory) -> Iterator[object]:
+    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+class Stream:
+    """A queue of its own, and a query over it into Parquet."""
+
+    def __init__(self, spark, url, folder):
+        self._spark = spark
+        self._folder = folder
+        self.url = url
+        self.queue = Queue(f"spark-{uuid.uuid4().hex}")
+
+    def send(self, *texts):
+        connection = connect(ConnectionSettings(self.url))
+        for text in texts:
+            message = TextMessage(text, properties={"key": text})
+            message.message_id = f"ID:{text}"
+            unit = connection.unit(atomic=False)
+            unit.send(message, self.queue)
+            unit.commit()
+        connection.close()
+
+    def frame(self):
+        return self._spark.readStream.format("jms").options(
+            url=self.url,
+            destination=self.queue.name,
+            stagingLocation=str(self._folder / "staging"),
+            maxMessagesPerBatch="20",
+            receiveIdleTimeout="0.5",
+            dedupKey="property:key",
+        )
+
+    def run(self, **trigger):
+        sink = self.frame().load().writeStream.format("parquet").option("path", str(self._folder / "out"))
+        return sink.option("checkpointLocation", str(self._folder / "checkpoint")).trigger(**trigger).start()
+
+    def texts(self):
+        return sorted(row.text for row in self._spark.read.parquet(str(self._folder / "out")).collect())
+
+    def forget_last_commit(self):
+        """What a crash after the sink's commit leaves behind."""
+        commits = self._folder / "checkpoint" / "commits"
+        last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        for path in commits.glob(f"*{last}*"):
+            path.unlink()
+
+
+@pytest.fixture(params=PAIRS)
+def stream(request, spark, broker_url, tmp_path):
+    return Stream(spark, broker_url(request.param), tmp_path)
+
+
+def test_a_stream_takes_each_message_once(stream):
+    stream.send(*TEXTS)
+    stream.run(availableNow=True).awaitTermination()
+    assert stream.texts() == TEXTS
+    stream.forget_last_commit()
+    stream.send("more")
+    query = stream.run(processingTime="0 seconds")
+    query.processAllAvailable()
+    query.stop()
+    assert stream.texts() == [*TEXTS, "more"]
+
+
+def test_a_batch_looks_or_is_refused(spark, stream):
+    stream.send("a", "b")
+    connection = connect(ConnectionSettings(stream.url))
+    can_look = connection.capabilities.browse
+    connection.close()
+    frame = spark.read.format("jms").options(url=stream.url, destination=stream.queue.name).load()
+    if can_look:
+        assert [row.text for row in frame.orderBy("_seq").collect()] == ["a", "b"]
+    else:
+        with pytest.raises(Exception, match="brows"):
+            frame.collect()
