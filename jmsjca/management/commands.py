@@ -40,7 +40,15 @@ def demo(  # noqa: PLR0917  # typer calls it by name
     crash: Annotated[
         bool, typer.Option("--crash", help="Kill the Spark query in the middle and start it again.")
     ] = False,
-    url: Annotated[str | None, typer.Option(help="The broker. Without it, an embedded one in a new file.")] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="JMSJCA_URL",
+            help="The broker: embedded:///folder/file.db, amqp://host:5672 or stomp://host:61613. With a password: "
+            "amqps://user:password@host, or amqp://user:password@host?allow_insecure_login=true on a network that you "
+            "trust. It must have transactions and durable subscriptions. Without a URL, an embedded one in a new file.",
+        ),
+    ] = None,
     output: Annotated[Path, typer.Option(help="Each run makes a folder of its own below this one.")] = Path(
         "jmsjca-demo"
     ),
