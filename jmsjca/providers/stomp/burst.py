@@ -5,16 +5,17 @@ from collections.abc import Mapping, Sequence
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.stomp.channel import WriteError
 from jmsjca.providers.stomp.dialect import TRANSACTION, Dialect
-from jmsjca.providers.stomp.receipts import Refusal, Wait
+from jmsjca.providers.stomp.receipts import Refusal
 from jmsjca.providers.stomp.wire import Wire
 
 __all__ = ["Burst"]
 
 
 class Burst:
-    """BEGIN, ACKs, SENDs, COMMIT in one write: transactions of one connection never overlap.
+    """BEGIN, ACKs, SENDs, COMMIT; transactions of one connection never overlap.
 
-    ActiveMQ loses messages when they do. They share one name, too: Artemis keeps a session for every name it has seen.
+    A broker that refuses a SEND goes on all the same and would commit the rest. So COMMIT follows when all SENDs are
+    confirmed, and at once if there are none. All share one name: Artemis keeps a session for every name it has seen.
 
     Args:
         wire: The connection.
@@ -22,7 +23,7 @@ class Burst:
         receipt: The receipt that the sends ask for.
         acks: The headers of the acknowledgements.
         sends: The SEND frames.
-        later: True if other bursts of the same unit have succeeded before: nothing can be undone any more.
+        later: True if another burst of the same unit has succeeded before: nothing can be undone any more.
     """
 
     def __init__(
@@ -30,9 +31,9 @@ class Burst:
         wire: Wire,
         dialect: Dialect,
         receipt: str,
-        acks: Sequence[Mapping[str, str]],
-        sends: Sequence[bytes],
         *,
+        acks: Sequence[Mapping[str, str]] = (),
+        sends: Sequence[bytes] = (),
         later: bool = False,
     ) -> None:
         self._wire = wire
@@ -43,7 +44,7 @@ class Burst:
         self._receipts = [receipt] * len(sends)
         self._last = f"{receipt}c"
 
-    def execute(self, timeout: float | None) -> None:
+    def execute(self, timeout: float) -> None:
         """Write it, and wait until the broker has confirmed all of it.
 
         Raises:
@@ -53,46 +54,63 @@ class Burst:
         """
         if not (self._acks or self._sends):
             return
-        transacted = bool(self._sends) or self._dialect.acknowledges_in_transaction
-        head, decision = self._transacted() if transacted else self._plain()
-        wait = self._wire.receipts.expect(*self._receipts, self._last)
+        with self._wire.turn(timeout):
+            if not (self._sends or self._dialect.acknowledges_in_transaction):
+                self._decide(b"", self._plain(), [self._last], timeout)
+            elif self._sends and self._dialect.confirms_before_commit:
+                self._prepare(timeout)
+                self._decide(b"", self._commit(), [self._last], timeout)
+            else:
+                self._decide(self._work(), self._commit(), [*self._receipts, self._last], timeout)
+
+    def _prepare(self, timeout: float) -> None:
+        """Let the broker take everything; nothing of it counts yet."""
         try:
-            self._write(head, decision)
-            self._confirm(wait, self._wire.reply_timeout if timeout is None else timeout)
+            self._exchange(self._work(), self._receipts, timeout)
+        except (WriteError, JMSError) as error:
+            self._wire.end(ConnectionLostError(f"A unit could not be committed: {error}"))
+            raise TransactionRolledBackError(f"The unit was not committed: {error}") from error
+
+    def _decide(self, head: bytes, decision: bytes, receipts: Sequence[str], timeout: float) -> None:
+        """Write the frame that decides, behind others that do not, and learn the outcome."""
+        try:
+            self._exchange(head + decision, receipts, timeout)
+        except (WriteError, JMSError) as error:
+            self._wire.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))
+            if self._did_not_happen(error, len(head)):
+                raise TransactionRolledBackError(f"The unit was not committed: {error}") from error
+            raise TransactionInDoubtError(f"The unit may or may not be committed: {error}") from error
+
+    def _did_not_happen(self, error: Exception, undecided: int) -> bool:
+        if self._later:
+            return False
+        if isinstance(error, WriteError):
+            return error.written <= undecided
+        if isinstance(error, Refusal) and self._dialect.broker.capabilities.transacted_send:
+            return error.receipt == self._last and bool(self._sends or self._dialect.broker.capabilities.atomic)
+        return isinstance(error, Refusal) and self._dialect.refuses_all_of(error.text, len(self._sends))
+
+    def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
+        wait = self._wire.receipts.expect(*receipts)
+        try:
+            self._wire.write(frames)
+            wait.result(timeout)
         finally:
             self._wire.receipts.forget(wait)
 
-    def _transacted(self) -> tuple[bytes, bytes]:
-        """Everything before the frame that decides, and that frame."""
-        encode = self._wire.encode
-        begin = encode("BEGIN", TRANSACTION)
-        acks = (encode("ACK", {**ack, **TRANSACTION}) for ack in self._acks)
-        return b"".join((begin, *acks, *self._sends)), encode("COMMIT", {**TRANSACTION, "receipt": self._last})
+    def _work(self) -> bytes:
+        acks = (self._wire.encode("ACK", {**ack, **TRANSACTION}) for ack in self._acks)
+        return b"".join((self._wire.encode("BEGIN", TRANSACTION), *acks, *self._sends))
 
-    def _plain(self) -> tuple[bytes, bytes]:
+    def _commit(self) -> bytes:
+        """COMMIT; for ActiveMQ an empty ABORT behind it, or it searches all that was ever acknowledged each time."""
+        encode = self._wire.encode
+        commit = encode("COMMIT", {**TRANSACTION, "receipt": self._last})
+        if not (self._acks and self._dialect.hoards_acknowledgements):
+            return commit
+        return commit + encode("BEGIN", TRANSACTION) + encode("ABORT", TRANSACTION)
+
+    def _plain(self) -> bytes:
         """Acknowledgements that the broker takes one by one: the first one decides already."""
         last = {**self._acks[-1], "receipt": self._last}
-        frames = [self._wire.encode("ACK", ack) for ack in (*self._acks[:-1], last)]
-        return b"", b"".join(frames)
-
-    def _write(self, head: bytes, decision: bytes) -> None:
-        try:
-            self._wire.write(head + decision)
-        except WriteError as error:
-            self._wire.end(ConnectionLostError(f"The connection broke: {error}"))
-            if error.written <= len(head) and not self._later:
-                raise TransactionRolledBackError("The connection broke before the broker could commit.") from error
-            raise self._doubt(error) from error
-
-    def _confirm(self, wait: Wait, timeout: float) -> None:
-        try:
-            wait.result(timeout)
-        except JMSError as error:
-            self._wire.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))
-            refused = isinstance(error, Refusal) and error.receipt == self._last
-            if refused and self._dialect.broker.capabilities.atomic:
-                raise TransactionRolledBackError(f"The broker refused to commit: {error}") from error
-            raise self._doubt(error) from error
-
-    def _doubt(self, error: Exception) -> TransactionInDoubtError:
-        return TransactionInDoubtError(f"The commit may or may not have happened: {error}")
+        return b"".join(self._wire.encode("ACK", ack) for ack in (*self._acks[:-1], last))

@@ -35,8 +35,12 @@ class Dialect(ABC):
 
     #: True if acknowledgements may stand inside a transaction.
     acknowledges_in_transaction = True
+    #: True if the receipt of a SEND comes before the COMMIT of its transaction.
+    confirms_before_commit = True
     #: True if messages go back to the broker by NACK, and not by the end of their subscription.
     returns_by_nack = False
+    #: True if the broker remembers what was acknowledged in transactions until one is aborted, and slows down by it.
+    hoards_acknowledgements = False
 
     def encode(self, message: Message, to: Destination) -> Outgoing:
         """Write a message for the wire."""
@@ -106,6 +110,11 @@ class Dialect(ABC):
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """The headers of SUBSCRIBE; the window is how many messages may be unsettled."""
 
+    def refuses_all_of(self, text: str, sends: int) -> bool:
+        """True if an ERROR that names no frame says that none of so many sends happened."""
+        del text, sends
+        return False
+
     def selector(self, text: str) -> dict[str, str]:
         """The header of SUBSCRIBE that selects."""
         return {"selector": text}
@@ -124,6 +133,7 @@ class ActiveMQ(Dialect):
     """ActiveMQ Classic."""
 
     __slots__ = ()
+    hoards_acknowledgements = True
 
     def special(self) -> re.Pattern[str]:
         """Lists, wildcards, options, and blanks that it strips."""
@@ -206,6 +216,7 @@ class RabbitMQ(Dialect):
 
     __slots__ = ()
     returns_by_nack = True
+    confirms_before_commit = False
 
     def special(self) -> re.Pattern[str]:
         """Wildcards, and what it would decode."""
@@ -243,6 +254,10 @@ class RabbitMQ(Dialect):
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """By the name of its queue, which names the topic too, so that two topics never share one."""
         return {"durable": "true", "x-queue-name": self.queue_of(source)}
+
+    def refuses_all_of(self, text: str, sends: int) -> bool:
+        """It stops at the first one that it refuses; only of a single one is it known which that was."""
+        return sends == 1 and "access_refused" in text
 
     def look_for(self, source: Subscription) -> dict[str, str]:
         """The headers of a SUBSCRIBE that fails if there is no such subscription."""

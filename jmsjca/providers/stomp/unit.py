@@ -69,7 +69,7 @@ class STOMPUnit:
         self._finish()
         try:
             for burst in self._bursts():
-                burst.execute(timeout)
+                burst.execute(self._wire.reply_timeout if timeout is None else timeout)
         finally:  # also when it failed: then the connection is lost, and with it what was delivered
             self._let_go()
 
@@ -92,9 +92,9 @@ class STOMPUnit:
     def _bursts(self) -> list[Burst]:
         acks = [self._dialect.acknowledgement(d.arrival.frame) for d in self._taken]
         if self._dialect.broker.capabilities.atomic or not (acks and self._sends):
-            return [Burst(self._wire, self._dialect, self._receipt, acks, self._sends)]
-        sending = Burst(self._wire, self._dialect, self._receipt, [], self._sends)
-        return [sending, Burst(self._wire, self._dialect, self._wire.receipts.new_id(), acks, [], later=True)]
+            return [Burst(self._wire, self._dialect, self._receipt, acks=acks, sends=self._sends)]
+        sending = Burst(self._wire, self._dialect, self._receipt, sends=self._sends)
+        return [sending, Burst(self._wire, self._dialect, self._wire.receipts.new_id(), acks=acks, later=True)]
 
     def _give_back(self, spared: set[int]) -> None:
         for consumer, deliveries in self._by_consumer().items():

@@ -1,12 +1,14 @@
 """A conversation with a broker: requests and their receipts, and messages on their way to consumers."""
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from itertools import groupby
 
 from jmsjca.config import Clock
-from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
 from jmsjca.providers.stomp.channel import Channel, WriteError
 from jmsjca.providers.stomp.frames import Frame, connect_frame, encode_frame
 from jmsjca.providers.stomp.library import agreed_heartbeat
@@ -43,6 +45,7 @@ class Wire:
         self._connected: Future[Mapping[str, str]] = Future()
         self._listeners: dict[str, Callable[[Sequence[Frame]], None]] = {}
         self._closing = False
+        self._turns = threading.Lock()
         self.receipts = Receipts()
         self.reply_timeout = reply_timeout
         self.version = "1.2"
@@ -106,6 +109,20 @@ class Wire:
             self.write(self.encode(command, headers))
         except WriteError as error:
             raise ConnectionLostError(f"The connection broke at {command}: {error}") from error
+
+    @contextmanager
+    def turn(self, timeout: float) -> Iterator[None]:
+        """Wait until no other transaction is open on this connection.
+
+        Raises:
+            TransactionRolledBackError: So many seconds passed; nothing was written.
+        """
+        if not self._turns.acquire(timeout=timeout):
+            raise TransactionRolledBackError(f"Another commit of this connection took longer than {timeout:g} seconds.")
+        try:
+            yield
+        finally:
+            self._turns.release()
 
     def write(self, data: bytes) -> None:
         """Write whole frames at once.
