@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from proton import symbol
+from proton import Terminus, symbol
 
-from jmsjca.destinations import Destination, Topic
+from jmsjca.destinations import Destination, Queue, Topic
 
 __all__ = ["Address", "Naming", "address_of"]
 
@@ -20,22 +20,26 @@ class Address:
     Args:
         name: The address.
         capability: What the node must be: a queue or a topic; None where the name says it.
+        lasting: True if the node that is made, should it not exist, must outlive the broker's restart.
     """
 
     name: str
     capability: str | None
+    lasting: bool = False
 
     def apply(self, terminus: Any) -> None:
         """Write it into a source or a target of proton."""
         terminus.address = self.name
         if self.capability:
             terminus.capabilities.put_object(symbol(self.capability))
+        if self.lasting:
+            terminus.durability = Terminus.CONFIGURATION
 
 
 def address_of(what: Destination, naming: Naming) -> Address:
     """Name a destination as its broker does."""
     if naming == "path":
-        return Address(f"/{what.kind}/{what.name}", None)
+        return Address(f"/{what.kind}/{what.name}", None, lasting=isinstance(what, Queue))
     if naming == "scheme":
         return Address(f"{what.kind}://{what.name}", what.kind)
     if naming == "exchange" and isinstance(what, Topic):

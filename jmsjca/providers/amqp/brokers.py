@@ -31,12 +31,14 @@ class AMQPBroker:
         naming: How it names destinations.
         data: What it can do.
         drains: True if it understands drain.
+        counts: True if it fills in how often a message was delivered before; else it marks the first delivery.
     """
 
     product: str
     naming: Naming
     data: Broker
     drains: bool = True
+    counts: bool = True
 
 
 _ARTEMIS = AMQPBroker("apache-activemq-artemis", "capability", Broker("Apache Artemis", "2.56.0", _FULL))
@@ -49,8 +51,9 @@ _QPID = AMQPBroker("Apache Qpid Broker-J Core", "exchange", Broker("Apache Qpid 
 _RABBITMQ = AMQPBroker(
     "RabbitMQ",
     "path",
-    Broker("RabbitMQ", "3.10.8", Capabilities(give_back="counted", exact_credit=True, shared_between_processes=True)),
+    Broker("RabbitMQ", "3.10.8", Capabilities(give_back="local", shared_between_processes=True)),
     drains=False,
+    counts=False,
 )
 _UNKNOWN = AMQPBroker("", "capability", Broker("any other", "", Capabilities(shared_between_processes=True)))
 

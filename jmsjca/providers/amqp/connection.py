@@ -80,7 +80,7 @@ class AMQPConnection:
             window=self._limits.prefetch_messages if window is None else window,
             limits=self._limits,
             reply_timeout=self._wire.reply_timeout,
-            counts=self.capabilities.delivery_count,
+            counts=self._broker.counts,
             drains=self._broker.drains,
             keeps=self.capabilities.give_back == "local",
         )
@@ -97,8 +97,9 @@ class AMQPConnection:
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
         source = Source(address_of(queue, self._broker.naming), selector=selector, browse=True)
-        counts = self.capabilities.delivery_count
-        return browse(self._engine, source, queue, self._limits, self._wire.reply_timeout, limit=limit, counts=counts)
+        return browse(
+            self._engine, source, queue, self._limits, self._wire.reply_timeout, limit=limit, counts=self._broker.counts
+        )
 
     def unit(self, *, atomic: bool = True) -> AMQPUnit:
         """Open a unit.

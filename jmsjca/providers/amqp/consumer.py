@@ -145,7 +145,7 @@ class AMQPConsumer:
         """Give deliveries a state and forget them. On the engine's thread."""
         self._link.settle([d.handle for d in deliveries], update)
 
-    def round_trip(self) -> "Future[None]":
+    def round_trip(self) -> "Future[bool]":
         """Done when the broker has handled all that was settled before. On the engine's thread."""
         return self._link.round_trip()
 

@@ -43,9 +43,14 @@ class LinkEnd:
 
     def on_open(self) -> None:
         """The broker attached it; without a terminus it refuses, and the reason follows."""
-        if not self._is_refused() and not self._opened.done():
-            self._accepted()
+        if self._is_refused() or self._opened.done():
+            return
+        objection = self._objection()
+        if objection is None:
             self._opened.set_result(None)
+        else:
+            self._fail(objection)
+            self.shut()
 
     def on_close(self, condition: Any) -> None:
         """The broker ended it."""
@@ -83,8 +88,8 @@ class LinkEnd:
     def _is_refused(self) -> bool:
         return False
 
-    def _accepted(self) -> None:
-        """Look at what the broker attached."""
+    def _objection(self) -> JMSError | None:
+        """What is wrong with what the broker attached, if anything."""
 
     def _refusal(self, condition: Any) -> JMSError:
         return link_error(condition, f"The broker refused or ended {self._what}")

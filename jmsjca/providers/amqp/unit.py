@@ -180,7 +180,7 @@ class AMQPUnit:
         finally:
             self._let_go()
 
-    def _settle_all(self, *, confirmed: bool) -> "list[Future[None]]":
+    def _settle_all(self, *, confirmed: bool) -> "list[Future[bool]]":
         groups = self._by_consumer()
         for consumer, deliveries in groups.items():
             consumer.settle(deliveries, accept)
