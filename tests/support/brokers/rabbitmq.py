@@ -43,7 +43,8 @@ class RabbitMQ(Broker):
             "ERL_CRASH_DUMP": self.folder / "erl_crash.dump",
             "RABBITMQ_HOME": server,
             "RABBITMQ_BASE": data,
-            "RABBITMQ_MNESIA_DIR": data / "mnesia",
+            "RABBITMQ_LOG_BASE": data / "log",  # what is not in the log of the standard output
+            "RABBITMQ_MNESIA_BASE": data / "mnesia",
             "RABBITMQ_GENERATED_CONFIG_DIR": data / "config",
             "RABBITMQ_FEATURE_FLAGS_FILE": data / "feature_flags",
             "RABBITMQ_CONFIG_FILE": conf / "rabbitmq.conf",
