@@ -18,8 +18,7 @@ pytestmark = pytest.mark.demo
 
 SUPPORT = Path(__file__).parent.parent / "support"
 QUERY = "jmsjca.management.demo.query"
-EVENTS = 200
-USER, HIDDEN = "jmsjca", "jmsjca"  # who may log in everywhere
+EVENTS = 300
 CAN = ["artemis-amqp", "activemq-stomp"]
 CANNOT = {
     "artemis-stomp": "transacted_receive",

@@ -1,12 +1,16 @@
 """The main job from end to end, in processes of its own."""
 
+import contextlib
 import json
 from pathlib import Path
+from typing import ClassVar
 
+import psutil
 import pytest
 from settle_first import SettledMoment
 
 from jmsjca import ConnectionFactory, Queue
+from jmsjca.management.demo.crash import CrashMoment
 from jmsjca.management.demo.display import Display
 from jmsjca.management.demo.request import DemoRequest
 from jmsjca.management.demo.run import run_demo
@@ -14,6 +18,8 @@ from jmsjca.management.demo.run import run_demo
 pytestmark = pytest.mark.demo
 
 HERE = Path(__file__).parent
+DATA = HERE / "data"
+HIDDEN = "s3cret-of-the-url"
 
 
 def assert_balanced(done, account, sent):
@@ -42,10 +48,39 @@ def test_every_event_of_the_sample_is_accounted_for(demo, sample):
     assert all(message.properties["reason"] for message in dead)
 
 
-def test_a_crash_loses_nothing_and_doubles_nothing(demo, sample):
-    done, account = demo(*sample, "--poison", "0.05", "--crash")
-    assert_balanced(done, account, 400)
+class Watching(CrashMoment):
+    """Notes the arguments of all processes of the run, once they are all there."""
+
+    seen: ClassVar[list[str]] = []
+
+    def has_come(self):
+        if not self.seen and self.committed_batches:
+            self.seen.extend(map(arguments_of, psutil.Process().children(recursive=True)))
+        return super().has_come()
+
+
+def arguments_of(process):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def test_a_crash_loses_nothing_doubles_nothing_and_tells_no_password(tmp_path):
+    """On a broker that was there before, which is as it was when the run is over."""
+    broker = f"{tmp_path}/broker.db"
+    url = f"embedded://me:{HIDDEN}@{broker}"
+    request = DemoRequest(
+        DATA / "flights.csv", DATA / "airports.csv", poison=0.05, crash=True, url=url, output=tmp_path
+    )
+    account = run_demo(request, Display(), crash_moment=Watching)
+    assert account["balanced"], account
     assert_crashed(account)
+    with ConnectionFactory(f"embedded://{broker}").create_connection() as connection:
+        assert list(connection.admin.destinations()) == []
+    assert any("java" in arguments for arguments in Watching.seen)
+    assert not any(HIDDEN in arguments for arguments in Watching.seen)
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert [file.name for file in files if HIDDEN.encode() in file.read_bytes()] == ["settings.json"]
 
 
 def test_all_flights_are_accounted_for(demo, flights):
@@ -62,7 +97,7 @@ def test_a_crash_among_all_flights_loses_nothing(demo, flights):
 def test_the_account_shows_what_settling_before_staging_loses(tmp_path, monkeypatch):
     """The control: the same run with the fault must not balance, or the account would prove nothing."""
     monkeypatch.setenv("PYTHONPATH", str(HERE.parent / "support"))
-    request = DemoRequest(HERE / "data" / "flights.csv", poison=0.05, crash=True, output=tmp_path, patience=20)
+    request = DemoRequest(DATA / "flights.csv", poison=0.05, crash=True, output=tmp_path, patience=20)
     account = run_demo(request, Display(), query_module="control_query", crash_moment=SettledMoment)
     print(json.dumps(account))
     assert account["lost"] > 0
