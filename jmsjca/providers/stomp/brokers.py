@@ -62,8 +62,8 @@ ACTIVEMQ = Broker(
         ),
         Gap(
             "delivery_delay",
-            "AMQ_SCHEDULED_DELAY holds a message only where schedulerSupport is set, which is not so by default; else it"
-            " is delivered at once, and nothing tells which.",
+            "AMQ_SCHEDULED_DELAY holds a message where schedulerSupport is set, which is not the default; else it comes"
+            " at once, and nothing tells which.",
             "activemq.apache.org/delay-and-schedule-message-delivery",
         ),
         Gap(
@@ -73,8 +73,8 @@ ACTIVEMQ = Broker(
         ),
         Gap(
             "browse",
-            "SUBSCRIBE with browser:true also shows what a consumer holds: with a, b, c queued and a held, MESSAGE a, b,"
-            " c and then browser:end.",
+            "SUBSCRIBE with browser:true also shows what a consumer holds: with a, b, c queued and a held, MESSAGE a,"
+            " b, c and then browser:end.",
             "StompQueueBrowserSubscription and Queue.iterate (5.18)",
         ),
         Gap(
@@ -112,8 +112,9 @@ ARTEMIS = Broker(
         ),
         Gap(
             "give_back",
-            "NACK -> RECEIPT, and the message is gone: it is handled as an ACK. UNSUBSCRIBE gives all that was unsettled"
-            " to others, in order, redelivered:false; an ACK after it -> ERROR AMQ339018, and the connection closes.",
+            "NACK -> RECEIPT, and the message is gone: it is handled as an ACK. UNSUBSCRIBE gives all that was"
+            " unsettled to others, in order, redelivered:false; an ACK after it -> ERROR AMQ339018, and the"
+            " connection closes.",
             "StompFrameHandlerV11.onNack (2.44)",
         ),
         Gap(
@@ -128,8 +129,8 @@ ARTEMIS = Broker(
         ),
         Gap(
             "duplicate_detection",
-            "Outside a transaction a second SEND with the same _AMQ_DUPL_ID is dropped; inside, where the sends of a unit"
-            " are, COMMIT -> ERROR AMQ339013, and none of them is sent.",
+            "Outside a transaction a second SEND with the same _AMQ_DUPL_ID is dropped; inside, where the sends of a"
+            " unit are, COMMIT -> ERROR AMQ339013, and none of them is sent.",
             "Manual, duplicate detection and transactions",
         ),
         *_EVERYWHERE,
@@ -147,7 +148,7 @@ RABBITMQ = Broker(
         ),
         Gap(
             "transacted_send",
-            "As transacted_receive. The RECEIPT of COMMIT comes before the messages are safe, those of the SENDs after.",
+            "As transacted_receive. The RECEIPT of COMMIT comes before messages are safe; those of the SENDs do not.",
             "rabbit_stomp_processor:commit_transaction and do_receipt (3.10)",
         ),
         Gap(
@@ -158,8 +159,8 @@ RABBITMQ = Broker(
         Gap(
             "give_back",
             "NACK puts a message back in its place, and the broker sends it to the same subscription again at once,"
-            " redelivered:true: given back it would come as if it had been tried. UNSUBSCRIBE gives nothing back; an ACK"
-            " after it -> ERROR Subscription not found.",
+            " redelivered:true: given back it would come as if it had been tried. UNSUBSCRIBE gives nothing back; an"
+            " ACK after it -> ERROR Subscription not found.",
             "rabbit_stomp_processor:ack_action (3.10)",
         ),
         Gap(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.stomp.channel import WriteError
 from jmsjca.providers.stomp.dialect import TRANSACTION, Dialect
-from jmsjca.providers.stomp.receipts import Refusal
+from jmsjca.providers.stomp.receipts import RefusedError
 from jmsjca.providers.stomp.wire import Wire
 
 __all__ = ["Burst"]
@@ -86,9 +86,9 @@ class Burst:
             return False
         if isinstance(error, WriteError):
             return error.written <= undecided
-        if isinstance(error, Refusal) and self._dialect.broker.capabilities.transacted_send:
+        if isinstance(error, RefusedError) and self._dialect.broker.capabilities.transacted_send:
             return error.receipt == self._last and bool(self._sends or self._dialect.broker.capabilities.atomic)
-        return isinstance(error, Refusal) and self._dialect.refuses_all_of(error.text, len(self._sends))
+        return isinstance(error, RefusedError) and self._dialect.refuses_all_of(error.text, len(self._sends))
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
         wait = self._wire.receipts.expect(*receipts)

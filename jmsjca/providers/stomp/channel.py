@@ -26,7 +26,7 @@ class WriteError(OSError):
 
 
 class Channel:
-    """Reads never wait for writes. OpenSSL allows one call at a time, so the socket does not block and a lock guards it.
+    """Reads never wait for writes. OpenSSL allows one call at a time: the socket does not block, and a lock guards it.
 
     Args:
         connected: The socket, its handshake done.

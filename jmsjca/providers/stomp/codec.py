@@ -25,73 +25,14 @@ from jmsjca.messages import (
     typed,
 )
 from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.reserved import OURS, is_property
 
 __all__ = ["Content", "Outgoing", "decode", "encode"]
 
-_OURS = "_jmsjca"
 _PIECE = 4000  # characters; escaped twice as many, which all brokers take as one header
 _LONGEST = 2000  # characters of a property that travels as a header
 _MOST = 200  # properties that do
 _HARD_TO_CARRY = re.compile(r"[\0\r]|\A\s|\s\Z|\A\Z")
-# Headers of STOMP and of the brokers: none of them is a property, and no property may become one of them.
-_RESERVED = frozenset(
-    [
-        "ack",
-        "browser",
-        "ciphertext",
-        "client-id",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "correlation-id",
-        "destination",
-        "destination-type",
-        "durable",
-        "auto-delete",
-        "exclusive",
-        "expiration",
-        "expires",
-        "heart-beat",
-        "host",
-        "id",
-        "ingress-timestamp",
-        "login",
-        "message",
-        "message-id",
-        "amqp-message-id",
-        "no-local",
-        "original-destination",
-        "originalDestination",
-        "passcode",
-        "persistent",
-        "prefetch-count",
-        "priority",
-        "receipt",
-        "receipt-id",
-        "redelivered",
-        "reply-to",
-        "requeue",
-        "selector",
-        "server",
-        "session",
-        "subscription",
-        "subscription-type",
-        "timestamp",
-        "transaction",
-        "transformation",
-        "transformation-error",
-        "type",
-        "user-id",
-        "app-id",
-        "version",
-        "JMSXUserID",
-        "AMQ_SCHEDULED_TIME",
-        "JMSXDeliveryCount",
-        "breadcrumbId",
-    ]
-)
-_HIDDEN = (_OURS, "_AMQ_", "__AMQ", "x-", "amq-", "activemq.", "_HQ_")
-_SHOWN = {"_AMQ_DUPL_ID"}
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
@@ -187,7 +128,7 @@ def _encode_properties(properties: Properties, headers: dict[str, str], ours: di
         text = None if value is None else str(convert(value, "string"))
         if value is not None and type_name(value) != "string":
             types[name] = type_name(value)
-        if text is None or len(headers) > _MOST or not _travels(name):
+        if text is None or len(headers) > _MOST or not is_property(name):
             hidden[name] = text
         else:
             _put(name, text, headers, hidden, name)
@@ -196,12 +137,8 @@ def _encode_properties(properties: Properties, headers: dict[str, str], ours: di
     ours["t"], ours["p"] = types, hidden
 
 
-def _travels(name: str) -> bool:
-    return name in _SHOWN or not (name in _RESERVED or name.startswith(_HIDDEN) or len(name) > _LONGEST)
-
-
 def _pieces(text: str) -> dict[str, str]:
-    return {f"{_OURS}{n or ''}": text[n * _PIECE : (n + 1) * _PIECE] for n in range(len(text) // _PIECE + 1)}
+    return {f"{OURS}{n or ''}": text[n * _PIECE : (n + 1) * _PIECE] for n in range(len(text) // _PIECE + 1)}
 
 
 def _decode(frame: Frame, content: Content, read_address: Callable[[str], Destination | None]) -> Message:
@@ -223,16 +160,15 @@ def _decode(frame: Frame, content: Content, read_address: Callable[[str], Destin
 
 
 def _ours(headers: Mapping[str, str]) -> dict[str, Any]:
-    pieces, n = [], 0
-    while (piece := headers.get(f"{_OURS}{n or ''}")) is not None:
+    pieces: list[str] = []
+    while (piece := headers.get(f"{OURS}{len(pieces) or ''}")) is not None:
         pieces.append(piece)
-        n += 1
-    ours = json.loads("".join(pieces)) if pieces else {}
-    return ours if isinstance(ours, dict) else {}
+    ours: dict[str, Any] = dict(json.loads("".join(pieces))) if pieces else {}
+    return ours
 
 
 def _decode_properties(headers: Mapping[str, str], ours: dict[str, Any]) -> dict[str, PropertyValue]:
-    values: dict[str, str | None] = {name: value for name, value in headers.items() if _travels(name)}
+    values: dict[str, str | None] = {name: value for name, value in headers.items() if is_property(name)}
     values.update(ours.get("p", {}))
     types = ours.get("t", {})
     return {name: _value(text, types.get(name)) for name, text in values.items()}

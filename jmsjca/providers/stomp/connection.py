@@ -37,20 +37,21 @@ class STOMPConnection:
     Args:
         wire: The connection, logged in.
         dialect: What the broker calls things.
+        aside: Opens another connection, for questions that may end it.
         client_id: Whose durable subscriptions these are.
         limits: The bounds.
         clock: Where time comes from.
-        aside: Opens another connection, for questions that may end it.
     """
 
     def __init__(
         self,
         wire: Wire,
         dialect: Dialect,
+        aside: Callable[[], Wire],
+        *,
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        aside: Callable[[], Wire],
     ) -> None:
         self._wire = wire
         self._durables = Durables(wire, dialect, aside)
@@ -86,10 +87,11 @@ class STOMPConnection:
         self._check_subscription(source)
         self._durables.note(source)
         ahead = self._ahead(order) if window is None else window
-        supply = partial(Subscriptions, self._wire, self._dialect, source, selector, ahead)
+        supply = partial(Subscriptions, self._wire, self._dialect, source, selector=selector, window=ahead)
         target = source.topic if isinstance(source, Subscription) else source
+        size = self._limits.prefetch_bytes
         with explained(f"consume from {target}"):
-            consumer = STOMPConsumer(target, self._dialect, order, self._limits.prefetch_bytes, self._clock, supply)
+            consumer = STOMPConsumer(target, self._dialect, supply, order=order, max_bytes=size, clock=self._clock)
         self._keep(consumer)
         return consumer
 

@@ -46,20 +46,21 @@ class STOMPConsumer:
     Args:
         source: Where the messages come from.
         dialect: How the broker writes them.
+        supply: Makes the subscriptions, told what takes their frames.
         order: How they are settled.
         max_bytes: The largest size of one chunk.
         clock: Where time comes from.
-        supply: The subscriptions; made with what takes their frames.
     """
 
     def __init__(
         self,
         source: Destination,
         dialect: Dialect,
+        supply: Callable[[Callable[[Sequence[Frame]], None]], Supply],
+        *,
         order: Order,
         max_bytes: int,
         clock: Clock,
-        supply: Callable[[Callable[[Sequence[Frame]], None]], Supply],
     ) -> None:
         self._source = source
         self._dialect = dialect

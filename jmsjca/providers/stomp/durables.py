@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from jmsjca.destinations import Destination, Subscription, Topic
 from jmsjca.errors import InvalidDestinationError
-from jmsjca.providers.stomp.dialect import Dialect, RabbitMQ
-from jmsjca.providers.stomp.receipts import Refusal
+from jmsjca.providers.stomp.dialect import Dialect
+from jmsjca.providers.stomp.rabbitmq import RabbitMQ
+from jmsjca.providers.stomp.receipts import RefusedError
 from jmsjca.providers.stomp.wire import Wire
 
 __all__ = ["Durables"]
@@ -59,7 +60,7 @@ class Durables:
         try:
             try:
                 wire.request("SUBSCRIBE", {"id": "look", **dialect.look_for(source)})
-            except Refusal as error:
+            except RefusedError as error:
                 raise InvalidDestinationError(
                     f"{source.client_id!r} has no durable subscription {source.name!r} to remove."
                 ) from error

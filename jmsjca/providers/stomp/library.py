@@ -30,10 +30,16 @@ if TYPE_CHECKING:
 
         running: bool
 
-        def __init__(self, auto_decode: bool) -> None: ...
-        def override_threading(self, create_thread_fc: Callable[[Callable[[], None]], Any]) -> None: ...
-        def start(self) -> None: ...
-        def set_listener(self, name: str, listener: object) -> None: ...
+        def __init__(self, *, auto_decode: bool) -> None: ...
+
+        def override_threading(self, create_thread_fc: Callable[[Callable[[], None]], Any]) -> None:
+            """Choose how the receiver thread is made."""
+
+        def start(self) -> None:
+            """Begin to receive."""
+
+        def set_listener(self, name: str, listener: object) -> None:
+            """Name who is told of the end."""
 
 else:
     Lifecycle = BaseTransport

@@ -95,7 +95,7 @@ class FrameParser:
     def _skip_line_ends(self) -> None:
         buffer, end = self._buffer, len(self._buffer)
         while self._start < end:
-            if buffer[self._start] == 0x0A:
+            if buffer.startswith(b"\n", self._start):
                 self._start += 1
             elif buffer.startswith(b"\r\n", self._start):
                 self._start += 2

@@ -8,7 +8,8 @@ from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
 from jmsjca.providers.stomp.channel import Channel
 from jmsjca.providers.stomp.connection import STOMPConnection
-from jmsjca.providers.stomp.dialect import Dialect, choose_dialect
+from jmsjca.providers.stomp.dialect import Dialect
+from jmsjca.providers.stomp.dialects import choose_dialect
 from jmsjca.providers.stomp.refusals import explained
 from jmsjca.providers.stomp.wire import Wire
 
@@ -51,10 +52,11 @@ class STOMPProvider:
             wire = _connect(url, options, limits, clock, told)
             return wire, _log_in(wire, url, credentials, client, options)
 
+        def aside() -> Wire:
+            return open_wire(None, lambda _: None)[0]
+
         wire, dialect = open_wire(client_id, ended)
-        connection = STOMPConnection(
-            wire, dialect, client_id, limits, clock, lambda: open_wire(None, lambda _: None)[0]
-        )
+        connection = STOMPConnection(wire, dialect, aside, client_id=client_id, limits=limits, clock=clock)
         connections.append(connection)
         return connection
 

@@ -8,10 +8,10 @@ from itertools import count
 
 from jmsjca.errors import ConnectionLostError, JMSError
 
-__all__ = ["Receipts", "Refusal", "Wait"]
+__all__ = ["Receipts", "RefusedError", "Wait"]
 
 
-class Refusal(ConnectionLostError):
+class RefusedError(ConnectionLostError):
     """An ERROR frame, which ends the connection.
 
     Attributes:

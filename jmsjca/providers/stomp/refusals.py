@@ -1,7 +1,7 @@
 """What the ERROR frames of the brokers mean."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from jmsjca.errors import (
@@ -12,7 +12,7 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
-from jmsjca.providers.stomp.receipts import Refusal
+from jmsjca.providers.stomp.receipts import RefusedError
 
 __all__ = ["explained"]
 
@@ -31,7 +31,7 @@ _MEANINGS: tuple[tuple[re.Pattern[str], type[JMSError]], ...] = (
 
 
 @contextmanager
-def explained(doing: str) -> Iterator[None]:
+def explained(doing: str) -> Generator[None, None, None]:
     """Turn the refusal of a broker into the error that it means.
 
     Args:
@@ -39,7 +39,7 @@ def explained(doing: str) -> Iterator[None]:
     """
     try:
         yield
-    except Refusal as error:
+    except RefusedError as error:
         for pattern, kind in _MEANINGS:
             if pattern.search(error.text):
                 raise kind(f"The broker says that this client cannot {doing}: {error.text}") from error

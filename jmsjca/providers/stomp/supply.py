@@ -21,16 +21,16 @@ _numbers = count(1)
 class Subscriptions:
     """One subscription; more of them when a queue's consumer holds all that one may have, and asks for more.
 
-    In STOMP a subscription's window is what may be *unsettled*, and nothing widens it. A second subscription of the same
-    queue does, and the broker goes on in order. A topic's consumer competes with nobody, so its window is wide at once.
+    In STOMP a subscription's window is what may be *unsettled*, and nothing widens it. A second one of the same queue
+    does, and the broker goes on in order. A topic's consumer competes with nobody, so its window is wide at once.
 
     Args:
         wire: The connection.
         dialect: What the broker calls things.
         source: What to subscribe to.
+        arrive: Takes the frames.
         selector: Which messages.
         window: How many messages may be taken ahead.
-        arrive: Takes the frames.
     """
 
     def __init__(
@@ -38,9 +38,10 @@ class Subscriptions:
         wire: Wire,
         dialect: Dialect,
         source: Destination | Subscription,
+        arrive: Callable[[Sequence[Frame]], None],
+        *,
         selector: str | None,
         window: int,
-        arrive: Callable[[Sequence[Frame]], None],
     ) -> None:
         self._wire = wire
         self._dialect = dialect

@@ -80,7 +80,7 @@ class Transport(Lifecycle):
             self._reason = self._reason or error
         except OSError as error:
             self._reason = self._reason or ConnectionLostError(f"The connection to the broker broke: {error}")
-        except Exception as error:  # stomp.py would swallow it
+        except Exception as error:  # noqa: BLE001  # stomp.py would swallow it
             self._reason = self._reason or ConnectionLostError("A frame could not be handled.")
             self._reason.__cause__ = error
         return b""

@@ -1,7 +1,7 @@
 """A conversation with a broker: requests and their receipts, and messages on their way to consumers."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from jmsjca.providers.stomp.channel import Channel, WriteError
 from jmsjca.providers.stomp.frames import Frame, connect_frame, encode_frame
 from jmsjca.providers.stomp.library import agreed_heartbeat
 from jmsjca.providers.stomp.parser import FrameParser
-from jmsjca.providers.stomp.receipts import Receipts, Refusal
+from jmsjca.providers.stomp.receipts import Receipts, RefusedError
 from jmsjca.providers.stomp.transport import Transport
 
 __all__ = ["Wire"]
@@ -57,7 +57,7 @@ class Wire:
             The headers of CONNECTED.
 
         Raises:
-            Refusal: The broker refuses.
+            RefusedError: The broker refuses.
             ConnectionLostError: It does not answer, or not as it should.
         """
         offer = round(heartbeat * 1000)
@@ -89,7 +89,7 @@ class Wire:
         """Send a frame and wait for its receipt.
 
         Raises:
-            Refusal: The broker refused it.
+            RefusedError: The broker refused it.
             ConnectionLostError: The connection broke.
         """
         receipt = self.receipts.new_id()
@@ -111,7 +111,7 @@ class Wire:
             raise ConnectionLostError(f"The connection broke at {command}: {error}") from error
 
     @contextmanager
-    def turn(self, timeout: float) -> Iterator[None]:
+    def turn(self, timeout: float) -> Generator[None, None, None]:
         """Wait until no other transaction is open on this connection.
 
         Raises:
@@ -163,7 +163,7 @@ class Wire:
         if frame.command == "RECEIPT":
             self.receipts.arrived(frame.headers["receipt-id"])
         elif frame.command == "ERROR":
-            raise Refusal(_said(frame), frame.headers.get("receipt-id"))
+            raise RefusedError(_said(frame), frame.headers.get("receipt-id"))
         elif self._connected.done():
             raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
         else:

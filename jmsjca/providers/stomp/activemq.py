@@ -1,0 +1,32 @@
+"""What ActiveMQ Classic wants."""
+
+import re
+
+from jmsjca.destinations import Destination, Subscription
+from jmsjca.providers.stomp.dialect import Dialect, destination_of
+
+__all__ = ["ActiveMQ"]
+
+_SPECIAL = re.compile(r"[,*>?]|\A\s|\s\Z")
+
+
+class ActiveMQ(Dialect):
+    """ActiveMQ Classic."""
+
+    __slots__ = ()
+    hoards_acknowledgements = True
+
+    def special(self) -> re.Pattern[str]:
+        """Lists, wildcards, options, and blanks that it strips."""
+        return _SPECIAL
+
+    def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
+        """Prefetch in messages; a durable subscription belongs to the client id of CONNECT."""
+        headers = {**self.address(destination_of(source)), "activemq.prefetchSize": str(window)}
+        if isinstance(source, Subscription) and source.name is not None:
+            headers["activemq.subscriptionName"] = source.name
+        return headers
+
+    def unsubscribe(self, source: Subscription) -> dict[str, str]:
+        """By its name."""
+        return {"activemq.subscriptionName": source.name or ""}
