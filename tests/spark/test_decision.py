@@ -16,6 +16,7 @@ from jmsjca.spark import partition
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import Part, Staging
+from jmsjca.spi import Capabilities
 from tests.spark.interleaving import See, explore
 
 
@@ -31,6 +32,8 @@ class Delivery:
 
 class Connection:
     """A connection, consumer and unit of a broker that handed its messages to others too."""
+
+    capabilities = Capabilities(exact_credit=True)
 
     def __init__(self, keys: Iterable[str], owns: bool) -> None:
         self._deliveries = [Delivery(key) for key in keys]
