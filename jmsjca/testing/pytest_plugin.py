@@ -9,13 +9,14 @@ Each fixture can be overridden. One that gives another ``jms_broker_url`` moves 
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from jmsjca import ConnectionFactory, ResourceAdapter
 
@@ -75,3 +76,19 @@ def jms_quiet_seconds() -> float:
         0: an embedded broker delivers at once or not at all. Override it for a broker behind a network.
     """
     return 0.0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a case of the contract suite fail that is skipped for anything but a capability.
+
+    Args:
+        item: The test.
+    """
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and "harness" in getattr(item, "funcargs", {}):
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        if not re.search(r"capability \w", reason):
+            report.outcome = "failed"
+            report.longrepr = f"A case of the contract is skipped for the lack of a capability only, not so: {reason}"
+    return report

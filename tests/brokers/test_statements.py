@@ -1,0 +1,175 @@
+"""What brokers do in a transaction, by the protocols themselves: why a unit is a note, and one transaction at a time.
+
+The findings are told in docs/capabilities.md. Frames are printed: pytest shows them when a statement is true no more.
+"""
+
+import uuid
+
+import pytest
+from proton import Endpoint
+from raw_amqp import ACCEPTED, MODIFIED, REJECTED, RELEASED, RawAMQP
+from raw_stomp import RawSTOMP
+
+MARKER = "the last"
+CAPABILITIES = {"artemis": "queue", "activemq": "queue", "qpid": None}
+ANYCAST = {"destination_type": "ANYCAST"}
+
+
+@pytest.fixture
+def queue():
+    return f"statement.{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def amqp(broker_url, queue):
+    """Give a function that connects to a broker."""
+    return lambda broker: RawAMQP(broker_url(f"{broker}-amqp"), CAPABILITIES[broker])
+
+
+@pytest.fixture
+def stomp(broker_url):
+    return lambda broker: RawSTOMP(broker_url(f"{broker}-stomp"))
+
+
+def two_stomp_transactions(connection, destination, mode, send=(), subscribe=()):
+    """Acknowledge "a" in one transaction and "b" in another, commit the second, then abort the first."""
+    for body in "abc":
+        connection.confirm("SEND", body, destination=destination, persistent="true", **dict(send))
+    connection.write("SUBSCRIBE", destination=destination, id="1", ack=mode, **dict(subscribe))
+    taken = {body: headers["ack"] for _, headers, body in [connection.read() for _ in "abc"]}
+    for name in ("one", "two"):
+        assert connection.confirm("BEGIN", transaction=name) == "RECEIPT"
+    assert connection.confirm("ACK", id=taken["a"], transaction="one") == "RECEIPT"
+    assert connection.confirm("ACK", id=taken["b"], transaction="two") == "RECEIPT"
+    assert connection.confirm("COMMIT", transaction="two") == "RECEIPT"
+    assert connection.confirm("ABORT", transaction="one") == "RECEIPT"
+    connection.close()
+
+
+def left_over_stomp(connection, destination, send=(), subscribe=()):
+    connection.confirm("SEND", MARKER, destination=destination, persistent="true", **dict(send))
+    connection.write("SUBSCRIBE", destination=destination, id="1", ack="client-individual", **dict(subscribe))
+    bodies = []
+    while MARKER not in bodies:
+        bodies.append(connection.read()[2])
+    connection.close()
+    return bodies[:-1]
+
+
+def left_over_amqp(connection, address, at_least):
+    """The bodies in a queue: so many for certain, then what comes before a marker."""
+    with connection:
+        receiver = connection.receiver(address, 20)
+        bodies = [receiver.receive(timeout=10).body for _ in range(at_least)]
+        connection.send(address, MARKER)
+        while MARKER not in bodies:
+            bodies.append(receiver.receive(timeout=10).body)
+    return sorted(bodies[:-1])
+
+
+def test_activemq_over_stomp_loses_a_message_when_another_transaction_commits(stomp, queue):
+    """Found: with ``ack:client`` the commit of the second transaction takes along what the first has acknowledged and
+    then aborts: "a" is lost. (An acknowledgement means all before it, and the broker does not mind whose they are.)"""
+    destination = f"/queue/{queue}"
+    two_stomp_transactions(stomp("activemq"), destination, "client")
+    assert left_over_stomp(stomp("activemq"), destination) == ["c"]
+
+
+def test_activemq_over_stomp_keeps_transactions_apart_that_acknowledge_each_message(stomp, queue):
+    """Found: with ``ack:client-individual`` the aborted "a" comes again; cumulative ``ack:client`` loses it."""
+    destination = f"/queue/{queue}"
+    two_stomp_transactions(stomp("activemq"), destination, "client-individual")
+    assert left_over_stomp(stomp("activemq"), destination) == ["a", "c"]
+
+
+@pytest.mark.parametrize("mode", ["client", "client-individual"])
+def test_artemis_over_stomp_acknowledges_at_once_whatever_the_transaction(stomp, queue, mode):
+    """Found: an ACK with a transaction header is carried out at once; its ABORT brings nothing back, "a" is lost."""
+    subscribe = {"subscription_type": "ANYCAST"}
+    two_stomp_transactions(stomp("artemis"), queue, mode, ANYCAST, subscribe)
+    assert left_over_stomp(stomp("artemis"), queue, ANYCAST, subscribe) == ["c"]
+
+
+def test_rabbitmq_over_stomp_keeps_transactions_apart(stomp, queue):
+    """Found: with ``ack:client-individual`` the aborted "a" comes again. (That both parts of one transaction happen
+    together its documentation does not promise: it sends and acknowledges one after the other.)"""
+    destination = f"/queue/{queue}"
+    two_stomp_transactions(stomp("rabbitmq"), destination, "client-individual")
+    assert left_over_stomp(stomp("rabbitmq"), destination) == ["a", "c"]
+
+
+def two_amqp_transactions(connection, address, *ends):
+    """Accept "a" in one transaction and "b" in another of one session, and end them in some order."""
+    with connection:
+        connection.send(address, *"abc")
+        taken = connection.take(connection.receiver(address, 3), 3)
+        transactions = {"one": connection.declare(), "two": connection.declare()}
+        connection.settle(taken["a"], transactions["one"])
+        connection.settle(taken["b"], transactions["two"])
+        for name, fail in ends:
+            assert connection.discharge(transactions[name], fail=fail) == ACCEPTED
+
+
+def test_activemq_over_amqp_commits_what_another_transaction_acknowledged(amqp, queue):
+    """Found: the commit of the second transaction takes along "a" of the first, whose rollback then brings nothing
+    back: "a" is lost."""
+    two_amqp_transactions(amqp("activemq"), queue, ("two", False), ("one", True))
+    assert left_over_amqp(amqp("activemq"), queue, 1) == ["c"]
+
+
+def test_activemq_over_amqp_rolls_back_what_another_transaction_commits(amqp, queue):
+    """Found: the rollback of the first transaction takes along "b" of the second, whose commit is then accepted and
+    does nothing: "b" comes again."""
+    two_amqp_transactions(amqp("activemq"), queue, ("one", True), ("two", False))
+    assert left_over_amqp(amqp("activemq"), queue, 3) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("broker", ["artemis", "qpid"])
+@pytest.mark.parametrize("fails", ["one", "two"])
+@pytest.mark.parametrize("first", ["one", "two"])
+def test_artemis_and_qpid_take_several_transactions_in_a_session(amqp, queue, broker, fails, first):
+    """Found: each has its own fate, whichever ends first."""
+    ends = sorted([("one", fails == "one"), ("two", fails == "two")], key=lambda end: end[0] != first)
+    two_amqp_transactions(amqp(broker), queue, *ends)
+    assert left_over_amqp(amqp(broker), queue, 2) == {"one": ["a", "c"], "two": ["b", "c"]}[fails]
+
+
+@pytest.mark.parametrize("broker", ["activemq", "artemis"])
+@pytest.mark.parametrize(("outcome", "fields"), [(RELEASED, ()), (MODIFIED, (True,)), (REJECTED, ())])
+def test_activemq_and_artemis_ignore_every_outcome_but_accepted_in_a_transaction(amqp, queue, broker, outcome, fields):
+    """Found: the commit is accepted, but a message that was released, modified or rejected in it stays with the link:
+    it is not delivered again, before "d", and comes back only when the link ends."""
+    with amqp(broker) as connection:
+        connection.send(queue, *"abc")
+        receiver = connection.receiver(queue, 3)
+        taken = connection.take(receiver, 3)
+        transaction = connection.declare()
+        connection.settle(taken["a"], transaction)
+        connection.settle(taken["b"], transaction, outcome, fields)
+        assert connection.discharge(transaction) == ACCEPTED
+        connection.send(queue, "d")
+        assert receiver.receive(timeout=10).body == "d"
+    assert left_over_amqp(amqp(broker), queue, 3) == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize(("outcome", "fields"), [(RELEASED, ()), (MODIFIED, (True,)), (REJECTED, ())])
+def test_qpid_takes_other_outcomes_in_a_transaction(amqp, queue, outcome, fields):
+    """Found: the message is delivered again after the commit, before "d"."""
+    with amqp("qpid") as connection:
+        connection.send(queue, *"abc")
+        receiver = connection.receiver(queue, 3)
+        taken = connection.take(receiver, 3)
+        transaction = connection.declare()
+        connection.settle(taken["b"], transaction, outcome, fields)
+        assert connection.discharge(transaction) == ACCEPTED
+        connection.send(queue, "d")
+        assert receiver.receive(timeout=10).body == "b"
+
+
+def test_rabbitmq_ends_the_session_that_asks_for_transactions(broker_url):
+    """Found: it answers the attach of a coordinator with the end of the session, amqp:not-implemented."""
+    connection = RawAMQP(broker_url("rabbitmq-amqp"))
+    session = connection.attach_coordinator().session
+    connection.connection.wait(lambda: session.state & Endpoint.REMOTE_CLOSED, msg="the end of the session")
+    assert session.remote_condition.name == "amqp:not-implemented"
+    connection.connection.conn.close()

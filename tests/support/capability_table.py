@@ -1,0 +1,76 @@
+"""Writes docs/capabilities.md from the data that the tests read: ``python -m tests.support.capability_table``."""
+
+import ast
+import inspect
+from dataclasses import fields
+from pathlib import Path
+
+from jmsjca.providers.amqp.brokers import BROKERS as AMQP
+from jmsjca.providers.embedded.connection import CAPABILITIES as EMBEDDED
+from jmsjca.providers.stomp.brokers import BROKERS as STOMP
+from jmsjca.spi import Capabilities
+
+PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
+NOTES = Path(__file__).with_name("capability_notes.md")
+PROTOCOLS = {"AMQP 1.0": AMQP, "STOMP": STOMP}
+
+HEAD = """\
+<!-- Written by python -m tests.support.capability_table from the data in jmsjca/providers. Do not edit. -->
+# What each broker can do
+
+What a connection lacks is refused with `NotSupportedError`, never weakened; `Connection.capabilities` tells it at run
+time. The tests hold each broker to this page: a connection must report exactly what stands here, and every case of the
+contract suite about something that a broker has must pass against that broker.
+"""
+
+
+def missing(capabilities):
+    """The names of what a connection lacks, or can do less well than the best."""
+    return {f.name for f in fields(Capabilities) if getattr(capabilities, f.name) not in {True, "uncounted"}}
+
+
+def meanings():
+    """What each capability means, from its line in `jmsjca.spi`."""
+    source = inspect.getsource(Capabilities)
+    lines = source.splitlines()
+    assignments = [node for node in ast.parse(source).body[0].body if isinstance(node, ast.AnnAssign)]
+    return {node.target.id: lines[node.lineno - 1].split("#:")[1].strip().replace("``", "`") for node in assignments}
+
+
+def page():
+    """The whole page."""
+    columns = [("embedded", "", EMBEDDED)]
+    columns += [(b.name, protocol, b.capabilities) for protocol, brokers in PROTOCOLS.items() for b in brokers]
+    parts = [HEAD, table(columns), NOTES.read_text(), "## Why a broker lacks something\n"]
+    parts += [gaps(broker, protocol) for protocol, brokers in PROTOCOLS.items() for broker in brokers]
+    return "\n".join(parts)
+
+
+def table(columns):
+    rows = [["capability", *[f"{name}<br>{protocol}".removesuffix("<br>") for name, protocol, _ in columns]]]
+    rows.append(["---"] * len(rows[0]))
+    for name, meaning in meanings().items():
+        rows.append([f"`{name}`: {meaning}", *[cell(getattr(c, name)) for _, _, c in columns]])
+    return lines(rows)
+
+
+def gaps(broker, protocol):
+    rows = [["capability", "what the broker did", "where it is written"], ["---"] * 3]
+    rows += [[f"`{gap.capability}`", text(gap.seen), text(gap.source)] for gap in broker.gaps]
+    return f"### {broker.name} {broker.release} over {protocol}\n\n{lines(rows)}"
+
+
+def lines(rows):
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def cell(value):
+    return {True: "yes", False: "no"}.get(value, value)
+
+
+def text(words):
+    return words.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,35 @@
+"""What is said of brokers: each thing that one lacks has its evidence, and nothing else has."""
+
+import pytest
+from capability_table import PROTOCOLS, missing
+
+BROKERS = [
+    pytest.param(broker, id=f"{broker.name}-{protocol}")
+    for protocol, brokers in PROTOCOLS.items()
+    for broker in brokers
+]
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_exactly_what_is_missing_has_a_gap(broker):
+    told = [gap.capability for gap in broker.gaps]
+    assert sorted(told) == sorted(missing(broker.capabilities))
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_a_gap_tells_what_was_seen_and_where_it_is_written(broker):
+    for gap in broker.gaps:
+        assert gap.seen.strip(), gap
+        assert gap.source.strip(), gap
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_a_broker_is_named_with_its_release(broker):
+    assert broker.name
+    assert broker.release[:1].isdigit()
+
+
+@pytest.mark.parametrize("brokers", PROTOCOLS.values(), ids=PROTOCOLS)
+def test_each_broker_is_told_once(brokers):
+    names = [broker.name for broker in brokers]
+    assert len(set(names)) == len(names)
