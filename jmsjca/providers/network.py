@@ -9,7 +9,10 @@ from typing import Any, Self
 from jmsjca.config import ConnectionURL, Credentials
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSSecurityError
 
-__all__ = ["NetworkOptions", "open_socket", "require_protection"]
+__all__ = ["NetworkOptions", "acknowledge_quickly", "open_socket", "require_protection"]
+
+
+_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,16 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
         ) from error
     except OSError as error:
         raise ConnectionLostError(f"Cannot connect to {host}:{port}: {error}") from error
+
+
+def acknowledge_quickly(sock: socket.socket) -> None:
+    """Let TCP acknowledge what was just read at once, where the system can.
+
+    Brokers that write an answer in two pieces wait for the acknowledgement of the first, which is held back by up to
+    40 ms. The system forgets this wish, so it is made after every read.
+    """
+    if _QUICKACK is not None:
+        sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
 
 def _secured(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:

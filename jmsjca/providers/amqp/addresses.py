@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from proton import Terminus, symbol
+from proton import symbol
 
 from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.providers.amqp.constants import CONFIGURATION
 
 __all__ = ["Address", "Naming", "address_of"]
 
@@ -33,7 +34,7 @@ class Address:
         if self.capability:
             terminus.capabilities.put_object(symbol(self.capability))
         if self.lasting:
-            terminus.durability = Terminus.CONFIGURATION
+            terminus.durability = CONFIGURATION
 
 
 def address_of(what: Destination, naming: Naming) -> Address:

@@ -62,7 +62,7 @@ def browse(
     link.attach()
     try:
         while limit is None or limit > 0:
-            chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK), reply_timeout)
+            chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK))
             if chunk is None:
                 return
             found = [ReceivedMessage(encoded, queue, counts=counts) for encoded in chunk]
@@ -81,12 +81,10 @@ def _is_expired(found: ReceivedMessage) -> bool:
     return expiration is not None and expiration <= datetime.now(UTC)
 
 
-def _next_chunk(
-    engine: Engine, link: ReceivingLink, copies: _Copies, size: int, reply_timeout: float
-) -> list[bytes] | None:
+def _next_chunk(engine: Engine, link: ReceivingLink, copies: _Copies, size: int) -> list[bytes] | None:
     """Give some copies; None if the broker has no more."""
     engine.call(partial(link.grant, size))
-    no_more = engine.wait(engine.call(link.drain), reply_timeout, "the messages of a queue")
+    no_more = link.stop()
     chunk, handles = copies.encoded, copies.handles
     copies.encoded, copies.handles = [], []
     engine.call(partial(link.settle, handles, accept))

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from proton import (
     Data,
@@ -188,7 +188,7 @@ def _set_body(wire: Any, message: Message) -> byte:
     if isinstance(message, BytesMessage):
         wire.inferred = message.body is not None
         wire.body = message.body
-        wire.content_type = symbol(_BINARY)
+        wire.content_type = symbol(_BINARY) if wire.inferred else None
         return _BYTES
     return _PLAIN
 
@@ -218,20 +218,29 @@ def _decoded(wire: Any, source: Destination) -> Message:
 
 
 def _decoded_body(wire: Any, kind: int | None) -> Message:
-    body: Any = wire.body
-    if isinstance(body, memoryview):
-        body = bytes(body)  # at once: it shows proton's memory, which is freed with the wire message
+    body: Any = _owned(wire.body)
     if isinstance(body, str):
         return TextMessage(str(body))
     if not body and kind in _EMPTY:  # some brokers make an empty section of none
-        return _EMPTY[kind]() if body is None or kind != _BYTES else BytesMessage(b"")
+        return BytesMessage(b"") if kind == _BYTES and _content_type(wire) else _EMPTY[kind]()
     if body is None:
         return Message()
     if not isinstance(body, bytes):
         raise MessageFormatError(f"This release reads text and bytes; the body is {type(body).__name__}.")
-    if kind is None and (wire.content_type or "").startswith("text/"):
+    if kind is None and _content_type(wire).startswith("text/"):
         return TextMessage(body.decode())
     return BytesMessage(body)
+
+
+def _content_type(wire: Any) -> str:
+    """Proton gives the text "None" for none."""
+    kind = str(wire.content_type or "")
+    return "" if kind == "None" else kind
+
+
+def _owned(value: Any) -> Any:
+    """Bytes are a view into proton's memory, which is freed with the wire message: they are copied at once."""
+    return bytes(cast("memoryview[int]", value)) if isinstance(value, memoryview) else value
 
 
 def _properties(values: dict[Any, Any]) -> dict[str, PropertyValue]:
@@ -241,7 +250,7 @@ def _properties(values: dict[Any, Any]) -> dict[str, PropertyValue]:
 def _from_wire(value: Any) -> PropertyValue:
     if value is None:
         return None
-    make = _FROM_WIRE.get(type(value))
+    make = _FROM_WIRE.get(value.__class__)
     return str(value) if make is None else make(value)
 
 

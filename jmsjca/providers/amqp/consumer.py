@@ -55,7 +55,6 @@ class AMQPConsumer:
         self._window = window
         self._keeps = keeps
         self._max_bytes = limits.prefetch_bytes
-        self._reply_timeout = reply_timeout
         self._changed = threading.Condition()
         self._ready: deque[AMQPDelivery] = deque()
         self._ready_bytes = 0
@@ -226,8 +225,7 @@ class AMQPConsumer:
 
     def _stop(self) -> bool:
         """Take the credit back; what was on its way is here then. True if the broker has no more."""
-        drained = self._engine.call(self._link.drain)
-        no_more = self._engine.wait(drained, self._reply_timeout, "the end of what was on its way")
+        no_more = self._link.stop()
         with self._changed:
             self._credit = 0
         return no_more

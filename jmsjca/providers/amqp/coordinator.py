@@ -3,10 +3,11 @@
 from concurrent.futures import Future
 from typing import Any
 
-from proton import Delivery, Message, Terminus
+from proton import Delivery, Message
 
 from jmsjca.errors import JMSError, NotSupportedError, TransactionRolledBackError
 from jmsjca.providers.amqp.conditions import text_of
+from jmsjca.providers.amqp.constants import COORDINATOR
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
 from jmsjca.providers.amqp.states import COORDINATOR_CAPABILITIES, DECLARED, declare, discharge
@@ -80,13 +81,13 @@ class Coordinator(LinkEnd):
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.sender(name)
-        link.target.type = Terminus.COORDINATOR
+        link.target.type = COORDINATOR
         link.target.capabilities.put_object(COORDINATOR_CAPABILITIES)
         link.source.address = name
         return link
 
     def _is_refused(self) -> bool:
-        return bool(self._link.remote_target.type != Terminus.COORDINATOR)
+        return bool(self._link.remote_target.type != COORDINATOR)
 
     def _refusal(self, condition: Any) -> JMSError:
         if self._opened.done():

@@ -20,6 +20,10 @@ class Credit(Protocol):
         """Ask for no more; done when the broker knows. The result tells whether it surely has no more."""
         ...
 
+    def remind(self) -> None:
+        """Ask again for the answer to a stop that is open."""
+        ...
+
     def confirm(self) -> "Future[bool]":
         """Done when the broker has handled what was written on this session before."""
         ...
@@ -69,6 +73,11 @@ class DrainedCredit:
             self._stopping = stopping
             self._link.drain(0)
         return self._stopping
+
+    def remind(self) -> None:
+        """Drain again: Artemis drops a drain that comes while it reports the one before."""
+        if self._stopping is not None:
+            self._link.drain(0)
 
     def confirm(self) -> "Future[bool]":
         """Not needed: brokers that drain have transactions."""
@@ -125,6 +134,9 @@ class AnsweredCredit:
     def stop(self) -> "Future[bool]":
         """Take back what is left. A message that was under way comes all the same."""
         return self._change(None)
+
+    def remind(self) -> None:
+        """Not needed: no answer is ever dropped."""
 
     def confirm(self) -> "Future[bool]":
         """Change the credit by one, and back: the answer comes after what was written before."""

@@ -17,6 +17,7 @@ from proton import Collector, Connection, Event, ProtonException, Transport
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.amqp.conditions import connection_error
+from jmsjca.providers.network import acknowledge_quickly
 
 __all__ = ["Engine", "Owner"]
 
@@ -87,6 +88,17 @@ class Engine:
         self._closing = False
         self._error: JMSError | None = None
         self._thread = threading.Thread(target=self._run, name="jmsjca-amqp", daemon=True)
+        self._handlers: dict[Any, Callable[[Any], None]] = {
+            Event.CONNECTION_REMOTE_OPEN: self._on_connection_open,
+            Event.CONNECTION_REMOTE_CLOSE: self._on_connection_close,
+            Event.TRANSPORT_ERROR: self._on_transport_error,
+            Event.SESSION_REMOTE_CLOSE: self._on_session_close,
+            Event.LINK_REMOTE_OPEN: self._on_link_open,
+            Event.LINK_REMOTE_CLOSE: self._on_link_close,
+            Event.LINK_REMOTE_DETACH: self._on_link_close,
+            Event.LINK_FLOW: self._on_link_flow,
+            Event.DELIVERY: self._on_delivery,
+        }
         self.connection = connection
         self.opened: Future[None] = Future()
 
@@ -210,6 +222,7 @@ class Engine:
                 self._transport.close_tail()
                 return
             self._transport.push(data)
+            acknowledge_quickly(self._socket)
 
     def _write(self) -> bool:
         """Write what there is; True if the socket did not take all of it."""
@@ -225,9 +238,9 @@ class Engine:
 
     def _dispatch_events(self) -> None:
         while event := self._collector.peek():
-            handle = _HANDLERS.get(event.type)
+            handle = self._handlers.get(event.type)
             if handle is not None:
-                handle(self, event)
+                handle(event)
             self._collector.pop()
 
     def _on_connection_open(self, event: Any) -> None:
@@ -283,16 +296,3 @@ class Engine:
         self._woken.close()
         if not self._closing:
             self._lost(error)
-
-
-_HANDLERS: dict[Any, Callable[[Engine, Any], None]] = {
-    Event.CONNECTION_REMOTE_OPEN: Engine._on_connection_open,  # noqa: SLF001  # the table of this class
-    Event.CONNECTION_REMOTE_CLOSE: Engine._on_connection_close,  # noqa: SLF001
-    Event.TRANSPORT_ERROR: Engine._on_transport_error,  # noqa: SLF001
-    Event.SESSION_REMOTE_CLOSE: Engine._on_session_close,  # noqa: SLF001
-    Event.LINK_REMOTE_OPEN: Engine._on_link_open,  # noqa: SLF001
-    Event.LINK_REMOTE_CLOSE: Engine._on_link_close,  # noqa: SLF001
-    Event.LINK_REMOTE_DETACH: Engine._on_link_close,  # noqa: SLF001
-    Event.LINK_FLOW: Engine._on_link_flow,  # noqa: SLF001
-    Event.DELIVERY: Engine._on_delivery,  # noqa: SLF001
-}

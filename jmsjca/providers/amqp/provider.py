@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 from proton import Connection, Transport
 
@@ -48,7 +49,8 @@ class AMQPProvider:
         engine = Engine(sock, connection, _transport(options, credentials), clock, lost)
         engine.start()
         engine.wait(engine.opened, options.connect_timeout, "the opening of the connection")
-        broker = broker_of(str((engine.call(lambda: connection.remote_properties) or {}).get("product", "")))
+        properties: dict[Any, Any] = engine.call(lambda: connection.remote_properties) or {}
+        broker = broker_of(str(properties.get("product", "")))
         wire = Wire(
             engine,
             clock,

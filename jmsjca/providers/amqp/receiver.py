@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Protocol
 
-from proton import Condition, Described, Link, Terminus, symbol
+from proton import Condition, Described, symbol
 
 from jmsjca.errors import InvalidSelectorError, JMSError, NotSupportedError, ResourceAllocationError
 from jmsjca.providers.amqp.addresses import Address
 from jmsjca.providers.amqp.conditions import text_of
+from jmsjca.providers.amqp.constants import COPY, DELIVERIES, EXPIRE_NEVER, RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
 from jmsjca.providers.amqp.credit import AnsweredCredit, Credit, DrainedCredit
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
@@ -16,6 +18,8 @@ from jmsjca.providers.amqp.link import LinkEnd
 __all__ = ["Arrivals", "ReceivingLink", "Source"]
 
 _SELECTOR = symbol("apache.org:selector-filter:string")
+# Seconds until the broker is asked again for the answer to a drain.
+_REMINDER = 0.25
 _NO_LOCAL = symbol("apache.org:no-local-filter:list")
 
 
@@ -68,14 +72,14 @@ class Source:
         if filters:
             terminus.filter.put_object(filters)
         if self.browse:
-            terminus.distribution_mode = Terminus.DIST_MODE_COPY
+            terminus.distribution_mode = COPY
         if self.durable:
-            terminus.durability = Terminus.DELIVERIES
-            terminus.expiry_policy = Terminus.EXPIRE_NEVER
+            terminus.durability = DELIVERIES
+            terminus.expiry_policy = EXPIRE_NEVER
 
 
 class ReceivingLink(LinkEnd):
-    """A link from one source. Everything but `attach` and `shut_down` belongs on the engine's thread.
+    """A link from one source. Everything but `attach` and `stop` belongs on the engine's thread.
 
     Args:
         engine: The connection.
@@ -110,10 +114,18 @@ class ReceivingLink(LinkEnd):
         if credit_of := self._usable():
             credit_of.grant(credit)
 
-    def drain(self) -> "Future[bool]":
-        """Ask for no more; done when what was on its way is here. True if the broker surely has no more."""
-        credit = self._usable()
-        return credit.stop() if credit else _ended()
+    def stop(self) -> bool:
+        """Ask for no more, and wait until what was on its way is here. Not on the engine's thread.
+
+        Returns:
+            True if the broker surely has no more.
+        """
+        answer = self._engine.call(lambda: credit.stop() if (credit := self._usable()) else _ended())
+        for _ in range(int(self._reply_timeout / _REMINDER)):
+            with suppress(TimeoutError):
+                return answer.result(_REMINDER)
+            self._engine.call(lambda: credit.remind() if (credit := self._usable()) else None)
+        return self._engine.wait(answer, _REMINDER, f"the end of what was on its way from {self._source.address.name}")
 
     def round_trip(self) -> "Future[bool]":
         """Done when the broker has handled all that was written before."""
@@ -181,8 +193,8 @@ class ReceivingLink(LinkEnd):
         link = session.receiver(self._source.durable or name)
         self._source.apply(link.source)
         link.target.address = name
-        link.rcv_settle_mode = Link.RCV_FIRST
-        link.snd_settle_mode = Link.SND_UNSETTLED
+        link.rcv_settle_mode = RECEIVER_SETTLES_FIRST
+        link.snd_settle_mode = SENDER_UNSETTLED
         link.max_message_size = self._message_bytes
         self._credit = DrainedCredit(link) if self._drains else AnsweredCredit(link)
         return link

@@ -27,8 +27,13 @@ _ACCEPTED = ulong(0x24)
 
 COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
 
-_OUTCOMES = {0x24: Delivery.ACCEPTED, 0x25: Delivery.REJECTED, 0x26: Delivery.RELEASED, 0x27: Delivery.MODIFIED}
-_NAMES = {
+_OUTCOMES: dict[Any, int] = {
+    0x24: Delivery.ACCEPTED,
+    0x25: Delivery.REJECTED,
+    0x26: Delivery.RELEASED,
+    0x27: Delivery.MODIFIED,
+}
+_NAMES: dict[Any, int] = {
     "amqp:accepted:list": 0x24,
     "amqp:rejected:list": 0x25,
     "amqp:released:list": 0x26,
@@ -77,12 +82,12 @@ def outcome_of(delivery: Any) -> tuple[int | None, Any]:
 
     Within a transaction the outcome is a field of the transactional state.
     """
-    state = delivery.remote_state
+    state: int = delivery.remote_state
     if state != TRANSACTIONAL:
         return (int(state) or None), delivery.remote.condition
-    fields = delivery.remote.data or []
+    fields: list[Any] = delivery.remote.data or []
     outcome: Any = fields[1] if len(fields) > 1 else None
     if not isinstance(outcome, Described):
         return None, None
     descriptor: Any = outcome.descriptor
-    return _OUTCOMES.get(_NAMES.get(str(descriptor), descriptor)), None
+    return _OUTCOMES.get(_NAMES.get(descriptor) or descriptor), None

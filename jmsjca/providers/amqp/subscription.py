@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from proton import Terminus
-
 from jmsjca.errors import InvalidDestinationError, JMSError
 from jmsjca.providers.amqp.conditions import text_of
+from jmsjca.providers.amqp.constants import UNSPECIFIED
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
 
@@ -30,7 +29,7 @@ class _Reattached(LinkEnd):
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.receiver(self._name)
-        link.source.type = Terminus.UNSPECIFIED  # none: the name alone says which
+        link.source.type = UNSPECIFIED  # none: the name alone says which
         link.target.address = name
         return link
 

@@ -1,0 +1,28 @@
+"""Proton's constants, which it attaches to its classes when it is imported, unseen by type checkers."""
+
+from typing import Any
+
+from proton import Link, Terminus
+
+__all__ = [
+    "CONFIGURATION",
+    "COORDINATOR",
+    "COPY",
+    "DELIVERIES",
+    "EXPIRE_NEVER",
+    "RECEIVER_SETTLES_FIRST",
+    "SENDER_UNSETTLED",
+    "UNSPECIFIED",
+]
+
+_link: Any = Link
+_terminus: Any = Terminus
+
+RECEIVER_SETTLES_FIRST: int = _link.RCV_FIRST
+SENDER_UNSETTLED: int = _link.SND_UNSETTLED
+CONFIGURATION: int = _terminus.CONFIGURATION
+COORDINATOR: int = _terminus.COORDINATOR
+COPY: int = _terminus.DIST_MODE_COPY
+DELIVERIES: int = _terminus.DELIVERIES
+EXPIRE_NEVER: int = _terminus.EXPIRE_NEVER
+UNSPECIFIED: int = _terminus.UNSPECIFIED
