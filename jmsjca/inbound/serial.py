@@ -79,7 +79,7 @@ class SerialDelivery:
                 return  # the rollback took the rest of the chunk back, to keep the order
 
     def _deliver(self, delivery: spi.Delivery) -> Outcome:
-        work = WorkUnit(self._connection.unit())
+        work = WorkUnit.opened_on(self._connection)
         try:
             with self._statistics.delivering():
                 if self._handle(delivery, work) and not work.rollback_only:

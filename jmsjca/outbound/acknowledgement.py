@@ -15,21 +15,21 @@ class Acknowledgement:
     """Settles deliveries by the acknowledge mode (JMS 3.1, section 6.2.10).
 
     Args:
-        open_unit: Opens a unit.
+        link: The provider's connection.
         mode: The acknowledge mode.
     """
 
-    def __init__(self, open_unit: Callable[[], spi.Unit], mode: AcknowledgeMode) -> None:
-        self._open_unit = open_unit
+    def __init__(self, link: spi.Connection, mode: AcknowledgeMode) -> None:
+        self._link = link
         self._mode = mode
         self._pending: list[_Received] = []
 
     def received(self, delivery: spi.Delivery) -> Message:
         """Acknowledge a delivery now, or keep it until its message is acknowledged."""
         if self._mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK):
-            work = WorkUnit(self._open_unit())
+            work = WorkUnit(self._link.unit(atomic=False))
             message = work.take(delivery)
-            work.commit()
+            work.commit(confirmed=False)  # should it get lost, the message comes again, as JMS allows
             return message
         message = delivery.message
         pending = _Received(self, delivery)
@@ -52,7 +52,7 @@ class Acknowledgement:
             self._settle(pending, WorkUnit.rollback)
 
     def _settle(self, pending: "list[_Received]", end: Callable[[WorkUnit], None]) -> None:
-        work = WorkUnit(self._open_unit())
+        work = WorkUnit.opened_on(self._link)
         try:
             work.unit.take([p.delivery for p in pending])
             end(work)

@@ -5,7 +5,7 @@ from typing import Self
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, Limits
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import IllegalStateError, NotSupportedError
 from jmsjca.outbound.closing import Closing
 from jmsjca.outbound.session import Session
 
@@ -58,9 +58,15 @@ class Connection(Closing):
 
         Raises:
             IllegalStateError: The connection is closed.
+            NotSupportedError: The broker has no transactions.
         """
         if self._closed:
             raise IllegalStateError("The connection is closed.")
+        if transacted and not self._link.capabilities.atomic:
+            raise NotSupportedError(
+                "A transacted session needs a broker that sends and acknowledges together or not at all; this one "
+                "cannot (its capability atomic says so). Use an acknowledge mode instead."
+            )
         session = Session(
             self._link,
             transacted=transacted,

@@ -48,7 +48,7 @@ class Session(Closing):
         self._work: WorkUnit | None = None
         self._joined = False
         self._consumers: list[MessageConsumer] = []
-        self._acknowledgement = Acknowledgement(link.unit, acknowledge_mode)
+        self._acknowledgement = Acknowledgement(link, acknowledge_mode)
         self.transacted = transacted
         self.acknowledge_mode = acknowledge_mode
         self.closed = False
@@ -170,9 +170,9 @@ class Session(Closing):
         """Send in the open unit, or in one of its own. For producers."""
         self._check_open()
         if self.transacted:
-            self._open_work().unit.send(message, to)
+            self._open_work().send(message, to)
         else:
-            unit = self._link.unit()
+            unit = self._link.unit(atomic=False)  # there is only one thing to do
             unit.send(message, to)
             unit.commit()
 
@@ -193,7 +193,7 @@ class Session(Closing):
 
     def _open_work(self) -> WorkUnit:
         if self._work is None:
-            self._work = WorkUnit(self._link.unit())
+            self._work = WorkUnit.opened_on(self._link)
         return self._work
 
     def _end(self, how: Callable[[WorkUnit], None]) -> None:

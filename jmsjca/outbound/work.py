@@ -1,7 +1,16 @@
 """A unit together with its settlement: what the messages in it are bound to."""
 
+from typing import Self
+
 from jmsjca import spi
-from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, TransactionInDoubtError
+from jmsjca.destinations import Destination
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    JMSError,
+    NotSupportedError,
+    TransactionInDoubtError,
+)
 from jmsjca.messages import Message, Outcome, Settlement
 
 __all__ = ["WorkUnit"]
@@ -12,16 +21,37 @@ class WorkUnit:
 
     Args:
         unit: The provider's unit.
+        atomic: True if what it receives and what it sends happen together or not at all.
 
     Attributes:
         settlement: Known to whoever acknowledged a message of this unit.
         rollback_only: True once a message of this unit demanded it.
     """
 
-    def __init__(self, unit: spi.Unit) -> None:
+    def __init__(self, unit: spi.Unit, *, atomic: bool = True) -> None:
         self.unit = unit
         self.settlement = Settlement()
         self.rollback_only = False
+        self._atomic = atomic
+
+    @classmethod
+    def opened_on(cls, link: spi.Connection) -> Self:
+        """Open a unit that is as strong as the broker can make it."""
+        atomic = link.capabilities.atomic
+        return cls(link.unit(atomic=atomic), atomic=atomic)
+
+    def send(self, message: Message, to: Destination) -> None:
+        """Note a message to send.
+
+        Raises:
+            NotSupportedError: The broker cannot acknowledge and send together.
+        """
+        if not self._atomic:
+            raise NotSupportedError(
+                f"This broker cannot acknowledge a message and send another to {to} together (its capability atomic "
+                "says so). Send with a session of your own, and expect the message again if the acknowledgement fails."
+            )
+        self.unit.send(message, to)
 
     def take(self, delivery: spi.Delivery) -> Message:
         """Make a delivery part of this unit and bind its message to it.
@@ -34,8 +64,11 @@ class WorkUnit:
         message.bind(self)
         return message
 
-    def commit(self) -> None:
+    def commit(self, *, confirmed: bool = True) -> None:
         """Commit the unit.
+
+        Args:
+            confirmed: False if nobody needs to know whether the broker has noted the acknowledgements.
 
         Raises:
             TransactionRolledBackError: It did not happen.
@@ -43,7 +76,7 @@ class WorkUnit:
             ConnectionLostError: The connection was gone before; nothing happened.
         """
         try:
-            self.unit.commit()
+            self.unit.commit(confirmed=confirmed)
         except JMSError as error:
             self.settlement.settle(_outcome(error))
             raise

@@ -83,7 +83,7 @@ class AMQPUnit:
         with self._wire.committing:  # units never overlap on one connection
             if self._outgoing and not (self._atomic and self._wire.transactional):
                 self._send_first(seconds)
-            if self._wire.transactional:
+            if self._wire.transactional and (self._atomic or confirmed):
                 self._commit_in_transaction(seconds)
             else:
                 self._acknowledge(seconds, confirmed=confirmed)
