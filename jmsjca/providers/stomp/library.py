@@ -5,6 +5,7 @@ they know no limits, escape no header names, write passwords into the log and ma
 """
 
 import os
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         """What of stomp.py's transport is used, as types see it."""
 
         running: bool
+        io_thread: threading.Thread | None
 
         def __init__(self, *, auto_decode: bool) -> None: ...
 

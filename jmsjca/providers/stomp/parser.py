@@ -130,8 +130,9 @@ class FrameParser:
         headers: dict[str, str] = {}
         for line in lines[1:]:
             name, value = self._parse_line(command, line)
-            if headers.setdefault(name, value) is not value and name == "content-length":
+            if name == "content-length" and name in headers:
                 raise _broken(f"a {command} frame has two content-lengths")
+            headers.setdefault(name, value)
         missing = [name for name in _REQUIRED[command] if name not in headers]
         if missing:
             raise _broken(f"a {command} frame has no header {missing[0]}")

@@ -68,6 +68,8 @@ class Transport(Lifecycle):
         self._reason = self._reason or reason
         self.running = False
         self._channel.shut()
+        if self.io_thread is None:  # nobody reads who would release the socket
+            self._channel.close()
 
     def attempt_connection(self) -> None:
         """Nothing to do for stomp.py: the socket is connected and verified."""

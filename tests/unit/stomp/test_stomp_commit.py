@@ -1,0 +1,186 @@
+"""What a commit tells when it is cut: never more, never less than is known."""
+
+import pytest
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    NotSupportedError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
+from jmsjca.messages import TextMessage
+from tests.unit.stomp.letters import read
+
+QUEUE = Queue("q")
+
+
+def _unit(line, *, acks=0, sends=0):
+    """A unit that is ready to commit; what was written before is forgotten."""
+    atomic = line.connection.capabilities.atomic
+    unit = line.connection.unit(atomic=atomic)
+    if acks:
+        consumer = line.connection.consumer(QUEUE)
+        subscription = dict(read(bytes(line.channel.written))[0][1])["id"]
+        for number in range(acks):
+            line.message(subscription, number)
+        taken = []
+        while len(taken) < acks:
+            taken.extend(consumer.receive(acks - len(taken), None))
+        unit.take(taken)
+    for number in range(sends):
+        unit.send(TextMessage(str(number)), QUEUE)
+    line.channel.written.clear()
+    return unit
+
+
+def test_nothing_is_written_before_the_commit(line):
+    line = line()
+    _unit(line, acks=2, sends=2)
+    assert not line.channel.written
+
+
+def test_acknowledgements_are_one_write_with_their_commit(line):
+    line = line()
+    _unit(line, acks=2).commit()
+    assert line.channel.frames() == ["BEGIN", "ACK", "ACK", "COMMIT", "BEGIN", "ABORT"]
+
+
+def test_commit_follows_when_the_sends_are_confirmed(line):
+    line = line()
+    line.channel.silent = {"SEND"}
+    with pytest.raises(TransactionRolledBackError):
+        _unit(line, acks=1, sends=2).commit(timeout=0)
+    assert line.channel.frames() == ["BEGIN", "ACK", "SEND", "SEND"]
+
+
+def test_refused_send_rolls_everything_back(line):
+    line = line()
+    line.channel.refused = {"SEND"}
+    with pytest.raises(TransactionRolledBackError):
+        _unit(line, acks=1, sends=2).commit()
+    assert "COMMIT" not in line.channel.frames()
+    assert line.lost.wait(30)
+
+
+def test_every_cut_of_a_burst(line):
+    """Before the first byte of COMMIT it did not happen; after it, it may have."""
+    whole = line()
+    _unit(whole, acks=2).commit()
+    begin = bytes(whole.channel.written).index(b"COMMIT")
+    for position in range(len(whole.channel.written)):
+        cut = line()
+        unit = _unit(cut, acks=2)
+        cut.channel.breaks_at = position
+        with pytest.raises((TransactionRolledBackError, TransactionInDoubtError)) as told:
+            unit.commit()
+        assert (told.type is TransactionRolledBackError) is (position <= begin), position
+
+
+def test_cut_before_the_sends_are_confirmed(line):
+    line = line()
+    unit = _unit(line, acks=1, sends=1)
+    line.channel.breaks_at = 10_000
+    with pytest.raises(TransactionRolledBackError):
+        unit.commit()
+
+
+def test_withheld_receipt_is_in_doubt(line):
+    line = line()
+    line.channel.silent = {"COMMIT"}
+    with pytest.raises(TransactionInDoubtError):
+        _unit(line, acks=1).commit(timeout=0)
+    assert line.lost.wait(30)
+
+
+def test_refused_commit_did_not_happen(line):
+    line = line()
+    line.channel.refused = {"COMMIT"}
+    with pytest.raises(TransactionRolledBackError):
+        _unit(line, acks=1).commit()
+
+
+def test_error_that_names_no_frame_is_in_doubt(line):
+    line = line()
+    unit = _unit(line, acks=1)
+    line.channel.silent = {"COMMIT"}
+    line.channel.say("ERROR", message="something")
+    with pytest.raises((TransactionInDoubtError, ConnectionLostError)):
+        unit.commit()
+
+
+@pytest.mark.parametrize("server", ["ActiveMQ-Artemis/2", "Other/1"])
+def test_single_acknowledgements_are_in_doubt_when_cut(line, server):
+    line = line(server)
+    unit = _unit(line, acks=2)
+    line.channel.breaks_at = 10_000
+    with pytest.raises(TransactionInDoubtError):
+        unit.commit()
+
+
+def test_move_that_is_not_atomic_sends_first(line):
+    line = line("ActiveMQ-Artemis/2")
+    _unit(line, acks=1, sends=1).commit()
+    assert line.channel.frames() == ["BEGIN", "SEND", "COMMIT", "ACK"]
+
+
+def test_move_that_is_cut_between_its_parts_is_in_doubt(line):
+    line = line("ActiveMQ-Artemis/2")
+    line.channel.refused = {"ACK"}
+    with pytest.raises(TransactionInDoubtError):
+        _unit(line, acks=1, sends=1).commit()
+
+
+def test_rabbitmq_confirms_each_send_behind_the_commit(line):
+    line = line("RabbitMQ/3")
+    line.channel.silent = {"SEND"}
+    with pytest.raises(TransactionInDoubtError):
+        _unit(line, sends=2).commit(timeout=0)
+    assert line.channel.frames() == ["BEGIN", "SEND", "SEND", "COMMIT"]
+
+
+def test_lost_connection_is_told_before_anything_is_written(line):
+    line = line()
+    unit = _unit(line, sends=1)
+    line.channel.incoming.put(b"")
+    assert line.lost.wait(30)
+    with pytest.raises(ConnectionLostError):
+        unit.commit()
+    assert not line.channel.written
+
+
+def test_empty_unit_writes_nothing(line):
+    line = line()
+    _unit(line).commit()
+    assert not line.channel.written
+
+
+def test_delay_is_refused_and_leaves_the_unit_open(line):
+    line = line()
+    unit = _unit(line, acks=1)
+    with pytest.raises(NotSupportedError):
+        unit.rollback(delay=1)
+    unit.rollback()
+    with pytest.raises(IllegalStateError):
+        unit.rollback()
+
+
+def test_rollback_writes_nothing_and_counts(line):
+    line = line()
+    consumer = line.connection.consumer(QUEUE)
+    subscription = dict(read(bytes(line.channel.written))[0][1])["id"]
+    line.channel.written.clear()
+    for number in range(3):
+        line.message(subscription, number)
+    first = []
+    while len(first) < 2:
+        first.extend(consumer.receive(2 - len(first), None))
+    unit = line.connection.unit()
+    unit.take(first)
+    unit.rollback(unused=first[1:])
+    again = []
+    while len(again) < 3:
+        again.extend(consumer.receive(3 - len(again), None))
+    assert [(d.raw, d.count, d.redelivered) for d in again] == [(b"0", 2, True), (b"1", 1, False), (b"2", 1, False)]
+    assert not line.channel.written

@@ -1,0 +1,202 @@
+"""A connection's life: heart-beats, its end, and the secrets that it keeps."""
+
+import logging
+import socket
+import threading
+
+import pytest
+
+from jmsjca.destinations import Queue, Subscription, Topic
+from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, NotSupportedError
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.providers.stomp.heartbeat import Heartbeat
+from jmsjca.providers.stomp.library import agreed_heartbeat
+from tests.unit.stomp.fakes import StillClock
+from tests.unit.stomp.letters import read
+
+
+def test_heartbeat_is_due_in_time_and_death_is_noticed():
+    clock = StillClock()
+    heart = Heartbeat(clock, write=10, read=20)
+    assert (heart.due, heart.dead) == (False, False)
+    clock.time += 5
+    assert heart.due
+    heart.wrote()
+    assert not heart.due
+    clock.time += 15
+    assert not heart.dead
+    clock.time += 1
+    assert heart.dead
+    heart.heard()
+    assert not heart.dead
+    assert heart.pause == 5
+
+
+def test_heartbeat_that_is_off_is_never_due():
+    clock = StillClock()
+    heart = Heartbeat(clock)
+    clock.time += 1_000_000
+    assert (heart.due, heart.dead) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "agreed"), [("0,0", (0, 0)), ("500,2000", (2000, 1000)), ("0, 900", (1000, 0)), ("00,00", (0, 0))]
+)
+def test_agreed_heartbeat(theirs, agreed):
+    assert agreed_heartbeat(theirs, 1000) == agreed
+
+
+@pytest.mark.parametrize("theirs", ["", "1", "1,2,3", "-1,0", "a,b", "1.5,2", "²,1"])
+def test_heartbeat_header_that_is_none(theirs):
+    with pytest.raises(ValueError, match=r"^$|unpack|[-\d,.²ab]"):
+        agreed_heartbeat(theirs, 1000)
+
+
+def test_silent_broker_is_a_lost_connection(line):
+    line = line()
+    line.clock.time += 21
+    line.channel.incoming.put(None)  # a wait for bytes that was in vain
+    assert line.lost.wait(30)
+    assert [type(error) for error in line.told] == [ConnectionLostError]
+    assert "silent" in str(line.told[0])
+
+
+def test_sign_of_life_is_sent_while_nobody_does_anything(line):
+    line = line()
+    line.clock.time += 6
+    line.channel.incoming.put(None)
+    line.channel.say("RECEIPT", receipt_id="unknown")
+    line.channel.incoming.put(b"")
+    assert line.lost.wait(30)
+    assert line.channel.beats == 1
+
+
+def test_end_is_told_once_and_wakes_everybody(line):
+    line = line()
+    consumer = line.connection.consumer(Queue("q"))
+    raised = []
+
+    def wait():
+        try:
+            consumer.receive(1, None)
+        except JMSError as error:
+            raised.append(type(error))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    line.channel.incoming.put(b"")
+    waiting.join(30)
+    assert raised == [ConnectionLostError]
+    assert line.lost.wait(30)
+    assert len(line.told) == 1
+    for call in (line.connection.unit, lambda: line.connection.consumer(Queue("q"))):
+        with pytest.raises(ConnectionLostError):
+            call()
+
+
+@pytest.mark.parametrize("noise", [b"MESSAGE\n\n\0", b"GARBAGE\n\n\0", b"CONNECTED\nversion:1.2\n\n\0"])
+def test_broken_protocol_is_a_lost_connection(line, noise):
+    line = line()
+    line.channel.incoming.put(noise)
+    assert line.lost.wait(30)
+    assert "protocol" in str(line.told[0])
+
+
+def test_own_close_is_not_told(line):
+    line = line()
+    line.connection.close()
+    line.connection.close()
+    assert "DISCONNECT" in line.channel.frames()
+    assert not line.told
+
+
+def test_close_of_a_silent_broker_ends(line):
+    line = line()
+    line.channel.silent = {"DISCONNECT"}
+    line.connection.close(timeout=0)
+    assert line.channel.closed
+
+
+def test_unsubscribe_waits_for_the_unit(line):
+    line = line()
+    consumer = line.connection.consumer(Queue("q"))
+    line.message(dict(read(bytes(line.channel.written))[0][1])["id"], 1)
+    unit = line.connection.unit()
+    unit.take(consumer.receive(1, None))
+    consumer.close()
+    assert "UNSUBSCRIBE" not in line.channel.frames()
+    unit.commit()
+    assert line.channel.frames()[-1] == "UNSUBSCRIBE"
+
+
+def test_unknown_broker_is_trusted_with_nothing(line):
+    line = line("Mystery/1")
+    with pytest.raises(NotSupportedError):
+        line.connection.unit()
+    with pytest.raises(NotSupportedError):
+        line.connection.consumer(Queue("q"), selector="a = 1")
+    with pytest.raises(NotSupportedError):
+        line.connection.consumer(Subscription(Topic("t"), "s", "c"))
+
+
+SECRETS = ["hush", "hu sh", 'hu"sh', "hu%sh", "hu:sh", "hu@sh", "hush\\n", "hüsh", "hu'sh", "hush,hush"]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("answer", [b"ERROR\nmessage:Bad CONNECT\n\n\0", b"", b"CONNECTED\nversion:1.0\n\n\0"])
+def test_secrets_appear_nowhere(caplog, secret, answer):
+    caplog.set_level(logging.DEBUG)
+    with _peer(answer) as (url, seen), pytest.raises(JMSError) as told:
+        connect(ConnectionSettings(url, user_name="user", password=secret))
+    assert seen[0].startswith(b"CONNECT\n")
+    texts = [caplog.text, *(repr(record.args) for record in caplog.records), *_chain(told.value)]
+    assert not [text for text in texts if secret in text]
+
+
+@pytest.mark.parametrize("secret", ["hu\nsh", "hu\rsh", "hu\0sh"])
+def test_secret_that_would_break_the_frame_is_refused_unseen(caplog, secret):
+    caplog.set_level(logging.DEBUG)
+    with _peer(b"") as (url, seen), pytest.raises(JMSError) as told:
+        connect(ConnectionSettings(url, user_name="user", password=secret))
+    assert not seen
+    assert not [
+        text for text in [caplog.text, *_chain(told.value)] if "hu" in text and "sh" in text.partition("hu")[2][:4]
+    ]
+
+
+def test_password_is_not_sent_in_the_clear():
+    with pytest.raises(JMSSecurityError):
+        connect(ConnectionSettings("stomp://user:hush@127.0.0.1:1"))
+
+
+def _chain(error):
+    while error is not None:
+        yield from (str(error), repr(error))
+        error = error.__cause__ or error.__context__
+
+
+class _peer:  # noqa: N801
+    """A broker that takes one connection, reads one frame, answers and hangs up."""
+
+    def __init__(self, answer):
+        self._answer = answer
+        self._seen = []
+
+    def __enter__(self):
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+        return f"stomp://127.0.0.1:{self._server.getsockname()[1]}?allow_insecure_login=true", self._seen
+
+    def _serve(self):
+        with self._server.accept()[0] as client:
+            data = b""
+            while not data.endswith(b"\0") and (piece := client.recv(4096)):
+                data += piece
+            if data:
+                self._seen.append(data)
+            client.sendall(self._answer)
+
+    def __exit__(self, *_):
+        self._thread.join(30)
+        self._server.close()
