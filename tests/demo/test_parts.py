@@ -51,13 +51,13 @@ def test_findings_go_on_with_what_their_file_holds(tmp_path):
 def test_of_a_repeated_batch_the_last_time_counts(tmp_path):
     file = tmp_path / "batches.jsonl"
     assert sum_up(file).events == 0
-    note(file, Batch(0, 5, 1, 10.0, 12.0))
-    note(file, Batch(1, 7, 0, 12.0, 13.0))
-    note(file, Batch(1, 7, 2, 20.0, 23.0))
+    note(file, Batch(0, 5, 1, 0, 10.0, 12.0))
+    note(file, Batch(1, 7, 0, 0, 12.0, 13.0))
+    note(file, Batch(1, 7, 2, 4, 20.0, 23.0))
     with file.open("a") as lines:
         lines.write(json.dumps({"batch": 2, "flights": 9})[:-1])  # being written
     done = sum_up(file)
-    assert (done.flights, done.dead, done.events, done.seconds) == (12, 3, 15, 5.0)
+    assert (done.flights, done.dead, done.events, done.again, done.seconds) == (12, 3, 15, 4, 5.0)
 
 
 def test_patience_ends_when_nothing_moves():

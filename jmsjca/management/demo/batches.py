@@ -15,6 +15,7 @@ class Batch:
         batch: Its number.
         flights: How many events went into Parquet and into the results.
         dead: How many messages went to the dead-letter queue.
+        again: How many messages the source dropped, because it had them already.
         begin: When it began, in seconds since the epoch.
         end: When it ended.
     """
@@ -22,6 +23,7 @@ class Batch:
     batch: int
     flights: int
     dead: int
+    again: int
     begin: float
     end: float
 
@@ -33,11 +35,13 @@ class Done:
     Args:
         flights: Events in Parquet and in the results.
         dead: Messages in the dead-letter queue.
+        again: Messages that came again, and were recognised.
         seconds: The time at work on batches.
     """
 
     flights: int
     dead: int
+    again: int
     seconds: float
 
     @property
@@ -58,5 +62,8 @@ def sum_up(file: Path) -> Done:
     lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]  # not the one being written
     batches = {batch.batch: batch for batch in (Batch(**json.loads(line)) for line in lines)}.values()
     return Done(
-        sum(b.flights for b in batches), sum(b.dead for b in batches), sum((b.end - b.begin for b in batches), 0.0)
+        flights=sum(b.flights for b in batches),
+        dead=sum(b.dead for b in batches),
+        again=sum(b.again for b in batches),
+        seconds=sum((b.end - b.begin for b in batches), 0.0),
     )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jmsjca.management.demo.settings import DemoSettings
-from jmsjca.spark.staging import Part, Staging
+from jmsjca.management.demo.staged import count_unconfirmed
 
 __all__ = ["CrashMoment"]
 
@@ -29,10 +29,7 @@ class CrashMoment:
         """Look at the checkpoint and at the staged messages."""
         if not self.committed_batches:
             return False
-        try:
-            self.unsettled = sum(staging.received(part) for staging, part in self._unconfirmed())
-        except FileNotFoundError:  # swept meanwhile
-            return False
+        self.unsettled = count_unconfirmed(self._settings.staging)
         return self.unsettled > 0
 
     @property
@@ -44,7 +41,3 @@ class CrashMoment:
     def figures(self) -> dict[str, int]:
         """What it saw, for the account."""
         return {"committed_batches": self.committed_batches, "unsettled_messages": self.unsettled}
-
-    def _unconfirmed(self) -> list[tuple[Staging, Part]]:
-        stagings = [Staging(self._settings.staging, folder.name) for folder in self._settings.staging.glob("v1/*")]
-        return [(s, part) for s in stagings for part in s.parts() if not s.is_confirmed(part)]

@@ -42,7 +42,7 @@ def conclude(
             "processed": _rate(done.events, done.seconds),
             "results_heard": _rate(totals.results, totals.seconds),
         },
-        "crash": crash,
+        "crash": None if crash is None else crash | {"came_again": done.again},
         "stalled": stalled,
         "picture": str(picture),
     }

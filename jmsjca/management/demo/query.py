@@ -17,6 +17,7 @@ from jmsjca.destinations import Destination
 from jmsjca.management.demo.batches import Batch, note, sum_up
 from jmsjca.management.demo.patience import Patience
 from jmsjca.management.demo.settings import DemoSettings
+from jmsjca.management.demo.staged import count_recognised
 from jmsjca.spark import JmsDataSource
 
 __all__ = ["run_query"]
@@ -50,7 +51,8 @@ class _Batches:
         self._send(_as_dead_letters(parsed, ids), self._settings.dead_letters)
         counts: Any = parsed.agg(f.count("*").alias("rows"), f.count("reason").alias("dead")).first()
         parsed.unpersist()
-        note(self._settings.batches, Batch(number, counts.rows - counts.dead, counts.dead, begin, time.time()))
+        again = count_recognised(self._settings.staging)
+        note(self._settings.batches, Batch(number, counts.rows - counts.dead, counts.dead, again, begin, time.time()))
 
     def _send(self, messages: DataFrame, to: Destination) -> None:
         options = {"url": self._settings.url, "destination": to.name, "destinationType": to.kind}
