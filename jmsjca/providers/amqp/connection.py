@@ -152,9 +152,9 @@ class AMQPConnection:
         self._closed = True
         try:
             for unit in self._units:
-                unit.fail_all()
+                unit.give_up()
             for consumer in self._consumers:
-                consumer.close()
+                consumer.abandon()
         except JMSError:  # the connection is gone, and everything went back with it
             pass
         finally:

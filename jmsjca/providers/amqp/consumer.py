@@ -125,6 +125,18 @@ class AMQPConsumer:
             self._settle(self._unclaimed(), counted=())
             self.end_if_done()
 
+    def abandon(self) -> None:
+        """Let everything go without waiting: the connection closes, and what is under way goes back with it."""
+        with self._changed:
+            self.closed = True
+            self._woken = True
+            self._changed.notify_all()
+        self._settle(self._unclaimed(), counted=())
+
+    def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
+        """Let the deliveries of a unit go, counted, without waiting."""
+        self._settle(deliveries, counted=deliveries)
+
     def take_back(self, failed: Sequence[AMQPDelivery], unused: Sequence[AMQPDelivery]) -> None:
         """Let deliveries go to the broker: the failed ones counted, the others not.
 

@@ -3,7 +3,7 @@
 from concurrent.futures import Future
 from typing import Any
 
-from proton import Delivery, Message
+from proton import Message
 
 from jmsjca.errors import JMSError, NotSupportedError, TransactionRolledBackError
 from jmsjca.providers.amqp.conditions import text_of
@@ -27,15 +27,18 @@ class Coordinator(LinkEnd):
         super().__init__(engine, "the link to the transaction coordinator", reply_timeout)
         self._replies: set[Future[Any]] = set()
 
-    def declare(self) -> bytes:
+    def declare(self, timeout: float) -> bytes:
         """Begin a transaction.
+
+        Args:
+            timeout: Seconds to wait for the broker.
 
         Raises:
             JMSError: The broker refuses, or the connection is lost.
         """
         reply: Future[Any] = Future()
         self._engine.call(lambda: self._ask(declare(), reply))
-        state, transaction = self._engine.wait(reply, self._reply_timeout, "the declaration of a transaction")
+        state, transaction = self._engine.wait(reply, timeout, "the declaration of a transaction")
         if state != DECLARED:
             raise TransactionRolledBackError("The broker did not declare a transaction.")
         return bytes(transaction)
@@ -49,15 +52,6 @@ class Coordinator(LinkEnd):
         reply: Future[Any] = Future()
         self._ask(discharge(transaction, fail), reply)
         return reply
-
-    def is_committed(self, reply: "Future[Any]", timeout: float) -> bool:
-        """Wait for the answer to a discharge.
-
-        Raises:
-            ConnectionLostError: It did not come.
-        """
-        state, _ = self._engine.wait(reply, timeout, "the discharge of a transaction")
-        return bool(state == Delivery.ACCEPTED)
 
     def on_delivery(self, delivery: Any) -> None:
         """The coordinator answered."""

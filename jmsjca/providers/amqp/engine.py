@@ -119,8 +119,7 @@ class Engine:
         """
         future: Future[T] = Future()
         with self._lock:
-            if self._error is not None:
-                raise ConnectionLostError(str(self._error)) from self._error
+            self.check()
             self._posted.append((function, future))
         with suppress(OSError):  # full: it is awake anyway; closed: it will fail the call
             self._waker.send(b"\0")
@@ -133,6 +132,11 @@ class Engine:
             ConnectionLostError: The connection is gone; the function did not run.
         """
         return self.post(function).result()
+
+    def check(self) -> None:
+        """Raise `ConnectionLostError` if the connection is gone."""
+        if self._error is not None:
+            raise ConnectionLostError(str(self._error)) from self._error
 
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker.

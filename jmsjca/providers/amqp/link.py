@@ -32,14 +32,17 @@ class LinkEnd:
         self._session: Any = None
         self.error: JMSError | None = None
 
-    def attach(self) -> None:
+    def attach(self, timeout: float | None = None) -> None:
         """Attach the link and wait for the broker's consent.
 
+        Args:
+            timeout: Seconds to wait; None for the connection's own limit.
+
         Raises:
-            JMSError: The broker refused.
+            JMSError: The broker refused, or did not answer.
         """
         self._engine.call(self._start)
-        self._engine.wait(self._opened, self._reply_timeout, self._what)
+        self._engine.wait(self._opened, self._reply_timeout if timeout is None else timeout, self._what)
 
     def on_open(self) -> None:
         """The broker attached it; without a terminus it refuses, and the reason follows."""

@@ -103,12 +103,12 @@ class AMQPUnit:
                 [d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared]
             )
 
-    def fail_all(self) -> None:
-        """Let go of everything, counted: the connection closes over this unit."""
+    def give_up(self) -> None:
+        """Let everything go, counted: the connection closes over this unit."""
         self.lost = True
         if not self._finished:
             for consumer, deliveries in self._by_consumer().items():
-                consumer.take_back(deliveries, [])
+                consumer.let_fail(deliveries)
 
     def _commit_in_transaction(self, timeout: float) -> None:
         try:
@@ -133,8 +133,8 @@ class AMQPUnit:
 
     def _begin(self, timeout: float) -> bytes:
         """Declare the transaction and send in it; what the broker refuses rolls it back."""
-        self._wire.prepare(self._outgoing)
-        transaction = self._wire.declare()
+        self._wire.prepare(self._outgoing, timeout)
+        transaction = self._wire.declare(timeout)
         if self._outgoing:
             try:
                 self._send(transaction, timeout)
@@ -156,7 +156,7 @@ class AMQPUnit:
 
     def _send_first(self, timeout: float) -> None:
         try:
-            self._wire.prepare(self._outgoing)
+            self._wire.prepare(self._outgoing, timeout)
         except JMSError as error:
             self._give_back()
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
@@ -214,5 +214,6 @@ class AMQPUnit:
             raise ConnectionLostError(
                 "The connection of this unit was closed; its deliveries come again, nothing was sent."
             )
+        self._wire.check()
         if self._finished:
             raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")

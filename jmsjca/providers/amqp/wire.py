@@ -71,15 +71,23 @@ class Wire:
         """Wait for an answer of the broker."""
         return self._engine.wait(reply, timeout, what)
 
-    def prepare(self, destinations: Mapping[Destination, Any]) -> None:
+    def check(self) -> None:
+        """Raise `ConnectionLostError` if the connection is gone."""
+        self._engine.check()
+
+    def prepare(self, destinations: Mapping[Destination, Any], timeout: float | None = None) -> None:
         """Attach the senders that are missing.
+
+        Args:
+            destinations: Where to.
+            timeout: Seconds to wait for each; None for the connection's own limit.
 
         Raises:
             InvalidDestinationError: The broker does not let us send there.
         """
         with self.committing:
             for to in destinations:
-                self._attach_sender(to)
+                self._attach_sender(to, timeout)
 
     def send(self, outgoing: Mapping[Destination, Sequence[bytes]], transaction: bytes | None) -> "Future[None]":
         """Send encoded messages; done when the broker took them all. On the engine's thread."""
@@ -88,13 +96,13 @@ class Wire:
             self._senders[to].send(payloads, sending)
         return sending.done
 
-    def declare(self) -> bytes:
+    def declare(self, timeout: float) -> bytes:
         """Begin a transaction."""
         if self._coordinator is None:
             coordinator = Coordinator(self._engine, self.reply_timeout)
-            coordinator.attach()
+            coordinator.attach(timeout)
             self._coordinator = coordinator
-        return self._coordinator.declare()
+        return self._coordinator.declare(timeout)
 
     def discharge(self, transaction: bytes, *, fail: bool = False) -> "Future[Any]":
         """End a transaction. On the engine's thread."""
@@ -111,11 +119,11 @@ class Wire:
         """Tell what the answer to a discharge means."""
         return bool(state == Delivery.ACCEPTED)
 
-    def _attach_sender(self, to: Destination) -> None:
+    def _attach_sender(self, to: Destination, timeout: float | None) -> None:
         sender = self._senders.pop(to, None)
         if sender is None or sender.error is not None:
             sender = SendingLink(self._engine, address_of(to, self._naming), self.reply_timeout)
-            sender.attach()
+            sender.attach(timeout)
             self._make_room()
         self._senders[to] = sender
 
