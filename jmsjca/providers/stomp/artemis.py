@@ -20,6 +20,7 @@ class Artemis(Dialect):
 
     __slots__ = ()
     acknowledges_in_transaction = False
+    removes_in_silence = True
 
     def special(self) -> re.Pattern[str]:
         """Wildcards, and queues named together with their address."""

@@ -35,7 +35,7 @@ _EVERYWHERE = (_NO_CHECK, _NO_COUNT, _NO_DELAY, _NO_SHARED, _NO_ADMIN, _NO_TEMPO
 
 ACTIVEMQ = Broker(
     "ActiveMQ",
-    "5.18.3",
+    "6.3.1",
     Capabilities(
         transacted_receive=True,
         transacted_send=True,
@@ -52,13 +52,13 @@ ACTIVEMQ = Broker(
             "NACK -> RECEIPT, and the message is gone to the dead-letter queue. BEGIN, ACK, ABORT -> RECEIPT, and it is"
             " not sent again as long as its subscription lives. UNSUBSCRIBE -> RECEIPT: all that was unsettled goes to"
             " others, in order, redelivered:true; an ACK after it gets its RECEIPT and settles nothing.",
-            "StompSubscription.onStompMessageNack: POISON_ACK_TYPE (5.18)",
+            "StompSubscription.onStompMessageNack: POISON_ACK_TYPE (6.3)",
         ),
         Gap(
             "exact_credit",
             "activemq.prefetchSize:1 sends one message before anybody asks, and the next one at each ACK;"
             " activemq.prefetchSize:0 sends none at all: there is no frame that pulls.",
-            "activemq.apache.org/stomp: prefetchSize; ProtocolConverter.onStompSubscribe (5.18)",
+            "activemq.apache.org/stomp: prefetchSize; ProtocolConverter.onStompSubscribe (6.3)",
         ),
         Gap(
             "delivery_delay",
@@ -75,7 +75,7 @@ ACTIVEMQ = Broker(
             "browse",
             "SUBSCRIBE with browser:true also shows what a consumer holds: with a, b, c queued and a held, MESSAGE a,"
             " b, c and then browser:end.",
-            "StompQueueBrowserSubscription and Queue.iterate (5.18)",
+            "StompQueueBrowserSubscription and Queue.iterate (6.3)",
         ),
         Gap(
             "duplicate_detection",

@@ -36,6 +36,8 @@ class Dialect(ABC):
     acknowledges_in_transaction = True
     #: True if the receipt of a SEND comes before the COMMIT of its transaction.
     confirms_before_commit = True
+    #: True if the broker confirms the removal of durable subscriptions that do not exist.
+    removes_in_silence = False
     #: True if messages go back to the broker by NACK, and not by the end of their subscription.
     returns_by_nack = False
     #: True if the broker remembers what was acknowledged in transactions until one is aborted, and slows down by it.

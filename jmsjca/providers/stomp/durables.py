@@ -46,8 +46,13 @@ class Durables:
         """Remove a subscription.
 
         Raises:
-            InvalidDestinationError: There is none; Artemis does not tell.
+            InvalidDestinationError: There is none, as far as this connection can know.
         """
+        if self._dialect.removes_in_silence and source.name not in self._topics:
+            raise InvalidDestinationError(
+                f"Nobody has consumed from the durable subscription {source.name!r} over this connection, and"
+                f" {self._dialect.broker.name} does not tell over STOMP if there is one. Open a consumer of it first."
+            )
         if isinstance(self._dialect, RabbitMQ):
             self._remove_queue(self._dialect, source)
         else:

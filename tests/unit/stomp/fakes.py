@@ -1,6 +1,7 @@
 """A channel without a network, and a clock that stands still."""
 
 import queue
+from collections.abc import Callable
 
 from jmsjca.providers.stomp.channel import WriteError
 from tests.unit.stomp.letters import read, write
@@ -27,6 +28,7 @@ class FakeChannel:
         self.breaks_at: int | None = None  # a byte of the next write
         self.silent: set[str] = set()  # commands that get no receipt
         self.refused: set[str] = set()  # commands that get an ERROR with their receipt
+        self.reactions: dict[str, Callable[[dict[str, str]], None]] = {}
         self.beats = 0
         self.closed = False
 
@@ -66,3 +68,5 @@ class FakeChannel:
             self.say("ERROR", message="no", receipt_id=headers["receipt"])
         elif "receipt" in headers and command not in self.silent:
             self.say("RECEIPT", receipt_id=headers["receipt"])
+        if command in self.reactions:
+            self.reactions[command](headers)
