@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from jmsjca import ConnectionFactory, ResourceAdapter
 
-__all__ = ["jms_adapter", "jms_broker_url", "jms_connection_factory", "jms_quiet_seconds"]
+__all__ = ["jms_adapter", "jms_broker_url", "jms_connection_factory"]
 
 # The contract suite is plain asserts in a package: without this a failure would not show the values compared.
 pytest.register_assert_rewrite("jmsjca.testing.contract")
@@ -66,16 +66,6 @@ def jms_adapter(jms_broker_url: str) -> Iterator[ResourceAdapter]:
 
     with ResourceAdapter(jms_broker_url) as adapter:
         yield adapter
-
-
-@pytest.fixture
-def jms_quiet_seconds() -> float:
-    """Give how long the contract suite waits before it believes that a message does not come.
-
-    Returns:
-        0: an embedded broker delivers at once or not at all. Override it for a broker behind a network.
-    """
-    return 0.0
 
 
 @pytest.hookimpl(wrapper=True)

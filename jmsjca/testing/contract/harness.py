@@ -35,12 +35,10 @@ class Harness:
 
     Args:
         url: The broker.
-        quiet: Seconds after which a message that did not come is taken not to come, where no marker can tell.
     """
 
-    def __init__(self, url: str, quiet: float) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url
-        self.quiet = quiet
         self._connections: list[Connection] = []
         self._threads = ThreadPoolExecutor(thread_name_prefix="contract")
         self.connection = self.connect()
@@ -178,17 +176,16 @@ class Contract:
     """The base of the contract classes: gives each case its harness."""
 
     @pytest.fixture
-    def harness(self, jms_broker_url: str, jms_quiet_seconds: float) -> Iterator[Harness]:
+    def harness(self, jms_broker_url: str) -> Iterator[Harness]:
         """Give the harness of the broker under test.
 
         Args:
             jms_broker_url: The broker.
-            jms_quiet_seconds: How long nothing must come until it is believed.
 
         Yields:
             The harness; what it opened is closed after the case.
         """
-        harness = Harness(jms_broker_url, jms_quiet_seconds)
+        harness = Harness(jms_broker_url)
         yield harness
         harness.close()
 
