@@ -63,8 +63,9 @@ class Subscriptions:
 
     def barrier(self) -> None:
         """Wait for a receipt behind what was on its way."""
-        self._wire.tell("BEGIN", {"transaction": "barrier"})
-        self._wire.request("ABORT", {"transaction": "barrier"})
+        with self._wire.turn(self._wire.reply_timeout):
+            self._wire.tell("BEGIN", {"transaction": "barrier"})
+            self._wire.request("ABORT", {"transaction": "barrier"})
 
     def stop(self, unsettled: Sequence[Frame]) -> None:
         """Unsubscribe: the broker takes back what is not settled."""

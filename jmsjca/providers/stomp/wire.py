@@ -112,7 +112,7 @@ class Wire:
 
     @contextmanager
     def turn(self, timeout: float) -> Generator[None, None, None]:
-        """Wait until no other transaction is open on this connection.
+        """Have the only transaction of this connection; wait until no other one is open.
 
         Raises:
             TransactionRolledBackError: So many seconds passed; nothing was written.
