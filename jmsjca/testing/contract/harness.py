@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import JMSError
 from jmsjca.links import ConnectionSettings, connect
@@ -44,10 +45,16 @@ class Harness:
         self.connection = self.connect()
 
     def connect(
-        self, client_id: str | None = None, *, url: str | None = None, lost: Callable[[JMSError], None] | None = None
+        self,
+        client_id: str | None = None,
+        *,
+        url: str | None = None,
+        limits: Limits | None = None,
+        lost: Callable[[JMSError], None] | None = None,
     ) -> Connection:
         """Open a connection; it is closed after the case."""
-        connection = connect(ConnectionSettings(url or self.url, client_id=client_id), lost)
+        settings = ConnectionSettings(url or self.url, client_id=client_id, limits=limits or Limits())
+        connection = connect(settings, lost)
         self._connections.append(connection)
         return connection
 

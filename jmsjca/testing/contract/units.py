@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from jmsjca.errors import IllegalStateError
+from jmsjca.config import Limits
+from jmsjca.errors import IllegalStateError, ResourceAllocationError
 from jmsjca.messages import TextMessage
 from jmsjca.spi import Order, Unit
 from jmsjca.testing.contract.harness import Contract, Harness, bodies, prepare
@@ -91,6 +92,20 @@ class TestCommit(Contract):
         harness.expect(queues[0], "a", "a")
         harness.expect(queues[1], "a")
         assert bodies(harness.gather(subscriber, 1)) == ["a"]
+
+    def test_message_over_the_limit_is_refused_at_once(self, harness: Harness) -> None:
+        """`ResourceAllocationError` at the send; the unit can go on, and what it took can be moved smaller."""
+        source, target = harness.queue(), harness.queue()
+        harness.send(source, "a")
+        connection = harness.connect(limits=Limits(message_bytes=10_000))
+        unit = harness.holding(harness.gather(connection.consumer(source), 1), connection)
+        with pytest.raises(ResourceAllocationError):
+            harness.note(unit, target, "x" * 10_001)
+        harness.note(unit, target, "small")
+        unit.commit()
+        connection.close()
+        harness.expect(source)
+        harness.expect(target, "small")
 
     def test_empty_unit_commits(self, harness: Harness) -> None:
         """Nothing taken, nothing sent, nothing wrong."""
