@@ -115,7 +115,9 @@ class _Run:
 
     def _crash(self, query: QueryProcess, moment: CrashMoment) -> Crash:
         if not query.crash_when(moment.has_come):
-            raise DemoError("The query ended before it was seen with unsettled messages; it takes more events to crash it.")
+            raise DemoError(
+                "The query ended before it was seen with unsettled messages; it takes more events to crash it."
+            )
         crash = moment.figures()
         self._display.say(
             f"Crash: killed the query after {crash['committed_batches']} committed batches, with "
