@@ -12,6 +12,7 @@ __all__ = ["AMQPSplitter", "Frame", "STOMPSplitter", "Splitter"]
 _COMMANDS = {b"SEND": "send", b"ACK": "acknowledge", b"BEGIN": "begin", b"COMMIT": "commit", b"ABORT": "rollback"}
 _PERFORMATIVES = {0x12: "attach", 0x13: "flow", 0x14: "send", 0x15: "acknowledge", 0x16: "detach"}
 _BEGIN, _TRANSFER, _DISPOSITION, _DECLARE, _DISCHARGE, _AMQP_VALUE = 0x11, 0x14, 0x15, 0x31, 0x32, 0x77
+_FIELDS = 6  # as many as are looked at
 _TRUE = 0x41  # stands for true; as a role it is that of the receiver, who answers a transfer
 
 
@@ -70,15 +71,16 @@ class AMQPSplitter:
             return Frame(data)
         performative, at = _descriptor(data, at)
         fields, end = _fields(data, at)
+        fields += [None] * _FIELDS  # what is not written is null
         channel = int.from_bytes(data[6:8], "big")
-        if performative == _BEGIN and fields and fields[0] is not None:
+        if performative == _BEGIN and fields[0] is not None:
             self._channels[channel] = fields[0]
         if performative == _DISPOSITION and fields[0] == _TRUE:
             first = fields[1] or 0
-            last = fields[2] if len(fields) > 2 and fields[2] is not None else first
+            last = first if fields[2] is None else fields[2]
             return Frame(data, "acknowledge", answers=(self._channels.get(channel, channel), first, last))
         if performative == _TRANSFER and fields[1] is not None:  # it begins a message
-            whole = fields[5:6] != [_TRUE]
+            whole = fields[5] != _TRUE
             return Frame(data, _content(data, end) if whole else "send", asks=(channel, fields[1]))
         return Frame(data, _PERFORMATIVES.get(performative, "other"))
 
