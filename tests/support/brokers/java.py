@@ -6,7 +6,7 @@ import shutil
 from brokers.cache import BrokerMissing
 
 # A small heap, the collector and the compiler that start fastest, and nothing but loopback over IPv4.
-SMALL = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
+SMALL = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
 
 
 def find_java():
