@@ -69,7 +69,7 @@ def browse(
             yield [message for message in found if not _is_expired(message)]
             limit = None if limit is None else limit - len(chunk)
     finally:
-        engine.call(link.shut_down)
+        link.close()
 
 
 def _is_expired(found: ReceivedMessage) -> bool:

@@ -178,7 +178,7 @@ def _set_times(wire: Any, message: Message, annotations: dict[symbol, Any], now:
         wire.expiry_time = message.expiration.timestamp()
         wire.ttl = max(message.expiration.timestamp() - now, 0.001)  # 0 would be for ever
     if message.delivery_time is not None:
-        annotations[_DUE] = timestamp(round(message.delivery_time.timestamp() * 1000))
+        annotations[_DUE] = round(message.delivery_time.timestamp() * 1000)  # a long, as Java's clients send it
 
 
 def _set_body(wire: Any, message: Message) -> byte:

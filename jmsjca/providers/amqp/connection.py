@@ -151,6 +151,8 @@ class AMQPConnection:
             return
         self._closed = True
         try:
+            for consumer in self._consumers:
+                consumer.revoke()
             for unit in self._units:
                 unit.give_up()
             for consumer in self._consumers:

@@ -51,7 +51,6 @@ class AMQPConsumer:
     ) -> None:
         self._engine = engine
         self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
-        self._durable = source.durable is not None
         self._window = window
         self._keeps = keeps
         self._max_bytes = limits.prefetch_bytes
@@ -133,6 +132,10 @@ class AMQPConsumer:
             self._changed.notify_all()
         self._settle(self._unclaimed(), counted=())
 
+    def revoke(self) -> None:
+        """Ask for no more, so that nothing that is let go comes back here."""
+        self._engine.call(self._link.revoke)
+
     def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Let the deliveries of a unit go, counted, without waiting."""
         self._settle(deliveries, counted=deliveries)
@@ -169,7 +172,7 @@ class AMQPConsumer:
     def end_if_done(self) -> None:
         """Close the link of a closed consumer when no unit holds a delivery any more."""
         if self.closed and not self.outstanding and self._error is None:
-            self._engine.call(partial(self._link.shut_down, keep=self._durable))
+            self._link.close()
 
     def own(self, deliveries: Sequence[Delivery]) -> list[AMQPDelivery]:
         """Check that deliveries are ours and not settled.

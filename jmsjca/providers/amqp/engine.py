@@ -206,12 +206,19 @@ class Engine:
                 self._read()
 
     def _run_posted(self) -> None:
+        """Run what was posted and write it, one after the other.
+
+        Of what is written together proton puts credit before settlement, whatever the order of the calls; then a broker
+        would send what comes later before it has taken back what comes first.
+        """
         while self._posted:
             function, future = self._posted.popleft()
             try:
                 future.set_result(function())
             except Exception as error:  # noqa: BLE001  # it belongs to whoever called
                 future.set_exception(error)
+            if self._write():
+                return
 
     def _read(self) -> None:
         for _ in range(_READS_PER_TURN):

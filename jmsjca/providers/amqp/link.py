@@ -27,7 +27,8 @@ class LinkEnd:
         self._what = what
         self._reply_timeout = reply_timeout
         self._opened: Future[None] = Future()
-        self._ended: Future[None] = Future()
+        self._ended: Future[None] = Future()  # on our side
+        self._gone: Future[None] = Future()  # on the broker's side, too
         self._link: Any = None
         self._session: Any = None
         self.error: JMSError | None = None
@@ -56,15 +57,20 @@ class LinkEnd:
             self.shut()
 
     def on_close(self, condition: Any) -> None:
-        """The broker ended it."""
-        self._fail(self._refusal(condition))
-        self.shut()
+        """The broker ended it, or agrees to the end."""
+        if not self._ended.done():
+            self._fail(self._refusal(condition))
+            self.shut()
+        self._engine.release(self)
+        if not self._gone.done():
+            self._gone.set_result(None)
 
     def on_lost(self, error: JMSError) -> None:
         """The connection is gone."""
         self._fail(error)
-        if not self._ended.done():
-            self._ended.set_result(None)
+        for future in (self._ended, self._gone):
+            if not future.done():
+                future.set_result(None)
 
     def on_flow(self) -> None:
         """Nothing to do by default."""
@@ -109,4 +115,8 @@ class LinkEnd:
         self._ended.set_result(None)
         self._link.close()
         self._session.close()
-        self._engine.release(self)
+
+    def close(self) -> None:
+        """Close the link, and wait until the broker knows. Not on the engine's thread."""
+        self._engine.call(self.shut)
+        self._engine.wait(self._gone, self._reply_timeout, f"the end of {self._what}")

@@ -58,6 +58,7 @@ class AMQPProvider:
             naming=broker.naming,
             reply_timeout=options.reply_timeout,
             transactional=broker.data.capabilities.atomic,
+            ids_first=broker.ids_first,
         )
         return AMQPConnection(engine, wire, broker, limits, client_id)
 

@@ -132,6 +132,11 @@ class ReceivingLink(LinkEnd):
         credit = self._usable()
         return credit.confirm() if credit else _ended(self.error)
 
+    def revoke(self) -> None:
+        """Ask for no more, without waiting: the connection closes."""
+        if self._usable():
+            self._link.flow(-self._link.credit)
+
     def settle(self, handles: Sequence[int], update: Callable[[Any], None]) -> None:
         """Give deliveries a state, and settle them."""
         for handle in handles:
@@ -141,19 +146,16 @@ class ReceivingLink(LinkEnd):
                 update(delivery)
                 delivery.settle()
 
-    def shut_down(self, *, keep: bool = False) -> None:
-        """Close the link, or only detach from it so that the broker keeps the subscription."""
-        if self._ended.done():
-            return
+    def shut(self) -> None:
+        """Close our end; only detach from a durable subscription, so that the broker keeps it."""
         if self._credit is not None:
             self._credit.end(None)
-        if keep:
-            self._link.detach()
+        if self._source.durable and not self._ended.done():
             self._ended.set_result(None)
+            self._link.detach()
             self._session.close()
-            self._engine.release(self)
         else:
-            self.shut()
+            super().shut()
 
     def on_flow(self) -> None:
         """The broker told its view of the credit."""

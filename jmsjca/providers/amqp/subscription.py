@@ -19,7 +19,7 @@ def end_subscription(engine: Engine, name: str, reply_timeout: float) -> None:
     """
     link = _Reattached(engine, name, reply_timeout)
     link.attach()
-    engine.call(link.shut)
+    link.close()
 
 
 class _Reattached(LinkEnd):

@@ -15,7 +15,7 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jmsjca.messages import Message
+from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.states import accept, accept_in
@@ -42,6 +42,7 @@ class AMQPUnit:
         self._atomic = atomic
         self._taken: list[AMQPDelivery] = []
         self._outgoing: dict[Destination, list[bytes]] = {}
+        self._first: dict[Destination, list[bytes]] = {}  # sent before the transaction
         self._finished = False
         self.lost = False  # set when the connection closes over it
 
@@ -63,7 +64,8 @@ class AMQPUnit:
             raise ResourceAllocationError(
                 f"A message of {len(encoded)} bytes for {to} is over the limit of {self._wire.message_bytes} bytes."
             )
-        self._outgoing.setdefault(to, []).append(encoded)
+        first = self._wire.ids_first and DUPLICATE_ID in message.properties
+        (self._first if first else self._outgoing).setdefault(to, []).append(encoded)
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
         """Settle and send.
@@ -77,12 +79,13 @@ class AMQPUnit:
             TransactionInDoubtError: It may or may not have happened.
         """
         self._finish()
-        if not (self._taken or self._outgoing):
+        if not (self._taken or self._outgoing or self._first):
             return
         seconds = self._wire.reply_timeout if timeout is None else timeout
         with self._wire.committing:  # units never overlap on one connection
-            if self._outgoing and not (self._atomic and self._wire.transactional):
-                self._send_first(seconds)
+            self._send_first(self._first, seconds)
+            if not (self._atomic and self._wire.transactional):
+                self._send_first(self._outgoing, seconds)
             if self._wire.transactional and (self._atomic or confirmed):
                 self._commit_in_transaction(seconds)
             else:
@@ -111,6 +114,8 @@ class AMQPUnit:
                 consumer.let_fail(deliveries)
 
     def _commit_in_transaction(self, timeout: float) -> None:
+        if not (self._taken or self._outgoing):
+            return
         try:
             transaction = self._begin(timeout)
         except JMSError as error:
@@ -137,14 +142,14 @@ class AMQPUnit:
         transaction = self._wire.declare(timeout)
         if self._outgoing:
             try:
-                self._send(transaction, timeout)
+                self._send(self._outgoing, transaction, timeout)
             except JMSError:
                 self._wire.roll_back(transaction)
                 raise
         return transaction
 
-    def _send(self, transaction: bytes | None, timeout: float) -> None:
-        sent = self._wire.call(lambda: self._wire.send(self._outgoing, transaction))
+    def _send(self, outgoing: dict[Destination, list[bytes]], transaction: bytes | None, timeout: float) -> None:
+        sent = self._wire.call(lambda: self._wire.send(outgoing, transaction))
         self._wire.wait(sent, timeout, "the messages of a unit")
 
     def _end(self, transaction: bytes) -> "Future[Any]":
@@ -154,21 +159,24 @@ class AMQPUnit:
             consumer.settle(deliveries, update)
         return self._wire.discharge(transaction)
 
-    def _send_first(self, timeout: float) -> None:
+    def _send_first(self, outgoing: dict[Destination, list[bytes]], timeout: float) -> None:
+        """Send outside any transaction, and wait until the broker has taken it."""
+        if not outgoing:
+            return
         try:
-            self._wire.prepare(self._outgoing, timeout)
+            self._wire.prepare(outgoing, timeout)
         except JMSError as error:
             self._give_back()
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
         try:
-            self._send(None, timeout)
+            self._send(outgoing, None, timeout)
         except ConnectionLostError as error:
             self._let_go()
             raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
         except JMSError as error:
             self._give_back()
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
-        self._outgoing.clear()
+        outgoing.clear()
 
     def _acknowledge(self, timeout: float, *, confirmed: bool) -> None:
         try:

@@ -34,6 +34,7 @@ class Wire:
         naming: How the broker names destinations.
         reply_timeout: Seconds to wait for the broker's answers.
         transactional: True if the broker has transactions.
+        ids_first: True if messages with a duplicate id are sent before the transaction.
 
     Attributes:
         committing: Held while a unit ends: two never overlap on a connection.
@@ -48,6 +49,7 @@ class Wire:
         naming: Naming,
         reply_timeout: float,
         transactional: bool,
+        ids_first: bool,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -58,6 +60,7 @@ class Wire:
         self.message_bytes = limits.message_bytes
         self.reply_timeout = reply_timeout
         self.transactional = transactional
+        self.ids_first = ids_first
 
     def encode(self, message: Any, to: Destination) -> bytes:
         """Encode a message for a destination."""
