@@ -15,7 +15,8 @@ for brokers behind a network.
 from jmsjca.testing.contract.browsing import TestAdmin, TestBrowsing
 from jmsjca.testing.contract.connections import TestClosing, TestRefusals
 from jmsjca.testing.contract.crashes import TestCrashes
-from jmsjca.testing.contract.delivery import TestDelivery, TestGiveBack
+from jmsjca.testing.contract.delivery import TestDelivery
+from jmsjca.testing.contract.give_back import TestGiveBack
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestProperties
 from jmsjca.testing.contract.ordering import TestOrdering

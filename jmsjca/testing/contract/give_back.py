@@ -1,0 +1,110 @@
+"""How messages go back from a consumer unused."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsjca.errors import IllegalStateError
+from jmsjca.testing.contract.harness import Contract, Harness, bodies
+
+__all__ = ["TestGiveBack"]
+
+
+class TestGiveBack(Contract):
+    """What nobody looked at goes back without being counted (design rule: prefetched messages are not attempts)."""
+
+    def test_give_back_does_not_count(self, harness: Harness) -> None:
+        """A message given back comes again as if for the first time."""
+        harness.require_give_back("uncounted")
+        harness.require("delivery_count")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue)
+        consumer.give_back(harness.gather(consumer, 1))
+        [again] = harness.gather(consumer, 1)
+        assert (again.count, again.redelivered) == (1, False)
+
+    def test_given_back_is_free_for_others(self, harness: Harness) -> None:
+        """A message given back goes to whoever asks next."""
+        harness.require_give_back("uncounted", "counted")
+        harness.require("exact_credit")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue, window=0)
+        consumer.give_back(harness.gather(consumer, 1))
+        assert bodies(harness.gather(harness.connect().consumer(queue), 1)) == ["a"]
+
+    def test_given_back_keeps_its_place(self, harness: Harness) -> None:
+        """A message given back stands where it stood, before all later ones (JMS 3.1, section 6.2.9)."""
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        consumer = harness.connection.consumer(queue)
+        first, second = harness.gather(consumer, 2)
+        consumer.give_back([first, second])
+        assert bodies(harness.gather(consumer, 3)) == ["a", "b", "c"]
+
+    def test_giving_back_twice_is_refused(self, harness: Harness) -> None:
+        """A delivery that was given back is nobody's: using it again is an error, never a second message."""
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue)
+        deliveries = harness.gather(consumer, 1)
+        consumer.give_back(deliveries)
+        with pytest.raises(IllegalStateError):
+            consumer.give_back(deliveries)
+
+    def test_closing_gives_back_what_no_unit_took(self, harness: Harness) -> None:
+        """Closing a consumer returns its prefetched messages uncounted (design rule of `Consumer.close`)."""
+        harness.require_give_back("uncounted")
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue)
+        harness.gather(consumer, 2)
+        consumer.close()
+        again = harness.gather(harness.connect().consumer(queue), 2)
+        assert [(d.message.body, d.redelivered) for d in again] == [("a", False), ("b", False)]
+
+    def test_closing_leaves_to_the_unit_what_it_took(self, harness: Harness) -> None:
+        """A unit outlives the consumer whose deliveries it took (JMS 3.1, section 8.8)."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue)
+        first, _ = harness.gather(consumer, 2)
+        unit = harness.holding([first])
+        consumer.close()
+        unit.commit()
+        harness.connection.close()
+        harness.expect(queue, "b")
+
+    def test_closing_gives_the_others_back_at_once(self, harness: Harness) -> None:
+        """What no unit took is free for others, whatever units are open (capability give_back, but for local)."""
+        harness.require_give_back("uncounted", "counted")
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue)
+        first, _ = harness.gather(consumer, 2)
+        unit = harness.holding([first])
+        consumer.close()
+        other = harness.connect().consumer(queue)
+        assert bodies(harness.gather(other, 1)) == ["b"]
+        assert harness.nothing_comes(other, queue)
+        unit.commit()
+        harness.connection.close()
+        assert harness.nothing_comes(other, queue)
+
+    def test_consumer_may_hold_more_than_its_window(self, harness: Harness) -> None:
+        """A window bounds what is taken ahead, not what is held: a batch may be larger."""
+        queue, sent = harness.queue(), [str(n) for n in range(40)]
+        harness.send(queue, *sent)
+        assert bodies(harness.gather(harness.connection.consumer(queue, window=2), 40)) == sent
+
+    def test_draining_loses_nothing(self, harness: Harness) -> None:
+        """`drain` hands over what was on its way; with what was received it is everything."""
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        consumer = harness.connection.consumer(queue)
+        held = [*harness.gather(consumer, 1), *consumer.drain()]
+        harness.settle(held)
+        consumer.close()
+        harness.expect(queue, *list("abc")[len(held) :])
+        assert bodies(held) == list("abc")[: len(held)]
