@@ -12,7 +12,7 @@ from jmsjca.testing.contract.network import *  # noqa: F403
 from jmsjca.testing.contract.poison import TestPoison  # noqa: F401
 
 # A queue that nobody may send to. RabbitMQ keeps names of this kind to itself; the others are configured so.
-REFUSED = {"activemq": Queue("refused"), "rabbitmq": Queue("amq.refused")}
+REFUSED = {"rabbitmq": Queue("amq.refused")}
 
 
 @pytest.fixture(scope="module", params=PAIRS)

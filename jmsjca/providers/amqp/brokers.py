@@ -61,7 +61,6 @@ _ARTEMIS = Broker(
         exact_credit=True,
         delivery_delay=True,
         delivery_count=True,
-        counts_lost=True,
         priority=True,
         selectors=True,
         browse=True,
@@ -70,7 +69,14 @@ _ARTEMIS = Broker(
         checks=True,
         shared_between_processes=True,
     ),
-    _EVERYWHERE,
+    (
+        Gap(
+            "counts_lost",
+            "What a broken connection held comes with delivery-count=0 as a rule, and now and then with 1.",
+            "ServerConsumerImpl.close(failed): counts depend on how the broker hears of the break (2.56)",
+        ),
+        *_EVERYWHERE,
+    ),
 )
 _ACTIVEMQ = Broker(
     "Apache ActiveMQ Classic",
