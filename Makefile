@@ -21,6 +21,7 @@ format: $(VENV)/.dev     ## let ruff write the style
 torture: $(VENV)/.dev    ## processes killed at random, a queue of a million messages, every order of Spark's partitions
 	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
 	$(BIN)/python -m tests.torture.backlog_memory
+	$(BIN)/python -m pytest -q -m torture tests/brokers
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_decision.py
 
 bench: $(VENV)/.dev      ## how fast, beside what is possible

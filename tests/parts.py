@@ -12,7 +12,7 @@ PARTS = {
     "lint": [[BIN / "ruff", "check", "."], [BIN / "ruff", "format", "--check", "."]],
     "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
     "unit": [[*PYTEST, "-m", "not spark", "tests/unit", "tests/contract", "tests/docs"]],
-    "brokers": [[*PYTEST, "tests/brokers"]],
+    "brokers": [[*PYTEST, "-m", "not torture", "tests/brokers"]],
     "crash": [[*PYTEST, "-s", "tests/torture"]],
     "spark": [[*PYTEST, "-s", "tests/spark"], [*PYTEST, "-m", "spark", "tests/docs"]],
     "demo": [[*PYTEST, "tests/demo"]],

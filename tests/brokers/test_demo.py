@@ -60,6 +60,7 @@ def test_a_crash_loses_nothing_and_doubles_nothing(run, pair):
     assert account["crash"]["unsettled_messages"] >= 1
 
 
+@pytest.mark.torture
 def test_what_a_repeated_batch_sends_again_is_recognised(run, tmp_path):
     """ActiveMQ keeps both; whoever consumes them drops the second one."""
     account = run("activemq-stomp", "send_twice", SentMoment)
@@ -69,6 +70,7 @@ def test_what_a_repeated_batch_sends_again_is_recognised(run, tmp_path):
     assert account["repeated"] >= sum(times - 1 for times in found.values()) > 0
 
 
+@pytest.mark.torture
 def test_the_account_shows_what_settling_before_staging_loses(run):
     account = run("artemis-amqp", "control_query", SettledMoment, patience=10.0)
     assert account["lost"] > 0
