@@ -61,9 +61,10 @@ class LinkEnd:
         if not self._ended.done():
             self._fail(self._refusal(condition))
             self.shut()
-        self._engine.release(self)
         if not self._gone.done():
             self._gone.set_result(None)
+            self._session.close()  # not earlier: some brokers answer a detach no more once the session ends
+            self._engine.release(self)
 
     def on_lost(self, error: JMSError) -> None:
         """The connection is gone."""
@@ -81,15 +82,11 @@ class LinkEnd:
     def _start(self) -> None:
         self._session = self._engine.connection.session()
         self._session.owner = self
-        self._configure_session(self._session)
         self._session.open()
         self._link = self._make(self._session, f"jmsjca-{next(_numbers)}")
         self._link.owner = self
         self._engine.adopt(self)
         self._link.open()
-
-    def _configure_session(self, session: Any) -> None:
-        """Bounds of the session; none by default."""
 
     def _make(self, session: Any, name: str) -> Any:
         raise NotImplementedError
@@ -109,12 +106,11 @@ class LinkEnd:
             self._opened.set_exception(self.error)
 
     def shut(self) -> None:
-        """Close our end, and the session with it. On the engine's thread."""
+        """Close our end; the session follows when the broker agrees. On the engine's thread."""
         if self._ended.done():
             return
         self._ended.set_result(None)
         self._link.close()
-        self._session.close()
 
     def close(self) -> None:
         """Close the link, and wait until the broker knows. Not on the engine's thread."""

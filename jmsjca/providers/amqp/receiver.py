@@ -153,7 +153,6 @@ class ReceivingLink(LinkEnd):
         if self._source.durable and not self._ended.done():
             self._ended.set_result(None)
             self._link.detach()
-            self._session.close()
         else:
             super().shut()
 

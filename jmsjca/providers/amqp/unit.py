@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from jmsjca.destinations import Destination
@@ -180,19 +179,23 @@ class AMQPUnit:
 
     def _acknowledge(self, timeout: float, *, confirmed: bool) -> None:
         try:
-            answers = self._wire.call(partial(self._settle_all, confirmed=confirmed))
-            for answer in answers:
-                self._wire.wait(answer, timeout, "the acknowledgement of messages")
+            self._wire.call(self._settle_all)
+            if confirmed:
+                self._confirm_all(timeout)
         except JMSError as error:
             raise TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}") from error
         finally:
             self._let_go()
 
-    def _settle_all(self, *, confirmed: bool) -> "list[Future[bool]]":
-        groups = self._by_consumer()
-        for consumer, deliveries in groups.items():
+    def _settle_all(self) -> None:
+        for consumer, deliveries in self._by_consumer().items():
             consumer.settle(deliveries, accept)
-        return [consumer.round_trip() for consumer in groups] if confirmed else []
+
+    def _confirm_all(self, timeout: float) -> None:
+        """Wait until the broker has handled the acknowledgements, which must be written before that is asked."""
+        groups = self._by_consumer()
+        for answer in self._wire.call(lambda: [consumer.round_trip() for consumer in groups]):
+            self._wire.wait(answer, timeout, "the acknowledgement of messages")
 
     def _give_back(self) -> None:
         """After a failure; on a lost connection the broker does it by itself."""
