@@ -184,6 +184,7 @@ class Engine:
             try:
                 while self._error is None and not self._transport.closed:
                     self._turn(selector)
+                self._dispatch_events()  # why it ended
             except (OSError, ProtonException) as error:
                 self._break(ConnectionLostError(f"The connection to the broker broke: {error}"))
             except Exception as error:  # whatever it is, nobody may wait for ever
@@ -198,6 +199,8 @@ class Engine:
         now = self._clock.monotonic()
         deadline = self._transport.tick(now)
         pending = self._write()
+        if self._error is not None or self._collector.peek():
+            return  # it is over, or writing brought something up
         selector.modify(self._socket, selectors.EVENT_READ | (selectors.EVENT_WRITE if pending else 0))
         for key, events in selector.select(max(deadline - now, 0) if deadline else None):
             if key.fileobj is self._woken:
@@ -234,6 +237,8 @@ class Engine:
                 return
             self._transport.push(data)
             acknowledge_quickly(self._socket)
+            if not self.opened.done():  # a refused login and the end behind it are two things: the first says why
+                return
 
     def _write(self) -> bool:
         """Write what there is; True if the socket did not take all of it."""

@@ -1,0 +1,102 @@
+"""Opening a connection: what the broker refuses, what it leaves unanswered, and what it must not talk us into."""
+
+import pytest
+from proton import Condition, symbol
+
+from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidURLError, JMSSecurityError
+from jmsjca.links import ConnectionSettings, connect
+
+LOGIN = "allow_insecure_login=true"
+
+
+def test_an_orderly_life(line):
+    line = line()
+    line.open().close()
+    assert line.peer.order == ["connect", "login", "open", "close"]
+    assert not line.told
+
+
+@pytest.mark.parametrize("step", ["connect", "login", "open"])
+def test_a_broker_that_falls_silent_is_given_up(line, impatient, step):
+    line = line()
+    impatient(line.peer)
+    line.peer.silent(step)
+    with pytest.raises(ConnectionLostError, match="did not answer"):
+        line.open()
+    assert line.lost.wait(30)
+
+
+@pytest.mark.parametrize("step", ["connect", "login", "open"])
+def test_a_broker_that_hangs_up(line, step):
+    line = line()
+    line.peer.reactions[step] = line.peer.cut
+    with pytest.raises(ConnectionLostError):
+        line.open()
+
+
+@pytest.mark.parametrize("outcome", [1, 2, 3, 4])
+def test_login_refused(line, outcome):
+    line = line(offers="PLAIN", login=outcome)
+    with pytest.raises(JMSSecurityError):
+        line.open(LOGIN, "user:hush@")
+
+
+def test_a_password_is_never_traded_for_an_anonymous_login(line):
+    line = line(offers="ANONYMOUS")
+    with pytest.raises(JMSSecurityError):
+        line.open(LOGIN, "user:hush@")
+    assert b"ANONYMOUS" not in line.peer.login
+    assert "open" not in line.peer.seen
+
+
+def test_no_login_is_made_up(line):
+    line = line(offers="PLAIN")
+    with pytest.raises(JMSSecurityError):
+        line.open()
+    assert "open" not in line.peer.seen
+
+
+def test_the_login_is_what_was_given(line):
+    line = line(offers="PLAIN")
+    line.open(LOGIN, "us%3Aer:hu%40sh@")
+    assert b"\0us:er\0hu@sh" in line.peer.login
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        ("amqp:unauthorized-access", JMSSecurityError),
+        ("amqp:connection:forced", ConnectionLostError),
+        ("amqp:invalid-field", ConnectionLostError),
+    ],
+)
+def test_opening_refused(line, condition, error):
+    line = line()
+    properties = {"amqp:connection-establishment-failed": True}
+    line.peer.reactions["open"] = lambda event: _fail_open(line.peer, event, condition, properties)
+    with pytest.raises(error, match="over"):
+        line.open()
+
+
+def test_a_client_id_that_is_taken(line):
+    line = line()
+    line.peer.reactions["open"] = lambda event: _fail_open(
+        line.peer, event, "amqp:invalid-field", {"amqp:connection-establishment-failed": True}, "container-id"
+    )
+    with pytest.raises(InvalidClientIDError):
+        line.open()
+
+
+def _fail_open(peer, event, condition, properties, info=None):
+    """As brokers do it: an open that says so, then a close that says why."""
+    peer.connection.properties = {symbol(name): value for name, value in properties.items()}
+    peer.connection.open()
+    details = {symbol("invalid-field"): symbol(info)} if info else None
+    peer.connection.condition = Condition(condition, "over", details)
+    peer.connection.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/queue"])
+def test_a_path_is_refused(path):
+    with pytest.raises(InvalidURLError if path != "/" else ConnectionLostError):
+        connect(ConnectionSettings(f"amqp://127.0.0.1:1{path}"))
