@@ -21,6 +21,7 @@ from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestProperties
 from jmsjca.testing.contract.ordering import TestOrdering
 from jmsjca.testing.contract.rollbacks import TestRollback
+from jmsjca.testing.contract.selecting import TestSelectors
 from jmsjca.testing.contract.sending import TestDuplicates, TestSending
 from jmsjca.testing.contract.subscriptions import TestDurableSubscriptions, TestTopics
 from jmsjca.testing.contract.units import TestCommit, TestUnitStates
@@ -44,6 +45,7 @@ __all__ = [
     "TestProperties",
     "TestRefusals",
     "TestRollback",
+    "TestSelectors",
     "TestSending",
     "TestTopics",
     "TestUnitStates",
