@@ -101,7 +101,7 @@ class Wire:
 
     def declare(self, timeout: float) -> bytes:
         """Begin a transaction."""
-        if self._coordinator is None:
+        if self._coordinator is None or self._coordinator.error is not None:
             coordinator = Coordinator(self._engine, self.reply_timeout)
             coordinator.attach(timeout)
             self._coordinator = coordinator

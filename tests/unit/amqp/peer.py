@@ -1,5 +1,6 @@
 """A broker of AMQP 1.0 for one connection, which behaves until a test tells it, step by step, not to."""
 
+import itertools
 import selectors
 import socket
 import struct
@@ -60,6 +61,7 @@ class Peer:
         self._changed = threading.Condition()
         self._posted: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._tags = 0
+        self._channels = itertools.count()
         self._client: socket.socket | None = None
         self._server = socket.create_server(("127.0.0.1", 0))
         self._waker, self._woken = socket.socketpair()
@@ -132,7 +134,7 @@ class Peer:
         if not self._client.recv(8, socket.MSG_WAITALL):
             return False
         name = self.offers.encode()
-        self.write(b"AMQP\3\1\0\0" + _sasl(0x40, b"\xa3" + bytes([len(name)]) + name))
+        self.write(b"AMQP\3\1\0\0" + frame(0x40, b"\xa3" + bytes([len(name)]) + name, 1, kind=1))
         size = self._client.recv(4, socket.MSG_WAITALL)
         if not size:
             return False
@@ -215,7 +217,7 @@ class Peer:
     def on_connect(self, event: Any) -> None: ...
 
     def on_login(self, event: Any) -> None:
-        self.write(_sasl(0x44, bytes([0x50, self.outcome])))
+        self.write(frame(0x44, bytes([0x50, self.outcome]), 1, kind=1))
 
     def on_open(self, event: Any) -> None:
         self.connection.container = "peer"
@@ -224,6 +226,7 @@ class Peer:
         self.connection.open()
 
     def on_begin(self, event: Any) -> None:
+        event.session.channel = next(self._channels)
         event.session.open()
 
     def on_attach(self, event: Any) -> None:
@@ -241,6 +244,16 @@ class Peer:
             event.link.delivery(str(self._tags))
             event.link.send(self.stock.popleft())
             event.link.advance()
+        if self.product == "RabbitMQ":
+            self._answer_flow(event.link)
+
+    def _answer_flow(self, link: Any) -> None:
+        """As RabbitMQ does; proton would not."""
+        self._flush()
+        number = struct.Struct(">BI").pack
+        fields = b"\x40" + number(0x70, 1 << 30) + b"\x43" + number(0x70, 1 << 30) + b"\x43"
+        fields += number(0x70, self._tags) + number(0x70, link.credit)
+        self.write(frame(0x13, fields, 7, link.session.channel))
 
     def on_drain(self, event: Any) -> None:
         self.on_flow(event)
@@ -302,6 +315,7 @@ def reject(event: Any) -> None:
     event.delivery.settle()
 
 
-def _sasl(performative: int, field: bytes) -> bytes:
-    body = bytes([0, 0x53, performative, 0xC0, len(field) + 1, 1]) + field
-    return struct.pack(">IBBH", 8 + len(body), 2, 1, 0) + body
+def frame(performative: int, fields: bytes, count: int, channel: int = 0, kind: int = 0) -> bytes:
+    """A frame by hand."""
+    body = bytes([0, 0x53, performative, 0xC0, len(fields) + 1, count]) + fields
+    return struct.pack(">IBBH", 8 + len(body), 2, kind, channel) + body
