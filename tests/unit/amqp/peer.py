@@ -60,7 +60,6 @@ class Peer:
         self.connection, self.transport, self._collector = Connection(), Transport(Transport.SERVER), Collector()
         self._changed = threading.Condition()
         self._posted: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
-        self._tags = 0
         self._channels = itertools.count()
         self._client: socket.socket | None = None
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -183,12 +182,22 @@ class Peer:
                 is_coordinator = step == "attach" and event.link.remote_target.type == Terminus.COORDINATOR
                 self._take("coordinator" if is_coordinator else step, event)
             elif event.type == Event.LINK_FLOW and event.link.is_sender:
-                self._take("drain" if event.link.drain_mode else "flow", event)
+                self._credit(event)
             elif event.type == Event.DELIVERY:
                 self._delivery(event)
             self._collector.pop()
         with self._changed:
             self._changed.notify_all()
+
+    def _credit(self, event: Any) -> None:
+        """Proton has this event also for what it sends itself; then the limit has not moved."""
+        link = event.link
+        limit = link.credit + getattr(link, "given", 0)
+        if link.drain_mode:
+            self._take("drain", event)
+        elif limit != getattr(link, "limit", None):
+            self._take("flow", event)
+        link.limit = limit
 
     def _delivery(self, event: Any) -> None:
         link, delivery = event.link, event.delivery
@@ -240,19 +249,22 @@ class Peer:
 
     def on_flow(self, event: Any) -> None:
         while event.link.credit > 0 and self.stock:
-            self._tags += 1
-            event.link.delivery(str(self._tags))
-            event.link.send(self.stock.popleft())
-            event.link.advance()
+            self._give(event.link, self.stock.popleft())
         if self.product == "RabbitMQ":
             self._answer_flow(event.link)
+
+    def _give(self, link: Any, encoded: bytes) -> None:
+        link.given = getattr(link, "given", 0) + 1
+        link.delivery(str(link.given))
+        link.send(encoded)
+        link.advance()
 
     def _answer_flow(self, link: Any) -> None:
         """As RabbitMQ does; proton would not."""
         self._flush()
         number = struct.Struct(">BI").pack
         fields = b"\x40" + number(0x70, 1 << 30) + b"\x43" + number(0x70, 1 << 30) + b"\x43"
-        fields += number(0x70, self._tags) + number(0x70, link.credit)
+        fields += number(0x70, getattr(link, "given", 0)) + number(0x70, link.credit)
         self.write(frame(0x13, fields, 7, link.session.channel))
 
     def on_drain(self, event: Any) -> None:
