@@ -35,8 +35,8 @@ class Supply(Protocol):
         """Wait until what was on its way is here."""
         ...
 
-    def stop(self, unsettled: Sequence[Frame]) -> None:
-        """Give everything back to the broker, these messages among it."""
+    def stop(self, unsettled: Callable[[], Sequence[Frame]]) -> None:
+        """Give everything back to the broker: what is unsettled, and what still comes."""
         ...
 
 
@@ -224,4 +224,8 @@ class STOMPConsumer:
             stop = self._closed and not self._outstanding and not self._stopped
             self._stopped = self._stopped or stop
         if stop:
-            self._supply.stop([arrival.frame for arrival in self._ready])
+            self._supply.stop(self._left)
+
+    def _left(self) -> list[Frame]:
+        with self._changed:
+            return [arrival.frame for arrival in self._ready]

@@ -125,6 +125,10 @@ class Dialect(ABC):
         del size
         return held >= window
 
+    def silence(self) -> dict[str, str]:
+        """The headers of a SUBSCRIBE that nothing is sent to, for brokers that return by NACK."""
+        raise NotImplementedError
+
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """The headers of UNSUBSCRIBE that also remove a durable subscription."""
         raise NotImplementedError

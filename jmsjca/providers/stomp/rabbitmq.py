@@ -54,6 +54,16 @@ class RabbitMQ(Dialect):
             headers |= {"durable": "true", "auto-delete": "false", **self.unsubscribe(source)}
         return headers
 
+    def silence(self) -> dict[str, str]:
+        """The queue of direct replies, which nobody knows the address of. It is always there and needs no rights."""
+        return {"destination": "/amq/queue/amq.rabbitmq.reply-to", "ack": "auto"}
+
+    def acknowledgement(self, frame: Frame) -> dict[str, str]:
+        """The same id stands in two headers; what still comes to a silenced subscription has one of them only."""
+        if self.version == "1.1":
+            return Dialect.acknowledgement(self, frame)
+        return {"id": frame.headers["message-id"]}
+
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """By the name of its queue, which names the topic too, so that two topics never share one."""
         return {"durable": "true", "x-queue-name": self.queue_of(source)}

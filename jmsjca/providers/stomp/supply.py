@@ -1,20 +1,18 @@
 """The broker's subscriptions behind one consumer."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from itertools import count
 
 from jmsjca.destinations import Destination, Subscription
-from jmsjca.errors import JMSError
-from jmsjca.providers.stomp.channel import WriteError
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.stomp.dialect import Dialect
 from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.returns import return_by_nack, round_trip
 from jmsjca.providers.stomp.wire import Wire
 
 __all__ = ["Subscriptions"]
 
 _TOPIC_WINDOW = 1000
-_RETURN = {"transaction": "return"}
 _numbers = count(1)
 
 
@@ -64,26 +62,28 @@ class Subscriptions:
     def barrier(self) -> None:
         """Wait for a receipt behind what was on its way."""
         with self._wire.turn(self._wire.reply_timeout):
-            self._wire.tell("BEGIN", {"transaction": "barrier"})
-            self._wire.request("ABORT", {"transaction": "barrier"})
+            round_trip(self._wire)
 
-    def stop(self, unsettled: Sequence[Frame]) -> None:
-        """Unsubscribe: the broker takes back what is not settled."""
+    def stop(self, unsettled: Callable[[], Sequence[Frame]]) -> None:
+        """Unsubscribe: the broker takes back what is not settled, or loses the connection, which gives it back too."""
+        try:
+            if self._dialect.returns_by_nack:
+                return_by_nack(self._wire, self._dialect, self._ids, unsettled)
+            else:
+                self._unsubscribe()
+        except JMSError as error:
+            self._wire.end(ConnectionLostError(f"What a consumer had could not be given back: {error}"))
+        finally:
+            self._unlisten()
+
+    def _unsubscribe(self) -> None:
+        self._unlisten()
+        for name in self._ids:
+            self._wire.request("UNSUBSCRIBE", {"id": name})
+
+    def _unlisten(self) -> None:
         for name in self._ids:
             self._wire.unlisten(name)
-        with suppress(JMSError, WriteError):  # a lost connection has taken it back already
-            if self._dialect.returns_by_nack:
-                self._return(unsettled)
-            for name in self._ids:
-                self._wire.request("UNSUBSCRIBE", {"id": name})
-            if self._dialect.returns_by_nack:
-                self._wire.request("COMMIT", _RETURN)
-
-    def _return(self, unsettled: Sequence[Frame]) -> None:
-        """Return messages when the transaction commits: by then nobody is subscribed here who would get them again."""
-        encode, nack = self._wire.encode, {**_RETURN, "requeue": "true"}
-        frames = [encode("NACK", {**self._dialect.acknowledgement(frame), **nack}) for frame in unsettled]
-        self._wire.write(b"".join([encode("BEGIN", _RETURN), *frames]))
 
     def _subscribe(self, window: int) -> None:
         name = f"s{next(_numbers)}"

@@ -85,15 +85,23 @@ class Wire:
         """Write a frame in the version of this connection."""
         return encode_frame(command, headers, body, version=self.version)
 
-    def request(self, command: str, headers: Mapping[str, str], timeout: float | None = None) -> None:
+    def request(
+        self, command: str, headers: Mapping[str, str], timeout: float | None = None, *, head: bytes = b""
+    ) -> None:
         """Send a frame and wait for its receipt.
+
+        Args:
+            command: The command.
+            headers: Its headers.
+            timeout: Seconds to wait; None for the usual time.
+            head: Frames that are written in front of it, all of it at once.
 
         Raises:
             RefusedError: The broker refused it.
             ConnectionLostError: The connection broke.
         """
         receipt = self.receipts.new_id()
-        frame = self.encode(command, {**headers, "receipt": receipt})
+        frame = head + self.encode(command, {**headers, "receipt": receipt})
         wait = self.receipts.expect(receipt)
         try:
             self.write(frame)

@@ -28,7 +28,9 @@ class FakeChannel:
         self.breaks_at: int | None = None  # a byte of the next write
         self.silent: set[str] = set()  # commands that get no receipt
         self.refused: set[str] = set()  # commands that get an ERROR with their receipt
-        self.reactions: dict[str, Callable[[dict[str, str]], None]] = {}
+        self.early: dict[str, Callable[[dict[str, str]], None]] = {}  # called before the answer
+        self.reactions: dict[str, Callable[[dict[str, str]], None]] = {}  # called after it
+        self.last = b""  # what was written last, at once
         self.beats = 0
         self.closed = False
 
@@ -43,6 +45,7 @@ class FakeChannel:
             self.incoming.put(b"")
             raise WriteError(min(self.breaks_at, len(data)), "cut")
         self.written += data
+        self.last = bytes(data)
         for command, headers, _ in read(data, escaped=not data.startswith(b"CONNECT")):
             self._answer(command, dict(headers))
 
@@ -62,6 +65,8 @@ class FakeChannel:
         return [command for command, *_ in read(bytes(self.written), escaped=False)]
 
     def _answer(self, command: str, headers: dict[str, str]) -> None:
+        if command in self.early:
+            self.early[command](headers)
         if command == "CONNECT":
             self.say("CONNECTED", version="1.2", server=self.server, heart_beat="10000,10000")
         elif "receipt" in headers and command in self.refused:
