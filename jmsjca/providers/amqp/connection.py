@@ -85,7 +85,7 @@ class AMQPConnection:
             keeps=self.capabilities.give_back == "local",
         )
         consumer.open()
-        self._consumers = {c for c in self._consumers if c.outstanding or not c.closed} | {consumer}
+        self._consumers = {c for c in self._consumers if not c.done} | {consumer}
         return consumer
 
     def browse(

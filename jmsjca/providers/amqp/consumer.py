@@ -1,11 +1,10 @@
 """A consumer over AMQP: what was taken ahead, what is held, and how it goes back."""
 
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
@@ -13,6 +12,7 @@ from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.receiver import ReceivingLink, Source
+from jmsjca.providers.amqp.shelf import Shelf
 from jmsjca.providers.amqp.states import fail, release
 from jmsjca.spi import Delivery, Order
 
@@ -55,8 +55,7 @@ class AMQPConsumer:
         self._keeps = keeps
         self._max_bytes = limits.prefetch_bytes
         self._changed = threading.Condition()
-        self._ready: deque[AMQPDelivery] = deque()
-        self._ready_bytes = 0
+        self._shelf = Shelf(order)
         self._credit = 0
         self._woken = False
         self._error: JMSError | None = None
@@ -64,7 +63,6 @@ class AMQPConsumer:
         self.order = order
         self.counts = counts
         self.closed = False
-        self.outstanding: dict[int, AMQPDelivery] = {}  # in order of receipt
 
     def open(self) -> None:
         """Attach.
@@ -87,7 +85,7 @@ class AMQPConsumer:
             self._check_usable()
             self._grant(self._window or limit)
             woken = self._wait(timeout)
-            look = timeout == 0 and not self._ready
+            look = timeout == 0 and not self._shelf.ready
         if look:
             self._look(limit)
         elif self._window == 0:
@@ -103,7 +101,7 @@ class AMQPConsumer:
         """Ask for no more, and give what was on its way."""
         self._stop()
         with self._changed:
-            return self._pop(len(self._ready))
+            return self._pop(len(self._shelf.ready))
 
     def wake(self) -> None:
         """Let a waiting `receive` return."""
@@ -121,7 +119,7 @@ class AMQPConsumer:
             self._changed.notify_all()
         if self._error is None:
             self._stop()
-            self._settle(self._unclaimed(), counted=())
+            self._settle_unclaimed()
             self.end_if_done()
 
     def abandon(self) -> None:
@@ -130,7 +128,7 @@ class AMQPConsumer:
             self.closed = True
             self._woken = True
             self._changed.notify_all()
-        self._settle(self._unclaimed(), counted=())
+        self._settle_unclaimed()
 
     def revoke(self) -> None:
         """Ask for no more, so that nothing that is let go comes back here."""
@@ -138,21 +136,24 @@ class AMQPConsumer:
 
     def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Let the deliveries of a unit go, counted, without waiting."""
-        self._settle(deliveries, counted=deliveries)
+        self._settle(deliveries, {d.handle for d in deliveries})
 
     def take_back(self, failed: Sequence[AMQPDelivery], unused: Sequence[AMQPDelivery]) -> None:
         """Let deliveries go to the broker: the failed ones counted, the others not.
 
         In order, whatever came after the first of them and was taken by no unit goes back, too.
         """
-        back = [*failed, *unused]
-        if self._keeps and not self.closed:
-            self._keep(back, counted={d.handle for d in failed})
+        counted = {d.handle for d in failed}
+        if self._keeps and not self.closed:  # the broker would send it again, too, but behind what it sent meanwhile
+            with self._changed:
+                self._shelf.take_in([*failed, *unused], counted)
+                self._changed.notify_all()
             return
-        if back and self.order is Order.PREFIX:
+        if self.order is Order.PREFIX and (failed or unused):
             self._stop()
-            back += self._later_than(back)
-        self._settle(sorted(back, key=lambda d: d.handle), counted=failed)
+        with self._changed:
+            back = self._shelf.with_later([*failed, *unused])
+        self._settle(back, counted)
         self.end_if_done()
 
     def settle(self, deliveries: Sequence[AMQPDelivery], update: Callable[[Any], None]) -> None:
@@ -166,12 +167,11 @@ class AMQPConsumer:
     def let_go(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Forget deliveries that are settled or given back."""
         with self._changed:
-            for delivery in deliveries:
-                self.outstanding.pop(delivery.handle, None)
+            self._shelf.let_go(deliveries)
 
     def end_if_done(self) -> None:
         """Close the link of a closed consumer when no unit holds a delivery any more."""
-        if self.closed and not self.outstanding and self._error is None:
+        if self.closed and not self._shelf.outstanding and self._error is None:
             self._link.close()
 
     def own(self, deliveries: Sequence[Delivery]) -> list[AMQPDelivery]:
@@ -183,49 +183,45 @@ class AMQPConsumer:
         """
         if self._error is not None:
             raise ConnectionLostError(str(self._error)) from self._error
-        ours = cast("Sequence[AMQPDelivery]", deliveries)
-        for delivery in ours:
-            if self.outstanding.get(delivery.handle) is not delivery:
-                raise IllegalStateError(
-                    "This delivery was settled or given back already; it will come again if it must."
-                )
-        return list(ours)
+        return self._shelf.own(deliveries)
+
+    @property
+    def done(self) -> bool:
+        """True if it is closed and no unit holds anything of it."""
+        return self.closed and not self._shelf.outstanding
 
     def arrived(self, encoded: bytes, handle: int) -> None:
         """A message is complete. On the engine's thread."""
         with self._changed:
             self._credit -= 1
-            self._ready.append(AMQPDelivery(encoded, handle, self))
-            self._ready_bytes += len(encoded)
+            self._shelf.put(AMQPDelivery(encoded, handle, self))
             self._changed.notify_all()
 
     def broken(self, error: JMSError) -> None:
         """Nothing more will come. On the engine's thread."""
         with self._changed:
             self._error = error
-            self._ready.clear()
+            self._shelf.clear()
             self._changed.notify_all()
 
     def _wait(self, timeout: float | None) -> bool:
         """Wait for a message; True if woken instead."""
-        self._changed.wait_for(lambda: self._ready or self._woken or self._error, timeout)
+        self._changed.wait_for(lambda: self._shelf.ready or self._woken or self._error, timeout)
         if self._error is not None:
             self._check_usable()
         woken, self._woken = self._woken, False
         return woken
 
     def _pop(self, limit: int) -> list[AMQPDelivery]:
-        chunk = [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
-        self._ready_bytes -= sum(len(d.encoded) for d in chunk)
-        self.outstanding.update((d.handle, d) for d in chunk)
+        chunk = self._shelf.hand_out(limit)
         if self._window and not self.closed:
             self._grant(self._window)
         return chunk
 
     def _grant(self, ahead: int) -> None:
         """Ask for what is missing, once that is half of what may be ahead."""
-        missing = ahead - self._credit - len(self._ready)
-        full = self._ready_bytes >= self._max_bytes
+        missing = ahead - self._credit - len(self._shelf.ready)
+        full = self._shelf.size >= self._max_bytes
         if missing > 0 and missing * 2 >= ahead and not full and self._error is None and not self.closed:
             self._credit += missing
             self._engine.post(partial(self._link.grant, missing))
@@ -234,7 +230,7 @@ class AMQPConsumer:
         """Find out whether the broker really has nothing, without waiting for what comes later."""
         while not self._stop():
             with self._changed:
-                if self._ready or self._error or self.closed:
+                if self._shelf.ready or self._error or self.closed:
                     return
                 self._grant(self._window or limit)
 
@@ -245,41 +241,16 @@ class AMQPConsumer:
             self._credit = 0
         return no_more
 
-    def _later_than(self, deliveries: Sequence[AMQPDelivery]) -> list[AMQPDelivery]:
-        first = min(d.handle for d in deliveries)
-        spared = {d.handle for d in deliveries}
-        return [d for d in self._unclaimed() if d.handle > first and d.handle not in spared]
-
-    def _unclaimed(self) -> list[AMQPDelivery]:
-        """Everything that no unit took."""
+    def _settle_unclaimed(self) -> None:
+        """Release all that no unit took."""
         with self._changed:
-            ready, self._ready = list(self._ready), deque()
-            self._ready_bytes = 0
-            self.outstanding.update((d.handle, d) for d in ready)
-            return [d for d in self.outstanding.values() if d.unit is None]
+            unclaimed = self._shelf.unclaimed()
+        self._settle(unclaimed, ())
 
-    def _keep(self, deliveries: Sequence[AMQPDelivery], counted: set[int]) -> None:
-        """Hand deliveries out again ourselves: the broker would do so, too, but behind what it sent meanwhile."""
-        with self._changed:
-            back = {d.handle: d for d in deliveries}
-            if back and self.order is Order.PREFIX:
-                back |= {h: d for h, d in self.outstanding.items() if d.unit is None and h > min(back)}
-            again = [d.again(counted=handle in counted) for handle, d in back.items()]
-            for handle in back:
-                self.outstanding.pop(handle, None)
-            self._ready = deque(sorted([*again, *self._ready], key=lambda d: d.handle))
-            self._ready_bytes += sum(len(d.encoded) for d in again)
-            self._changed.notify_all()
-
-    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Sequence[AMQPDelivery]) -> None:
-        handles = {d.handle for d in counted}
+    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int]) -> None:
         failed = fail if self.counts else release  # a broker that does not count may not know the state that counts
-
-        def run() -> None:
-            for delivery in deliveries:
-                self._link.settle([delivery.handle], failed if delivery.handle in handles else release)
-
-        self._engine.call(run)
+        states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
+        self._engine.call(partial(self._link.settle_each, states))
         self.let_go(deliveries)
 
     def _check_usable(self) -> None:

@@ -138,8 +138,12 @@ class ReceivingLink(LinkEnd):
             self._link.flow(-self._link.credit)
 
     def settle(self, handles: Sequence[int], update: Callable[[Any], None]) -> None:
-        """Give deliveries a state, and settle them."""
-        for handle in handles:
+        """Give deliveries one state, and settle them."""
+        self.settle_each([(handle, update) for handle in handles])
+
+    def settle_each(self, states: Sequence[tuple[int, Callable[[Any], None]]]) -> None:
+        """Give deliveries a state each, and settle them."""
+        for handle, update in states:
             delivery = self._unsettled.pop(handle, None)
             if delivery is not None:
                 delivery.handle = None  # proton uses the object again for another message
