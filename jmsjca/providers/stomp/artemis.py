@@ -20,6 +20,7 @@ class Artemis(Dialect):
 
     __slots__ = ()
     acknowledges_in_transaction = False
+    sends_ids_first = True
     removes_in_silence = True
 
     def special(self) -> re.Pattern[str]:

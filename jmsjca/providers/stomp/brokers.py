@@ -96,6 +96,7 @@ ARTEMIS = Broker(
         delivery_delay=True,
         priority=True,
         durable=True,
+        duplicate_detection=True,
         shared_between_processes=True,
     ),
     (
@@ -126,12 +127,6 @@ ARTEMIS = Broker(
             "browse",
             "SUBSCRIBE knows no browser; StompSession makes every consumer with browseOnly=false.",
             "StompSession.addSubscription (2.44)",
-        ),
-        Gap(
-            "duplicate_detection",
-            "Outside a transaction a second SEND with the same _AMQ_DUPL_ID is dropped; inside, where the sends of a"
-            " unit are, COMMIT -> ERROR AMQ339013, and none of them is sent.",
-            "Manual, duplicate detection and transactions",
         ),
         *_EVERYWHERE,
     ),

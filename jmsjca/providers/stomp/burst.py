@@ -12,7 +12,7 @@ __all__ = ["Burst"]
 
 
 class Burst:
-    """BEGIN, ACKs, SENDs, COMMIT; transactions of one connection never overlap.
+    """BEGIN, ACKs, SENDs, COMMIT, or SENDs and ACKs alone; its caller sees to it that no other one is open.
 
     A broker that refuses a SEND goes on all the same and would commit the rest. So COMMIT follows when all SENDs are
     confirmed, and at once if there are none. All share one name: Artemis keeps a session for every name it has seen.
@@ -22,7 +22,8 @@ class Burst:
         dialect: What the broker calls things.
         receipt: The receipt that the sends ask for.
         acks: The headers of the acknowledgements.
-        sends: The SEND frames.
+        sends: The SEND frames, inside the transaction or outside as they say.
+        transacted: False to do without a transaction.
         later: True if another burst of the same unit has succeeded before: nothing can be undone any more.
     """
 
@@ -34,12 +35,14 @@ class Burst:
         *,
         acks: Sequence[Mapping[str, str]] = (),
         sends: Sequence[bytes] = (),
+        transacted: bool = True,
         later: bool = False,
     ) -> None:
         self._wire = wire
         self._dialect = dialect
         self._acks = acks
         self._sends = sends
+        self._transacted = transacted and bool(sends or dialect.acknowledges_in_transaction)
         self._later = later
         self._receipts = [receipt] * len(sends)
         self._last = f"{receipt}c"
@@ -54,14 +57,13 @@ class Burst:
         """
         if not (self._acks or self._sends):
             return
-        with self._wire.turn(timeout):
-            if not (self._sends or self._dialect.acknowledges_in_transaction):
-                self._decide(b"", self._plain(), [self._last], timeout)
-            elif self._sends and self._dialect.confirms_before_commit:
-                self._prepare(timeout)
-                self._decide(b"", self._commit(), [self._last], timeout)
-            else:
-                self._decide(self._work(), self._commit(), [*self._receipts, self._last], timeout)
+        if not self._transacted:
+            self._decide(b"", self._plain(), [*self._receipts, *([self._last] if self._acks else [])], timeout)
+        elif self._sends and self._dialect.confirms_before_commit:
+            self._prepare(timeout)
+            self._decide(b"", self._commit(), [self._last], timeout)
+        else:
+            self._decide(self._work(), self._commit(), [*self._receipts, self._last], timeout)
 
     def _prepare(self, timeout: float) -> None:
         """Let the broker take everything; nothing of it counts yet."""
@@ -69,7 +71,7 @@ class Burst:
             self._exchange(self._work(), self._receipts, timeout)
         except (WriteError, JMSError) as error:
             self._wire.end(ConnectionLostError(f"A unit could not be committed: {error}"))
-            raise TransactionRolledBackError(f"The unit was not committed: {error}") from error
+            raise self._outcome(error, happened=self._later) from error
 
     def _decide(self, head: bytes, decision: bytes, receipts: Sequence[str], timeout: float) -> None:
         """Write the frame that decides, behind others that do not, and learn the outcome."""
@@ -77,18 +79,27 @@ class Burst:
             self._exchange(head + decision, receipts, timeout)
         except (WriteError, JMSError) as error:
             self._wire.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))
-            if self._did_not_happen(error, len(head)):
-                raise TransactionRolledBackError(f"The unit was not committed: {error}") from error
-            raise TransactionInDoubtError(f"The unit may or may not be committed: {error}") from error
+            raise self._outcome(error, happened=not self._did_not_happen(error, len(head))) from error
+
+    def _outcome(self, error: Exception, *, happened: bool) -> JMSError:
+        """What is told of a failure, if anything of the unit may have happened or not."""
+        if happened:
+            return TransactionInDoubtError(f"The unit may or may not be committed: {error}")
+        return TransactionRolledBackError(f"The unit was not committed: {error}")
 
     def _did_not_happen(self, error: Exception, undecided: int) -> bool:
         if self._later:
             return False
         if isinstance(error, WriteError):
             return error.written <= undecided
-        if isinstance(error, RefusedError) and self._dialect.broker.capabilities.transacted_send:
-            return error.receipt == self._last and bool(self._sends or self._dialect.broker.capabilities.atomic)
-        return isinstance(error, RefusedError) and self._dialect.refuses_all_of(error.text, len(self._sends))
+        return isinstance(error, RefusedError) and self._refuses_all(error)
+
+    def _refuses_all(self, error: RefusedError) -> bool:
+        if not self._transacted:
+            return not self._acks and [error.receipt] == self._receipts
+        if self._dialect.broker.capabilities.transacted_send:
+            return error.receipt == self._last
+        return self._dialect.refuses_all_of(error.text, len(self._sends))
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
         wait = self._wire.receipts.expect(*receipts)
@@ -111,6 +122,8 @@ class Burst:
         return commit + encode("BEGIN", TRANSACTION) + encode("ABORT", TRANSACTION)
 
     def _plain(self) -> bytes:
-        """Acknowledgements that the broker takes one by one: the first one decides already."""
-        last = {**self._acks[-1], "receipt": self._last}
-        return b"".join(self._wire.encode("ACK", ack) for ack in (*self._acks[:-1], last))
+        """What the broker takes one by one: the first frame decides already."""
+        acks = [dict(ack) for ack in self._acks]
+        if acks:
+            acks[-1]["receipt"] = self._last
+        return b"".join((*self._sends, *(self._wire.encode("ACK", ack) for ack in acks)))

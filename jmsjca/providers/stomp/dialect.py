@@ -36,6 +36,9 @@ class Dialect(ABC):
     acknowledges_in_transaction = True
     #: True if the receipt of a SEND comes before the COMMIT of its transaction.
     confirms_before_commit = True
+    #: True if a transaction fails for a message whose duplicate id is known. Those with such ids are sent before it,
+    #: where the broker drops what it knows.
+    sends_ids_first = False
     #: True if the broker confirms the removal of durable subscriptions that do not exist.
     removes_in_silence = False
     #: True if messages go back to the broker by NACK, and not by the end of their subscription.
@@ -47,12 +50,12 @@ class Dialect(ABC):
         """Write a message for the wire."""
         return encode(message, {**self.address(to), **self.extras(message)}, self.reply_to(message))
 
-    def send_frame(self, outgoing: Outgoing, receipt: str) -> bytes:
-        """Write a SEND frame of a transaction.
+    def send_frame(self, outgoing: Outgoing, receipt: str, *, transacted: bool = True) -> bytes:
+        """Write a SEND frame, of the transaction or of none.
 
         It asks for a receipt of its own: what a broker refuses inside a transaction it may forget at the COMMIT.
         """
-        headers = {**outgoing.headers, **TRANSACTION, "receipt": receipt}
+        headers = {**outgoing.headers, **(TRANSACTION if transacted else {}), "receipt": receipt}
         if outgoing.sized:
             return encode_frame("SEND", headers, outgoing.body, version=self.version)
         return encode_frame("SEND", headers, version=self.version)[:-1] + outgoing.body + b"\0"

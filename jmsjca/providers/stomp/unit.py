@@ -1,6 +1,7 @@
 """A unit over STOMP: a note, written at its end in one burst."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import cast
 
 from jmsjca.destinations import Destination
@@ -10,7 +11,7 @@ from jmsjca.errors import (
     NotSupportedError,
     ResourceAllocationError,
 )
-from jmsjca.messages import Message
+from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.stomp.burst import Burst
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.delivery import STOMPDelivery
@@ -35,8 +36,10 @@ class STOMPUnit:
         self._dialect = dialect
         self._message_bytes = message_bytes
         self._taken: list[STOMPDelivery] = []
+        self._first: list[bytes] = []  # sent before the transaction
         self._sends: list[bytes] = []
         self._receipt = wire.receipts.new_id()
+        self._before = f"{self._receipt}b"
         self._finished = False
         self.lost = False  # set when the connection ends over it
 
@@ -57,7 +60,10 @@ class STOMPUnit:
             raise ResourceAllocationError(
                 f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
             )
-        self._sends.append(self._dialect.send_frame(outgoing, self._receipt))
+        if self._dialect.sends_ids_first and DUPLICATE_ID in message.properties:
+            self._first.append(self._dialect.send_frame(outgoing, self._before, transacted=False))
+        else:
+            self._sends.append(self._dialect.send_frame(outgoing, self._receipt))
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002  # always is
         """Settle and send.
@@ -68,8 +74,7 @@ class STOMPUnit:
         """
         self._finish()
         try:
-            for burst in self._bursts():
-                burst.execute(self._wire.reply_timeout if timeout is None else timeout)
+            self._execute(self._wire.reply_timeout if timeout is None else timeout)
         finally:  # also when it failed: then the connection is lost, and with it what was delivered
             self._let_go()
 
@@ -89,12 +94,22 @@ class STOMPUnit:
         self._finish()
         self._give_back({id(d) for d in unused})
 
-    def _bursts(self) -> list[Burst]:
+    def _execute(self, timeout: float) -> None:
+        if not (self._taken or self._sends or self._first):
+            return
+        with self._wire.turn(timeout):
+            for burst in self._bursts():
+                burst.execute(timeout)
+
+    def _bursts(self) -> Iterator[Burst]:
         acks = [self._dialect.acknowledgement(d.arrival.frame) for d in self._taken]
+        make, later = partial(Burst, self._wire, self._dialect), bool(self._first)
+        yield make(self._before, sends=self._first, transacted=False)
         if self._dialect.broker.capabilities.atomic or not (acks and self._sends):
-            return [Burst(self._wire, self._dialect, self._receipt, acks=acks, sends=self._sends)]
-        sending = Burst(self._wire, self._dialect, self._receipt, sends=self._sends)
-        return [sending, Burst(self._wire, self._dialect, self._wire.receipts.new_id(), acks=acks, later=True)]
+            yield make(self._receipt, acks=acks, sends=self._sends, later=later)
+        else:
+            yield make(self._receipt, sends=self._sends, later=later)
+            yield make(self._wire.receipts.new_id(), acks=acks, later=True)
 
     def _give_back(self, spared: set[int]) -> None:
         for consumer, deliveries in self._by_consumer().items():

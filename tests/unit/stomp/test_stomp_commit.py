@@ -10,7 +10,7 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jmsjca.messages import TextMessage
+from jmsjca.messages import DUPLICATE_ID, TextMessage
 from tests.unit.stomp.letters import read
 
 QUEUE = Queue("q")
@@ -184,3 +184,52 @@ def test_rollback_writes_nothing_and_counts(line):
         again.extend(consumer.receive(3 - len(again), None))
     assert [(d.raw, d.count, d.redelivered) for d in again] == [(b"0", 2, True), (b"1", 1, False), (b"2", 1, False)]
     assert not line.channel.written
+
+
+def _named(line, *ids, others=0, acks=0):
+    unit = _unit(line, acks=acks, sends=others)
+    for name in ids:
+        unit.send(TextMessage(name, properties={DUPLICATE_ID: name}), QUEUE)
+    return unit
+
+
+def test_artemis_gets_messages_with_duplicate_ids_before_the_transaction(line):
+    line = line("ActiveMQ-Artemis/2")
+    _named(line, "1", "2", others=1, acks=1).commit()
+    frames = [(c, dict(h)) for c, h, _ in read(bytes(line.channel.written))]
+    assert [c for c, _ in frames] == ["SEND", "SEND", "BEGIN", "SEND", "COMMIT", "ACK"]
+    assert [DUPLICATE_ID in h for c, h in frames if "transaction" not in h] == [True, True, False]
+
+
+def test_activemq_gets_messages_with_duplicate_ids_in_the_transaction(line):
+    line = line()
+    _named(line, "1").commit()
+    assert line.channel.frames() == ["BEGIN", "SEND", "COMMIT"]
+
+
+@pytest.mark.parametrize(("ids", "told"), [("1", TransactionRolledBackError), ("12", TransactionInDoubtError)])
+def test_refused_send_before_the_transaction(line, ids, told):
+    """Of one it is known which one was refused; of several, others may have been taken."""
+    line = line("ActiveMQ-Artemis/2")
+    unit = _named(line, *ids, others=1)
+    line.channel.refused = {"SEND"}
+    with pytest.raises(told):
+        unit.commit()
+    assert "COMMIT" not in line.channel.frames()
+
+
+@pytest.mark.parametrize("refused", ["COMMIT", "BEGIN"])
+def test_failure_after_messages_with_duplicate_ids_is_in_doubt(line, refused):
+    line = line("ActiveMQ-Artemis/2")
+    unit = _named(line, "1", others=1)
+    line.channel.early[refused] = lambda _: line.channel.incoming.put(b"")
+    with pytest.raises(TransactionInDoubtError):
+        unit.commit()
+
+
+def test_cut_before_messages_with_duplicate_ids_is_known(line):
+    line = line("ActiveMQ-Artemis/2")
+    unit = _named(line, "1", others=1)
+    line.channel.breaks_at = 0
+    with pytest.raises(TransactionRolledBackError):
+        unit.commit()
