@@ -1,44 +1,28 @@
 """Messages as AMQP, mapped as Java's JMS clients map them, so that they see the right types."""
 
-import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from proton import (
     Data,
     Described,
     ProtonException,
     byte,
-    float32,
-    int32,
-    short,
     symbol,
-    timestamp,
-    ubyte,
-    uint,
-    ulong,
-    ushort,
 )
 from proton import Message as WireMessage
 
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
-    Byte,
     BytesMessage,
     DeliveryMode,
-    Double,
-    Float,
-    Int,
-    Long,
     Message,
     Properties,
     PropertyValue,
-    Short,
     TextMessage,
-    typed,
 )
+from jmsjca.providers.amqp.values import from_wire, owned, text_of_id, to_wire
 
 __all__ = ["decode", "encode", "header_of"]
 
@@ -66,34 +50,6 @@ _UNDECODABLE = (
     TypeError,
     ValueError,
 )
-
-_TO_WIRE: dict[type, Callable[[Any], Any]] = {
-    Byte: byte,
-    Short: short,
-    Int: int32,
-    Long: int,
-    Float: float32,
-    Double: float,
-}
-
-# Unsigned numbers have no type in JMS: the next wider one that holds them.
-_FROM_WIRE: dict[type, Callable[[Any], PropertyValue]] = {
-    byte: Byte,
-    short: Short,
-    int32: Int,
-    int: Long,
-    float32: Float,
-    float: Double,
-    bool: bool,
-    str: str,
-    symbol: str,
-    ubyte: Short,
-    ushort: Int,
-    uint: Long,
-    ulong: Long,
-    timestamp: Long,
-    uuid.UUID: str,
-}
 
 
 def encode(message: Message, to: Destination, now: float) -> bytes:
@@ -165,7 +121,7 @@ def _wire_message(message: Message, to: Destination, now: float) -> Any:
         annotations[_REPLY_TO] = byte(_KINDS[message.reply_to.kind])
     _set_times(wire, message, annotations, now)
     if message.properties:
-        wire.properties = {name: _to_wire(value) for name, value in message.properties.items()}
+        wire.properties = {name: to_wire(value) for name, value in message.properties.items()}
     annotations[_TYPE] = _set_body(wire, message)
     wire.annotations = annotations
     return wire
@@ -193,16 +149,11 @@ def _set_body(wire: Any, message: Message) -> byte:
     return _PLAIN
 
 
-def _to_wire(value: PropertyValue) -> Any:
-    value = typed(value)
-    return _TO_WIRE.get(type(value), lambda same: same)(value)
-
-
 def _decoded(wire: Any, source: Destination) -> Message:
     annotations: dict[Any, Any] = wire.annotations or {}
     message = _decoded_body(wire, annotations.get(_TYPE))
-    message.message_id = _text_of_id(wire.id)
-    message.correlation_id = _text_of_id(wire.correlation_id)
+    message.message_id = text_of_id(wire.id)
+    message.correlation_id = text_of_id(wire.correlation_id)
     message.type = wire.subject
     message.destination = _destination(wire.address, annotations.get(_TO), source)
     message.reply_to = _destination(wire.reply_to, annotations.get(_REPLY_TO), None)
@@ -218,7 +169,7 @@ def _decoded(wire: Any, source: Destination) -> Message:
 
 
 def _decoded_body(wire: Any, kind: int | None) -> Message:
-    body: Any = _owned(wire.body)
+    body: Any = owned(wire.body)
     if isinstance(body, str):
         return TextMessage(str(body))
     if not body and kind in _EMPTY:  # some brokers make an empty section of none
@@ -238,20 +189,8 @@ def _content_type(wire: Any) -> str:
     return "" if kind == "None" else kind
 
 
-def _owned(value: Any) -> Any:
-    """Bytes are a view into proton's memory, which is freed with the wire message: they are copied at once."""
-    return bytes(cast("memoryview[int]", value)) if isinstance(value, memoryview) else value
-
-
 def _properties(values: dict[Any, Any]) -> dict[str, PropertyValue]:
-    return {str(name): _from_wire(value) for name, value in values.items()}
-
-
-def _from_wire(value: Any) -> PropertyValue:
-    if value is None:
-        return None
-    make = _FROM_WIRE.get(value.__class__)
-    return str(value) if make is None else make(value)
+    return {str(name): from_wire(value) for name, value in values.items()}
 
 
 def _destination(address: str | None, kind: int | None, otherwise: Destination | None) -> Destination | None:
@@ -261,17 +200,6 @@ def _destination(address: str | None, kind: int | None, otherwise: Destination |
         return otherwise
     name = str(address)
     return Topic(name) if kind == _KINDS["topic"] else Queue(name)
-
-
-def _text_of_id(value: Any) -> str | None:
-    """An id as text; those that are none carry their type, as Java's clients write it."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, uuid.UUID):
-        return f"ID:AMQP_UUID:{value}"
-    if isinstance(value, int):
-        return f"ID:AMQP_ULONG:{int(value)}"
-    return f"ID:AMQP_BINARY:{bytes(value).hex().upper()}"
 
 
 def _moment(seconds: float | None) -> datetime | None:
