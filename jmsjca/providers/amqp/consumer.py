@@ -128,15 +128,15 @@ class AMQPConsumer:
             self.closed = True
             self._woken = True
             self._changed.notify_all()
-        self._settle_unclaimed()
+        self._settle_unclaimed(wait=False)
 
     def revoke(self) -> None:
         """Ask for no more, so that nothing that is let go comes back here."""
-        self._engine.call(self._link.revoke)
+        self._engine.post(self._link.revoke)
 
     def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Let the deliveries of a unit go, counted, without waiting."""
-        self._settle(deliveries, {d.handle for d in deliveries})
+        self._settle(deliveries, {d.handle for d in deliveries}, wait=False)
 
     def take_back(self, failed: Sequence[AMQPDelivery], unused: Sequence[AMQPDelivery]) -> None:
         """Let deliveries go to the broker: the failed ones counted, the others not.
@@ -241,16 +241,16 @@ class AMQPConsumer:
             self._credit = 0
         return no_more
 
-    def _settle_unclaimed(self) -> None:
+    def _settle_unclaimed(self, *, wait: bool = True) -> None:
         """Release all that no unit took."""
         with self._changed:
             unclaimed = self._shelf.unclaimed()
-        self._settle(unclaimed, ())
+        self._settle(unclaimed, (), wait=wait)
 
-    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int]) -> None:
+    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
         failed = fail if self.counts else release  # a broker that does not count may not know the state that counts
         states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
-        self._engine.call(partial(self._link.settle_each, states))
+        (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
         self.let_go(deliveries)
 
     def _check_usable(self) -> None:

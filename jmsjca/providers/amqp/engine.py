@@ -121,8 +121,7 @@ class Engine:
         with self._lock:
             self.check()
             self._posted.append((function, future))
-        with suppress(OSError):  # full: it is awake anyway; closed: it will fail the call
-            self._waker.send(b"\0")
+        self._wake()
         return future
 
     def call(self, function: Callable[[], T]) -> T:
@@ -160,22 +159,23 @@ class Engine:
         self._owners.discard(owner)
 
     def abort(self, error: JMSError) -> None:
-        """Give the connection up."""
-        with suppress(ConnectionLostError):
-            self.post(lambda: self._break(error))
+        """Give the connection up, even if the broker reads nothing any more and what was posted cannot be written."""
+        self._break(error)
+        self._wake()
 
     def close(self, timeout: float) -> None:
         """Close in order; give up after so many seconds."""
+        self._closing = True
         with suppress(ConnectionLostError):
-            self.post(self._close)
+            self.post(self.connection.close)
         self._thread.join(timeout)
         if self._thread.is_alive():
             self.abort(ConnectionLostError("The broker did not answer the close."))
             self._thread.join(timeout)
 
-    def _close(self) -> None:
-        self._closing = True
-        self.connection.close()
+    def _wake(self) -> None:
+        with suppress(OSError):  # full: it is awake anyway; closed: it will fail the call
+            self._waker.send(b"\0")
 
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -201,6 +201,8 @@ class Engine:
         pending = self._write()
         if self._error is not None or self._collector.peek():
             return  # it is over, or writing brought something up
+        if self._transport.capacity() < 0:
+            raise ProtonException("what the broker sent is no AMQP")  # proton reads no more, and does not always say so
         selector.modify(self._socket, selectors.EVENT_READ | (selectors.EVENT_WRITE if pending else 0))
         for key, events in selector.select(max(deadline - now, 0) if deadline else None):
             if key.fileobj is self._woken:

@@ -241,6 +241,9 @@ class Peer:
     def on_attach(self, event: Any) -> None:
         event.link.source.copy(event.link.remote_source)
         event.link.target.copy(event.link.remote_target)
+        if event.link.remote_source.type == Terminus.UNSPECIFIED:
+            event.link.source.type = Terminus.SOURCE
+            event.link.source.address = "known by its name"
         event.link.open()
         if event.link.is_receiver:
             event.link.flow(1000)

@@ -245,4 +245,4 @@ def test_cut_during_a_commit_keeps_no_delivery(ready):
     with pytest.raises(JMSError):
         unit.commit()
     assert line.lost.wait(30)
-    assert [consumer.outstanding for consumer in line.connection._consumers] == [{}]
+    assert [consumer._shelf.outstanding for consumer in line.connection._consumers] == [{}]
