@@ -12,6 +12,14 @@ IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp"}
 EVERY_BROKER = [pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS]
 
 
+def until(inbox, last):
+    """The bodies that come, up to the last one."""
+    bodies = []
+    while last not in bodies:
+        bodies += [body for body, _ in inbox.take(1)]
+    return bodies
+
+
 @pytest.fixture
 def name():
     return f"listener.{uuid.uuid4().hex}"
@@ -72,4 +80,5 @@ def test_a_listener_outlives_its_broker(pair, own_broker, name):
         broker.restart()
         recorder.await_status("Up")
         send(adapter, "after", to=name)
-        assert [body for body, _ in inbox.take(1)] == ["after"]
+        again = ["before"] if kind == "rabbitmq" else []  # it confirms an acknowledgement before that is on its disk
+        assert until(inbox, "after") in (["after"], [*again, "after"])
