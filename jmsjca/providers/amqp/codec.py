@@ -22,6 +22,7 @@ from jmsjca.messages import (
     PropertyValue,
     TextMessage,
 )
+from jmsjca.providers.amqp.sections import check_sections
 from jmsjca.providers.amqp.values import from_wire, owned, text_of_id, to_wire
 
 __all__ = ["decode", "encode", "header_of"]
@@ -81,6 +82,7 @@ def decode(raw: bytes, source: Destination) -> Message:
     """
     wire = WireMessage()
     try:
+        check_sections(raw)
         wire.decode(raw)
         return _decoded(wire, source)
     except MessageFormatError:

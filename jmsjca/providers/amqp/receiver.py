@@ -107,11 +107,13 @@ class ReceivingLink(LinkEnd):
         self._message_bytes = message_bytes
         self._unsettled: dict[int, Any] = {}
         self._received = 0
+        self._asked_for = 0
         self._credit: Credit | None = None
 
     def grant(self, credit: int) -> None:
         """Ask for so many more messages."""
         if credit_of := self._usable():
+            self._asked_for += credit
             credit_of.grant(credit)
 
     def stop(self) -> bool:
@@ -130,6 +132,7 @@ class ReceivingLink(LinkEnd):
     def round_trip(self) -> "Future[bool]":
         """Done when the broker has handled all that was written before."""
         credit = self._usable()
+        self._asked_for += 1  # it may change the credit by one, and back
         return credit.confirm() if credit else _ended(self.error)
 
     def revoke(self) -> None:
@@ -172,7 +175,10 @@ class ReceivingLink(LinkEnd):
         if delivery.aborted:
             delivery.settle()
         elif delivery.pending > self._message_bytes:
-            self._refuse_size(delivery)
+            what, remedy = f"A message of more than {self._message_bytes} bytes", "raise Limits.message_bytes"
+            self._refuse(delivery, "amqp:link:message-size-exceeded", what, f"; {remedy}, or remove it at the broker")
+        elif self._received >= self._asked_for:
+            self._refuse(delivery, "amqp:link:transfer-limit-exceeded", "More than was asked for")
         elif delivery.readable and not delivery.partial:
             self._take(delivery)
 
@@ -186,12 +192,12 @@ class ReceivingLink(LinkEnd):
         if credit := self._usable():
             credit.arrived()
 
-    def _refuse_size(self, delivery: Any) -> None:
-        """Stop a message that is too large while it arrives."""
-        text = f"A message of more than {self._message_bytes} bytes came from {self._source.address.name}"
+    def _refuse(self, delivery: Any, condition: str, what: str, remedy: str = "") -> None:
+        """Stop what would take too much memory, while it arrives."""
+        text = f"{what} came from {self._source.address.name}"
         delivery.settle()
-        self._link.condition = Condition("amqp:link:message-size-exceeded", text)
-        self._fail(ResourceAllocationError(f"{text}; raise Limits.message_bytes, or remove it at the broker."))
+        self._link.condition = Condition(condition, text)
+        self._fail(ResourceAllocationError(f"{text}{remedy}."))
         self.shut()
 
     def _make(self, session: Any, name: str) -> Any:

@@ -1,0 +1,215 @@
+"""What arrives: too large, aborted, undecodable, more than was asked for."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from proton import Message
+
+from jmsjca.config import Limits
+from jmsjca.destinations import Queue
+from jmsjca.errors import IllegalStateError, MessageFormatError, ResourceAllocationError
+from tests.unit.amqp.peer import SECONDS, transfer
+
+QUEUE = Queue("q")
+PIECE = b"\0\x53\x75\xb0\x7f\xff\xff\xff" + bytes(60_000)
+MEBIBYTE = 1 << 20
+
+
+def _nested(depth):
+    """A value of lists in lists, as `tests/support/poisoning.py` has it."""
+    value = b"\x45"
+    for _ in range(depth):
+        value = b"\xd0" + (len(value) + 4).to_bytes(4, "big") + (1).to_bytes(4, "big") + value
+    return b"\0\x53\x70\xc0\4\3\x41\x40\x40" + b"\0\x53\x77" + value
+
+
+def _flooding(peer, megabytes, done):
+    """A reaction to the first credit: one message that does not end, whatever the client says to it."""
+
+    def flood(event):
+        peer.reactions["flow"] = lambda _: None
+        for _ in range(megabytes * MEBIBYTE // len(PIECE)):
+            peer.write(transfer(0, PIECE, more=True, channel=event.session.channel))
+        done.set()
+
+    return flood
+
+
+def _resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_message_over_the_limit_is_stopped_while_it_arrives(line):
+    line, done = line(), threading.Event()
+    line.open(limits=Limits(message_bytes=MEBIBYTE))
+    line.peer.reactions["flow"] = _flooding(line.peer, 5, done)
+    consumer = line.connection.consumer(QUEUE)
+    with pytest.raises(ResourceAllocationError, match="raise Limits"):
+        consumer.receive(1, None)
+    assert done.wait(SECONDS)
+    line.peer.wait_for("detach")
+    line.connection.check(QUEUE)  # the connection lives on
+    assert not line.told
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell the memory in use")
+def test_message_without_end_takes_no_memory(line):
+    line, done = line(), threading.Event()
+    line.open(limits=Limits(message_bytes=MEBIBYTE))
+    line.peer.reactions["flow"] = _flooding(line.peer, 200, done)
+    before = _resident()
+    consumer = line.connection.consumer(QUEUE)
+    with pytest.raises(ResourceAllocationError):
+        consumer.receive(1, None)
+    assert done.wait(SECONDS)
+    assert _resident() - before < 17 * MEBIBYTE
+
+
+def test_aborted_message_is_none(line):
+    line = line()
+    line.open()
+
+    def abort(event):
+        channel = event.session.channel
+        pieces = [transfer(0, b"half", more=True, channel=channel), transfer(0, b"", aborted=True, channel=channel)]
+        line.peer.write(b"".join(pieces) + transfer(1, Message(body="whole").encode(), channel=channel))
+        line.peer.reactions["flow"] = lambda _: None
+
+    line.peer.reactions["flow"] = abort
+    [delivery] = line.connection.consumer(QUEUE).receive(1, None)
+    assert delivery.message.body == "whole"
+
+
+def test_message_in_pieces_is_one(line):
+    line = line()
+    line.open()
+    whole = Message(body="long " * 100).encode()
+
+    def send(event):
+        line.peer.reactions["flow"] = lambda _: None
+        for at in range(0, len(whole), 7):
+            line.peer.write(transfer(0, whole[at : at + 7], more=at + 7 < len(whole), channel=event.session.channel))
+
+    line.peer.reactions["flow"] = send
+    [delivery] = line.connection.consumer(QUEUE).receive(1, None)
+    assert delivery.message.body == "long " * 100
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _nested(3_000),
+        b"",
+        b"no AMQP at all",
+        b"\0\x53\x70\xc0\4\3\x41\x40\x40" + b"\0\x53\x77\xa1\2\xff\xfe",
+        b"\0\x53\x70\xc0\4\3\x41\x40\x40" + b"\0\x53\x77\xb1\xff\xff\xff\xff",
+        Message(body="hello").encode()[:-1],
+        Message(body="hello").encode() + b"!",
+        b"\0\x53\x77\x3f",
+        b"\0" * 50_000,
+    ],
+    ids=["nested", "empty", "noise", "no text", "length", "cut off", "too long", "no type", "descriptors"],
+)
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_poison_raises_where_it_is_looked_at(line, body, position):
+    line = line()
+    line.open()
+    encoded = [Message(body=str(n)).encode() for n in range(2)]
+    encoded.insert(position, body)
+    line.peer.stock.extend(encoded)
+    consumer = line.connection.consumer(QUEUE)
+    got = []
+    while len(got) < 3:
+        got += consumer.receive(3, None)
+    poison = got.pop(position)
+    with pytest.raises(MessageFormatError):
+        poison.message  # noqa: B018
+    assert (poison.raw, poison.count, poison.redelivered) == (body, 1, False)
+    assert [d.message.body for d in got] == ["0", "1"]
+    unit = line.connection.unit()
+    unit.take([poison])
+    unit.commit()
+
+
+def test_poison_is_counted(line):
+    line = line()
+    line.open()
+    body = _nested(3_000)
+    header = b"\0\x53\x70\xc0\7\5\x41\x40\x40\x40\x52\3"
+    line.peer.stock.append(header + body[body.index(b"\0\x53\x77") :])
+    [poison] = line.connection.consumer(QUEUE).receive(1, None)
+    with pytest.raises(MessageFormatError):
+        poison.message  # noqa: B018
+    assert (poison.count, poison.redelivered) == (4, True)
+
+
+def test_broker_that_does_not_count_says_only_again(line):
+    line = line("RabbitMQ")
+    line.open()
+    line.peer.stock.extend([Message(body="a", first_acquirer=True).encode(), Message(body="b").encode()])
+    consumer = line.connection.consumer(QUEUE)
+    got = []
+    while len(got) < 2:
+        got += consumer.receive(2, None)
+    assert [(d.count, d.redelivered) for d in got] == [(None, False), (None, True)]
+
+
+def test_more_than_was_asked_for_ends_the_link(line):
+    line = line()
+    line.open()
+
+    def send(event):
+        line.peer.reactions["flow"] = lambda _: None
+        encoded = Message(body="x").encode()
+        for number in range(1000):
+            line.peer.write(transfer(number, encoded, channel=event.session.channel))
+
+    line.peer.reactions["flow"] = send
+    consumer = line.connection.consumer(QUEUE, window=5)
+    with pytest.raises(ResourceAllocationError, match="More than was asked for"):
+        [consumer.receive(1, None) for _ in range(1000)]
+    assert line.connection._engine.call(lambda: consumer._link._received) < 20
+
+
+def test_delivery_is_settled_once(line):
+    line = line()
+    line.open()
+    line.peer.stock.append(Message(body="x").encode())
+    deliveries = line.connection.consumer(QUEUE).receive(1, None)
+    unit, other = line.connection.unit(), line.connection.unit()
+    unit.take(deliveries)
+    with pytest.raises(IllegalStateError):
+        other.take(deliveries)
+    unit.commit()
+    with pytest.raises(IllegalStateError):
+        line.connection.unit().take(deliveries)
+
+
+def test_receive_asks_a_broker_again_that_dropped_a_drain(line):
+    line = line()
+    line.open()
+    line.peer.silent("drain")
+    consumer = line.connection.consumer(QUEUE)
+    answer = []
+    asking = threading.Thread(target=lambda: answer.append(list(consumer.receive(1, 0))))
+    asking.start()
+    line.peer.wait_for("drain")
+    line.peer.reactions.clear()
+    asking.join(SECONDS)
+    assert answer == [[]]
+    assert line.peer.seen["drain"] >= 2
+
+
+def test_chunk_is_bounded_in_bytes(line):
+    line = line()
+    line.open(limits=Limits(prefetch_messages=2, prefetch_bytes=1000))
+    line.peer.stock.extend(Message(body="x" * 900).encode() for _ in range(6))
+    consumer = line.connection.consumer(QUEUE)
+    line.peer.wait_until(lambda: len(line.peer.stock) == 4)
+    line.connection.check(QUEUE)
+    assert len(line.peer.stock) == 4
+    got = []
+    while len(got) < 6:
+        got += consumer.receive(6, None)
+    assert not line.peer.stock
