@@ -141,11 +141,17 @@ class ReceivingLink(LinkEnd):
             self._link.flow(-self._link.credit)
 
     def settle(self, handles: Sequence[int], update: Callable[[Any], None]) -> None:
-        """Give deliveries one state, and settle them."""
+        """Give deliveries one state, and settle them.
+
+        Raises:
+            JMSError: The link has ended, and the broker has taken the deliveries back.
+        """
+        if self.error is not None:
+            raise self.error
         self.settle_each([(handle, update) for handle in handles])
 
     def settle_each(self, states: Sequence[tuple[int, Callable[[Any], None]]]) -> None:
-        """Give deliveries a state each, and settle them."""
+        """Give deliveries a state each, and settle them; those that the broker has taken back need none."""
         for handle, update in states:
             delivery = self._unsettled.pop(handle, None)
             if delivery is not None:

@@ -122,7 +122,9 @@ class AMQPUnit:
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
         try:
             reply = self._wire.call(lambda: self._end(transaction))
-        except ConnectionLostError as error:  # it did not run
+        except JMSError as error:  # the transaction was not discharged
+            self._wire.roll_back(transaction)
+            self._let_go()
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
         try:
             state, reason = self._wire.wait(reply, timeout, "the end of a transaction")
@@ -133,7 +135,13 @@ class AMQPUnit:
         finally:
             self._let_go()
         if not self._wire.is_committed(state):
+            self._start_anew()
             raise TransactionRolledBackError(f"The broker rolled the unit back: {reason}")
+
+    def _start_anew(self) -> None:
+        """The broker has taken back what the unit took; only a new connection gets that before what is here already."""
+        if self._taken:
+            self._wire.abort(ConnectionLostError("The broker rolled a unit back; what it took comes again."))
 
     def _begin(self, timeout: float) -> bytes:
         """Declare the transaction and send in it; what the broker refuses rolls it back."""

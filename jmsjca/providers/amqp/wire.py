@@ -78,6 +78,10 @@ class Wire:
         """Raise `ConnectionLostError` if the connection is gone."""
         self._engine.check()
 
+    def abort(self, error: JMSError) -> None:
+        """Give the connection up."""
+        self._engine.abort(error)
+
     def prepare(self, destinations: Mapping[Destination, Any], timeout: float | None = None) -> None:
         """Attach the senders that are missing.
 

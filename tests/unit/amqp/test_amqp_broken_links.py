@@ -1,0 +1,65 @@
+"""A commit whose deliveries the broker has taken back meanwhile, or takes back with the transaction."""
+
+import pytest
+from proton import Condition, Message
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
+from tests.unit.amqp.peer import reject
+
+QUEUE = Queue("q")
+
+
+@pytest.fixture
+def holding(line):
+    """Give a function that opens a line whose unit holds one delivery, while a second one waits."""
+
+    def make(product="ActiveMQ"):
+        each = line(product)
+        each.open("reply_timeout=30")
+        links = []
+        attach = each.peer.on_attach
+        each.peer.reactions["attach"] = lambda event: (links.append(event.link), attach(event))
+        each.peer.stock.extend(Message(body=body).encode() for body in ("first", "second"))
+        consumer = each.connection.consumer(QUEUE, window=2)
+        unit = each.connection.unit(atomic=each.connection.capabilities.atomic)
+        unit.take(consumer.receive(1, None))
+        return each, links[0], consumer, unit
+
+    return make
+
+
+def end_link(line, link):
+    def end():
+        link.condition = Condition("amqp:resource-deleted", "gone")
+        link.close()
+
+    line.peer.do(end)
+    line.peer.wait_for("detach")  # the client has heard of it
+
+
+@pytest.mark.parametrize("product", ["ActiveMQ", "RabbitMQ"])
+def test_a_unit_whose_link_was_ended_does_not_commit(holding, product):
+    """Its messages are somebody else's by now: an acknowledgement would go nowhere."""
+    line, link, _, unit = holding(product)
+    end_link(line, link)
+    with pytest.raises((TransactionRolledBackError, TransactionInDoubtError, ConnectionLostError)):
+        unit.commit()
+    assert "acknowledge" not in line.peer.order
+
+
+def test_a_unit_whose_link_was_ended_discharges_its_transaction(holding):
+    line, link, _, unit = holding()
+    end_link(line, link)
+    with pytest.raises(TransactionRolledBackError):
+        unit.commit()
+    assert line.peer.order[-1] == "rollback"
+
+
+def test_a_discharge_that_is_rejected_ends_the_connection(holding):
+    """The broker has taken the messages of the unit back; only a new connection gets all of them in order."""
+    line, _, _, unit = holding()
+    line.peer.reactions["discharge"] = reject
+    with pytest.raises(TransactionRolledBackError):
+        unit.commit()
+    assert line.lost.wait(30)
