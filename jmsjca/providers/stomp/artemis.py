@@ -12,6 +12,7 @@ __all__ = ["Artemis"]
 
 _SPECIAL = re.compile(r"[*#]|::")
 _ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
+_KINDS: dict[str | None, Content] = {"0": Content.NONE, "3": Content.BYTES, "5": Content.TEXT}
 _BYTES = 1024  # of its window for each message that may be unsettled
 
 
@@ -47,9 +48,10 @@ class Artemis(Dialect):
         return {**Dialect.extras(self, message), **delay}
 
     def content(self, frame: Frame) -> Content:
-        """It gives every body a length and no type, so the bytes decide."""
-        del frame
-        return Content.GUESS
+        """It gives every body a length and no type, so the bytes decide, unless it came over AMQP, which tells."""
+        if frame.headers.get("JMS_AMQP_ContentType", "").startswith("text/"):
+            return Content.TEXT
+        return _KINDS.get(frame.headers.get("JMS_AMQP_MA_x-opt-jms-msg-type"), Content.GUESS)
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """The window counts bytes."""

@@ -34,6 +34,7 @@ _LONGEST = 2000  # characters of a property that travels as a header
 _MOST = 200  # properties that do
 _HARD_TO_CARRY = re.compile(r"[\0\r]|\A\s|\s\Z|\A\Z")
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
+_IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")  # as RabbitMQ and Artemis show what came over AMQP
 _UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
@@ -43,6 +44,7 @@ class Content(Enum):
     TEXT = 1
     BYTES = 2
     GUESS = 3  #: text if it is UTF-8
+    NONE = 4  #: there should be none
 
 
 class Outgoing(NamedTuple):
@@ -146,7 +148,7 @@ def _decode(frame: Frame, content: Content, read_address: Callable[[str], Destin
     ours = _ours(headers)
     message = _decode_body(ours.get("k"), content, frame.body)
     message.properties = Properties.received(_decode_properties(headers, ours))
-    message.message_id = ours.get("i") or headers.get("amqp-message-id") or headers["message-id"]
+    message.message_id = ours.get("i") or next(headers[name] for name in _IDS if name in headers)
     message.correlation_id = ours.get("c", headers.get("correlation-id"))
     message.type = ours.get("y", headers.get("type"))
     message.reply_to = _reply_to(ours.get("r"), headers.get("reply-to"), read_address)
@@ -202,7 +204,9 @@ def _decode_body(kind: str | None, content: Content, body: bytes) -> Message:
         return _BODILESS[kind]()
     if kind == "bytes" or (kind is None and content is Content.BYTES):
         return BytesMessage(body)
-    if kind is None and content is Content.GUESS:
+    if kind is None and content is Content.NONE and not body:
+        return Message()
+    if kind is None and content in {Content.GUESS, Content.NONE}:
         return _guess(body)
     return TextMessage(body.decode())
 

@@ -21,6 +21,8 @@ _REQUIRED = {
 _WITH_BODY = {"MESSAGE", "ERROR"}
 _HEAD_END = re.compile(rb"\n\r?\n")
 _LENGTH = re.compile(r"\d{1,18}\Z", re.ASCII)
+# Headers in which RabbitMQ shows what came over AMQP 1.0: bytes, each of which stands for a character.
+_BINARY = b"x-amqp-1.0-"
 _UNESCAPES = {version: {new: old for old, new in table.items()} for version, table in ESCAPES.items()}
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
@@ -111,8 +113,13 @@ class FrameParser:
             raise _broken(f"a header is longer than {MAX_LINE} bytes")
 
     def _parse_head(self, head: bytes) -> tuple[str, dict[str, str]]:
+        binary: list[bytes] = []
+        if _BINARY in head:
+            plain = head.split(b"\n")
+            binary = [line for line in plain if line.startswith(_BINARY)]
+            head = b"\n".join(line for line in plain if not line.startswith(_BINARY))
         try:
-            lines = head.decode().split("\n")
+            lines = head.decode().split("\n") + [line.decode("latin-1") for line in binary]
         except UnicodeDecodeError:
             raise _broken("a header is no UTF-8 text") from None
         if self.version != "1.1":  # before 1.2 a carriage return was like any other character

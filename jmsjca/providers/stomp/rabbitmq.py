@@ -4,13 +4,15 @@ import re
 from urllib.parse import quote, unquote
 
 from jmsjca.destinations import Destination, Subscription, destination
-from jmsjca.messages import Message
+from jmsjca.messages import Message, TextMessage
 from jmsjca.providers.stomp.codec import Content
-from jmsjca.providers.stomp.dialect import PREFIXED, Dialect, destination_of
+from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.translation import translate
 
 __all__ = ["RabbitMQ"]
 
+_READ = re.compile(r"/(?:reply-)?(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[*#]|%2[Ff]")
 
 
@@ -32,12 +34,18 @@ class RabbitMQ(Dialect):
 
     def read_address(self, text: str) -> Destination | None:
         """What it writes itself is encoded as in a URL."""
-        found = PREFIXED.match(text)
+        found = _READ.match(text)
         return destination(unquote(found[2]), found[1]) if found else None
 
+    def decode(self, frame: Frame, source: Destination) -> Message:
+        """Read a MESSAGE frame, also of what came over AMQP 1.0."""
+        return Dialect.decode(self, translate(frame), source)
+
     def extras(self, message: Message) -> dict[str, str]:
-        """The message id as AMQP knows it, and what is left of the message's time, in milliseconds."""
+        """The message id and the MIME type as AMQP knows them, and what is left of its time, in milliseconds."""
         name = {"amqp-message-id": message.message_id} if message.message_id else {}
+        if isinstance(message, TextMessage):
+            name["content-type"] = "text/plain"
         if message.expiration is None:
             return name
         left = message.expiration.timestamp() - (message.timestamp or message.expiration).timestamp()

@@ -18,7 +18,18 @@ _RESERVED = frozenset(
         *("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT"),
     )
 )
-_RESERVED_BEGINNINGS = (OURS, "_AMQ_", "__AMQ", "_HQ_", "x-", "amq-", "amqp-", "activemq.")
+_RESERVED_BEGINNINGS = (
+    OURS,
+    "_AMQ_",
+    "__AMQ",
+    "_HQ_",
+    "JMS_AMQP_",
+    "NATIVE_MESSAGE_ID",
+    "x-",
+    "amq-",
+    "amqp-",
+    "activemq.",
+)
 _EXCEPTIONS = {"_AMQ_DUPL_ID"}
 
 

@@ -61,7 +61,16 @@ def test_nothing_in_a_message_becomes_another_frame_or_header(server, kind, corr
     [(command, found, body)] = read(data)
     assert (command, body) == ("SEND", b"body")
     assert len(dict(found)) == len(found)
-    known = {"persistent", "priority", "destination", "destination-type", "transaction", "receipt", "_jmsjca"}
+    known = {
+        "persistent",
+        "priority",
+        "destination",
+        "destination-type",
+        "transaction",
+        "receipt",
+        "_jmsjca",
+        "content-type",
+    }
     assert set(dict(found)) <= known | {"correlation-id", "type", name}
 
 
