@@ -193,7 +193,7 @@ class AMQPConsumer:
     def arrived(self, encoded: bytes, handle: int) -> None:
         """A message is complete. On the engine's thread."""
         with self._changed:
-            self._credit -= 1
+            self._credit = max(self._credit - 1, 0)
             self._shelf.put(AMQPDelivery(encoded, handle, self))
             self._changed.notify_all()
 

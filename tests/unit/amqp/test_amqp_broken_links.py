@@ -24,6 +24,7 @@ def holding(line):
         consumer = each.connection.consumer(QUEUE, window=2)
         unit = each.connection.unit(atomic=each.connection.capabilities.atomic)
         unit.take(consumer.receive(1, None))
+        each.peer.wait_for("flow", 2)  # it asks for more
         return each, links[0], consumer, unit
 
     return make
