@@ -29,7 +29,7 @@ class Authority:
         _openssl("req", "-x509", *KEY, "-subj", "/CN=authority", "-keyout", self._key, "-out", self.file, *usage)
 
     def server(self, host, *, signed=True):
-        """Give the context of a server whose certificate, signed by itself if not here, names ``IP:127.0.0.1`` or such."""
+        """Give the context of a server that is certified, by itself if not signed here, as ``IP:127.0.0.1`` or such."""
         stem = f"server-{host.replace(':', '-')}-{signed}"
         certificate, key, request, extensions = (self._folder / f"{stem}{end}" for end in (".pem", ".key", ".csr", ""))
         extensions.write_text(f"{LEAF}subjectAltName={host}\n")

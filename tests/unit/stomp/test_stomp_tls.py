@@ -8,7 +8,7 @@ import pytest
 from authority import Authority
 
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError
+from jmsjca.errors import ConnectionLostError, JMSSecurityError
 from jmsjca.links import ConnectionSettings, connect
 from tests.unit.stomp.letters import read, write
 
