@@ -6,11 +6,11 @@ import ssl
 import threading
 from contextlib import suppress
 
+from jmsjca.providers.network import acknowledge_quickly
+
 __all__ = ["Channel", "WriteError"]
 
 _CHUNK = 256 * 1024
-# Acknowledging at once spares the 40 ms that Linux and a broker may wait for each other. Absent elsewhere.
-_QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 class WriteError(OSError):
@@ -94,8 +94,7 @@ class Channel:
         try:
             with self._calls:
                 data = self._socket.recv(_CHUNK)
-                if _QUICK_ACK is not None:
-                    self._socket.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
+                acknowledge_quickly(self._socket)
         except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         return data

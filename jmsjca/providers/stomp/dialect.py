@@ -11,12 +11,12 @@ from jmsjca.providers.evidence import Broker
 from jmsjca.providers.stomp.codec import Content, Outgoing, decode, encode
 from jmsjca.providers.stomp.frames import Frame, encode_frame
 
-__all__ = ["PREFIXED", "TRANSACTION", "Dialect", "destination_of"]
+__all__ = ["TRANSACTION", "Dialect", "destination_of"]
 
 TRANSACTION = {"transaction": "t"}
 """The header that makes a frame part of the one transaction that a connection has at a time."""
 
-PREFIXED = re.compile(r"/(queue|topic)/(.+)\Z", re.DOTALL)
+_PREFIXED = re.compile(r"/(queue|topic)/(.+)\Z", re.DOTALL)
 """How most brokers name a destination."""
 
 
@@ -80,7 +80,7 @@ class Dialect(ABC):
 
     def read_address(self, text: str) -> Destination | None:
         """The destination that the broker names; None if it is none that could be used."""
-        found = PREFIXED.match(text)
+        found = _PREFIXED.match(text)
         return destination(found[2], found[1]) if found else None
 
     def reply_to(self, message: Message) -> str | None:
