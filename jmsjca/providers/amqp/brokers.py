@@ -145,8 +145,8 @@ _QPID = Broker(
     (
         Gap(
             "delivery_delay",
-            "transfer with x-opt-delivery-time -> amqp:precondition-failed, Not accepted by queue: only queues with"
-            " holdOnPublishEnabled hold messages, and that is not the default.",
+            "transfer with x-opt-delivery-time -> detach(amqp:precondition-failed, Not accepted by queue): only queues"
+            " with holdOnPublishEnabled hold messages, and that is not the default.",
             "Broker-J manual, queue attribute holdOnPublishEnabled",
         ),
         Gap(
@@ -161,8 +161,8 @@ _QPID = Broker(
         ),
         Gap(
             "checks",
-            "attach to a queue that an access rule protects from publishing -> attach with its target; the transfer is"
-            " refused.",
+            "attach to a queue that an access rule protects from publishing -> attach with its target; transfer ->"
+            " detach(amqp:not-allowed).",
             "Broker-J manual, access control: PUBLISH is asked for each message",
         ),
         *_EVERYWHERE,
@@ -210,12 +210,12 @@ _RABBITMQ = Broker(
         ),
         Gap(
             "selectors",
-            "attach(source with the filter jms-selector) -> attach whose source has none, and everything comes.",
+            "attach(source with the filter jms-selector) -> attach with the same filter, and everything comes.",
             "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: filters",
         ),
         Gap(
             "browse",
-            "attach(source with distribution-mode=copy) -> attach whose source has none, and messages are taken.",
+            "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
             "github.com/rabbitmq/rabbitmq-amqp1.0, README",
         ),
         Gap(

@@ -1,0 +1,302 @@
+"""What brokers do where they lack something over AMQP 1.0, by the protocol itself: each case is the evidence of a gap.
+
+The gaps are told in `jmsjca/providers/amqp/brokers.py`. Frames are printed: pytest shows them when one is true no more.
+"""
+
+import shutil
+import time
+import uuid
+from contextlib import suppress
+
+import pytest
+from brokers import configuration
+from proton import Delivery, Described, Endpoint, Link, Message, ProtonException, Terminus, symbol
+from proton.reactor import LinkOption
+from proton.utils import LinkDetached
+from raw_amqp import RawAMQP
+
+from jmsjca.testing.contract.wire import Wire
+
+HOUR = 3_600_000
+DUE = symbol("x-opt-delivery-time")
+CAPABILITIES = {"artemis": "queue", "activemq": "queue"}
+GIVEN_BACK = [Delivery.RELEASED, Delivery.MODIFIED]
+
+
+class _With(LinkOption):
+    """Configures a link by a function."""
+
+    def __init__(self, configure):
+        self._configure = configure
+
+    def apply(self, link):
+        self._configure(link)
+
+
+@pytest.fixture
+def amqp(broker_url):
+    """Give a function that connects to a broker, directly or through a wire to cut."""
+    opened = []
+
+    def connect(broker, url=None):
+        opened.append(RawAMQP(url or broker_url(f"{broker}-amqp"), CAPABILITIES.get(broker)))
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        with suppress(ProtonException):  # it may be cut
+            connection.close()
+
+
+@pytest.fixture
+def wire(broker_url):
+    wires = []
+    yield lambda broker: wires.append(Wire(broker_url(f"{broker}-amqp"))) or wires[-1]
+    for each in wires:
+        each.close()
+
+
+@pytest.fixture
+def address():
+    name = f"gap.{uuid.uuid4().hex}"
+    return lambda broker: f"/queue/{name}" if broker == "rabbitmq" else name
+
+
+def send(connection, to, *messages):
+    sender = connection.connection.create_sender(to, name=uuid.uuid4().hex, options=_place(connection, "target"))
+    for message in messages:
+        sender.send(message if isinstance(message, Message) else Message(body=message, durable=True))
+
+
+class Receiver:
+    """A receiver, in a session of its own, with exactly the credit that it is given."""
+
+    def __init__(self, connection, address, credit, configure=lambda link: None, name=None):
+        self._connection = connection.connection
+        self.session = self._connection.conn.session()
+        self.session.open()
+        self.link = self.session.receiver(name or uuid.uuid4().hex)
+        self.link.source.address = address
+        _place(connection, "source").apply(self.link)
+        configure(self.link)
+        self.link.open()
+        self._connection.wait(lambda: self.link.state & Endpoint.REMOTE_ACTIVE, msg="an attach")
+        self.link.flow(credit)
+
+    def take(self):
+        """Receive a message: itself and its delivery."""
+        self._connection.wait(lambda: self.link.current and not self.link.current.partial, msg="a message")
+        message, delivery = Message(), self.link.current
+        message.decode(self.link.recv(delivery.pending))
+        self.link.advance()
+        return message, delivery
+
+    def bodies(self, count):
+        return [self.take()[0].body for _ in range(count)]
+
+    def end(self):
+        """Wait until the broker ends the session: why."""
+        self._connection.wait(lambda: self.session.state & Endpoint.REMOTE_CLOSED, msg="the end of the session")
+        return self.session.remote_condition
+
+
+def give_back(connection, delivery, state):
+    delivery.local.failed = state == Delivery.MODIFIED
+    delivery.update(state)
+    delivery.settle()
+    send(connection, f"{_prefix(connection)}flush.{uuid.uuid4().hex}", "what was written before is there by now")
+
+
+def _prefix(connection):
+    return "/queue/" if connection.connection.conn.remote_properties["product"] == "RabbitMQ" else ""
+
+
+def _place(connection, end):
+    def configure(link):
+        place = getattr(link, end)
+        place.durability = Terminus.CONFIGURATION
+        if connection._capability:
+            place.capabilities.put_object(symbol(connection._capability))
+
+    return _With(configure)
+
+
+def test_artemis_does_not_always_count_what_a_broken_connection_held(amqp, wire, address):
+    through, name = wire("artemis"), address("artemis")
+    send(amqp("artemis"), name, "a")
+    for _ in range(5):
+        Receiver(amqp("artemis", through.url), name, 1).take()
+        through.cut()
+    assert Receiver(amqp("artemis"), name, 1).take()[0].delivery_count < 5
+
+
+@pytest.mark.parametrize("state", GIVEN_BACK)
+def test_activemq_gives_what_goes_back_to_the_same_link_again(amqp, address, state):
+    connection, name = amqp("activemq"), address("activemq")
+    send(connection, name, "a", "b")
+    receiver = Receiver(connection, name, 3)
+    _, delivery = receiver.take()
+    assert receiver.bodies(1) == ["b"]
+    give_back(connection, delivery, state)
+    assert receiver.bodies(1) == ["a"]  # behind b
+
+
+@pytest.mark.parametrize("state", GIVEN_BACK)
+def test_activemq_keeps_from_others_what_goes_back_until_its_link_is_detached(amqp, address, state):
+    """Nor does it count it."""
+    one, other, name = amqp("activemq"), amqp("activemq"), address("activemq")
+    send(one, name, "a")
+    receiver = Receiver(one, name, 1)
+    give_back(one, receiver.take()[1], state)
+    waiting = Receiver(other, name, 2)
+    send(one, name, "b")
+    assert waiting.bodies(1) == ["b"]
+    receiver.link.close()
+    one.connection.wait(lambda: receiver.link.state & Endpoint.REMOTE_CLOSED, msg="a detach")
+    message, _ = waiting.take()
+    assert (message.body, message.delivery_count) == ("a", 0)
+
+
+def test_activemq_counts_what_a_broken_connection_held_looked_at_or_not(amqp, wire, address):
+    through, name = wire("activemq"), address("activemq")
+    send(amqp("activemq"), name, "a", "b")
+    Receiver(amqp("activemq", through.url), name, 2).take()
+    through.cut()
+    receiver = Receiver(amqp("activemq"), name, 2)
+    assert [(m.body, m.delivery_count) for m in (receiver.take()[0], receiver.take()[0])] == [("a", 1), ("b", 1)]
+
+
+def due(body):
+    return Message(body=body, durable=True, annotations={DUE: round(time.time() * 1000) + HOUR})
+
+
+def test_activemq_holds_what_is_due_later_only_with_its_scheduler_and_does_not_tell(
+    amqp, address, own_broker, monkeypatch, tmp_path
+):
+    with_scheduler, name = amqp("activemq"), address("activemq")
+    shutil.copytree(configuration.CONF, tmp_path / "conf")
+    file = tmp_path / "conf" / "activemq" / "activemq.xml"
+    file.write_text(file.read_text().replace('schedulerSupport="true"', ""))
+    monkeypatch.setattr(configuration, "CONF", tmp_path / "conf")
+    by_default = amqp("activemq", own_broker("activemq").url("amqp"))
+    for connection, comes in ((with_scheduler, "now"), (by_default, "later")):
+        send(connection, name, due("later"), "now")
+        assert Receiver(connection, name, 1).bodies(1) == [comes]
+    offers = [str(c.connection.conn.remote_offered_capabilities) for c in (with_scheduler, by_default)]
+    assert offers[0] == offers[1]
+
+
+def test_rabbitmq_delivers_at_once_what_is_due_later(amqp, address):
+    connection, name = amqp("rabbitmq"), address("rabbitmq")
+    send(connection, name, due("later"))
+    assert Receiver(connection, name, 1).bodies(1) == ["later"]
+
+
+def test_qpid_refuses_what_is_due_later(amqp, address):
+    sender = amqp("qpid").connection.create_sender(address("qpid"))
+    with pytest.raises(LinkDetached, match=r"amqp:precondition-failed.*Not accepted by queue"):
+        sender.send(due("later"))
+
+
+@pytest.mark.parametrize("broker", ["activemq", "qpid", "rabbitmq"])
+def test_messages_come_in_the_order_of_sending_whatever_their_priority(amqp, address, broker):
+    connection, name = amqp(broker), address(broker)
+    send(connection, name, *(Message(body=p, priority=p, durable=True) for p in (1, 9, 5)))
+    assert Receiver(connection, name, 3).bodies(3) == [1, 9, 5]
+
+
+@pytest.mark.parametrize("broker", ["activemq", "qpid", "rabbitmq"])
+def test_both_are_delivered_that_have_the_same_duplicate_id(amqp, address, broker):
+    connection, name = amqp(broker), address(broker)
+    properties = {"_AMQ_DUPL_ID": uuid.uuid4().hex}
+    send(connection, name, *(Message(body=b, properties=properties, durable=True) for b in "ab"))
+    assert Receiver(connection, name, 2).bodies(2) == ["a", "b"]
+
+
+def test_qpid_attaches_a_sender_that_may_not_send(amqp):
+    sender = amqp("qpid").connection.create_sender("refused.queue")
+    assert sender.link.remote_target.address == "refused.queue"
+    with pytest.raises(LinkDetached, match="amqp:not-allowed"):
+        sender.send(Message(body="x"))
+
+
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_rabbitmq_gives_what_was_released_to_others_as_if_it_had_been_tried(amqp, address, looked_at):
+    one, other, name = amqp("rabbitmq"), amqp("rabbitmq"), address("rabbitmq")
+    send(one, name, "a", "b")
+    receiver = Receiver(one, name, 2)
+    deliveries = [receiver.take()[1] for _ in "ab"]
+    give_back(one, deliveries[not looked_at], Delivery.RELEASED)
+    message, _ = Receiver(other, name, 1).take()
+    assert (message.body, message.first_acquirer, message.delivery_count) == ("ba"[looked_at], False, 0)
+
+
+def test_rabbitmq_ends_the_session_that_modifies(amqp, address):
+    connection, name = amqp("rabbitmq"), address("rabbitmq")
+    send(connection, name, "a")
+    receiver = Receiver(connection, name, 1)
+    _, delivery = receiver.take()
+    delivery.local.failed = True
+    delivery.update(Delivery.MODIFIED)
+    delivery.settle()
+    condition = receiver.end()
+    assert condition.name == "amqp:invalid-field"
+    assert "Unrecognised state" in condition.description
+
+
+def test_rabbitmq_ends_the_session_that_drains(amqp, address):
+    receiver = Receiver(amqp("rabbitmq"), address("rabbitmq"), 0)
+    receiver.link.drain(1)
+    condition = receiver.end()
+    assert condition.name == "amqp:internal-error"
+    assert "function_clause" in condition.description
+    assert "send_drained" in condition.description
+
+
+def test_rabbitmq_repeats_a_filter_and_delivers_everything(amqp, address):
+    connection, name = amqp("rabbitmq"), address("rabbitmq")
+    send(connection, name, "a")
+
+    def select(link):
+        selector = Described(symbol("apache.org:selector-filter:string"), "colour = 'red'")
+        link.source.filter.put_object({symbol("jms-selector"): selector})
+
+    receiver = Receiver(connection, name, 1, select)
+    assert receiver.link.remote_source.filter.next()  # as if it were heeded
+    assert receiver.bodies(1) == ["a"]
+
+
+def test_rabbitmq_takes_what_was_to_be_looked_at(amqp, address):
+    connection, name = amqp("rabbitmq"), address("rabbitmq")
+    send(connection, name, "a")
+
+    def browse(link):
+        link.source.distribution_mode = Terminus.DIST_MODE_COPY
+
+    receiver = Receiver(connection, name, 1, browse)
+    assert receiver.link.remote_source.distribution_mode == Terminus.DIST_MODE_COPY
+    assert receiver.bodies(1) == ["a"]
+    send(connection, name, "b")
+    assert Receiver(amqp("rabbitmq"), name, 1).bodies(1) == ["b"]
+
+
+def test_rabbitmq_forgets_a_subscription_that_is_detached(amqp, address):
+    connection, name = amqp("rabbitmq"), address("rabbitmq").replace("/queue/", "/topic/")
+
+    def last(link):
+        link.source.durability = Terminus.DELIVERIES
+        link.source.expiry_policy = Terminus.EXPIRE_NEVER
+
+    receiver = Receiver(connection, name, 1, last, "lasting")
+    assert receiver.link.remote_source.durability == Terminus.DELIVERIES
+    receiver.link.detach()
+    receiver.session.close()
+    receiver.end()
+    sender = connection.connection.create_sender(name)
+    sender.send(Message(body="lost"))
+    receiver = Receiver(connection, name, 1, last, "lasting")
+    sender.send(Message(body="kept"))
+    assert receiver.bodies(1) == ["kept"]
+
+
+assert Link  # proton puts its constants on its classes when it is imported
