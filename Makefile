@@ -27,6 +27,8 @@ torture: $(VENV)/.dev    ## processes killed at random, a queue of a million mes
 bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/python -m tests.benchmarks.import_time
 	$(BIN)/python -m tests.benchmarks.embedded
+	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.amqp
+	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker activemq-stomp tests.benchmarks.stomp
 	$(BIN)/python -m tests.benchmarks.spark_to_parquet
 
 brokers: $(VENV)/.dev    ## real brokers to work with: downloads and starts them, prints their URLs
