@@ -3,7 +3,6 @@
 import logging
 import selectors
 import socket
-import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from proton import Collector, Connection, Event, ProtonException, Transport
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.amqp.conditions import connection_error
-from jmsjca.providers.network import acknowledge_quickly
+from jmsjca.providers.amqp.pump import Pump
 
 __all__ = ["Engine", "Owner"]
 
@@ -25,9 +24,7 @@ logger = logging.getLogger("jmsjca.amqp")
 
 T = TypeVar("T")
 
-_READ = 65536
-_READS_PER_TURN = 16
-_WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_WAKES = 4096
 
 
 class Owner(Protocol):
@@ -78,6 +75,7 @@ class Engine:
     ) -> None:
         self._socket = sock
         self._transport = transport
+        self._pump = Pump(sock, transport)
         self._collector = Collector()
         self._clock = clock
         self._lost = lost
@@ -198,17 +196,17 @@ class Engine:
         self._dispatch_events()
         now = self._clock.monotonic()
         deadline = self._transport.tick(now)
-        pending = self._write()
+        pending = self._pump.write()
         if self._error is not None or self._collector.peek():
             return  # it is over, or writing brought something up
-        if self._transport.capacity() < 0:
-            raise ProtonException("what the broker sent is no AMQP")  # proton reads no more, and does not always say so
+        self._pump.check()
         selector.modify(self._socket, selectors.EVENT_READ | (selectors.EVENT_WRITE if pending else 0))
         for key, events in selector.select(max(deadline - now, 0) if deadline else None):
             if key.fileobj is self._woken:
-                self._woken.recv(_READ)
+                self._woken.recv(_WAKES)
             elif events & selectors.EVENT_READ:
-                self._read()
+                # A refused login and the end behind it are two things: the first says why.
+                self._pump.read() if self.opened.done() else self._pump.read(times=1)
 
     def _run_posted(self) -> None:
         """Run what was posted and write it, one after the other.
@@ -222,37 +220,8 @@ class Engine:
                 future.set_result(function())
             except Exception as error:  # noqa: BLE001  # it belongs to whoever called
                 future.set_exception(error)
-            if self._write():
+            if self._pump.write():
                 return
-
-    def _read(self) -> None:
-        for _ in range(_READS_PER_TURN):
-            room = self._transport.capacity()
-            if room <= 0:
-                return
-            try:
-                data = self._socket.recv(min(room, _READ))
-            except _WOULD_BLOCK:
-                return
-            if not data:
-                self._transport.close_tail()
-                return
-            self._transport.push(data)
-            acknowledge_quickly(self._socket)
-            if not self.opened.done():  # a refused login and the end behind it are two things: the first says why
-                return
-
-    def _write(self) -> bool:
-        """Write what there is; True if the socket did not take all of it."""
-        while (size := self._transport.pending()) > 0:
-            data = self._transport.peek(size)
-            if not data:
-                return False
-            try:
-                self._transport.pop(self._socket.send(data))
-            except _WOULD_BLOCK:
-                return True
-        return False
 
     def _dispatch_events(self) -> None:
         while event := self._collector.peek():
