@@ -33,6 +33,7 @@ _REPLY_TO = symbol("x-opt-jms-reply-to")
 _DUE = symbol("x-opt-delivery-time")
 
 _HEADER = (0x70, "amqp:header:list")
+_LONGEST_TTL = 4_294_967  # seconds, about 50 days: what is beyond has only the time at which it expires
 _HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
 
 _PLAIN, _BYTES, _TEXT = byte(0), byte(3), byte(5)
@@ -134,7 +135,9 @@ def _set_times(wire: Any, message: Message, annotations: dict[symbol, Any], now:
         wire.creation_time = message.timestamp.timestamp()
     if message.expiration is not None:
         wire.expiry_time = message.expiration.timestamp()
-        wire.ttl = max(message.expiration.timestamp() - now, 0.001)  # 0 would be for ever
+        left = max(message.expiration.timestamp() - now, 0.001)  # 0 would be for ever
+        if left < _LONGEST_TTL:
+            wire.ttl = left
     if message.delivery_time is not None:
         annotations[_DUE] = round(message.delivery_time.timestamp() * 1000)  # a long, as Java's clients send it
 
