@@ -11,9 +11,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from proton import Collector, Condition, Connection, Described, Event, Message, Terminus, Transport, symbol, ulong
+from proton import Collector, Connection, Event, Message, Terminus, Transport
 
-DECLARED, TRANSACTIONAL, ACCEPTED, REJECTED = 0x33, 0x34, 0x24, 0x25
+from tests.unit.amqp.behaviour import Behaviour
+from tests.unit.amqp.frames import frame
+
 SECONDS = 30
 _DISCHARGE = 0x32
 _RESET = struct.pack("ii", 1, 0)
@@ -28,7 +30,7 @@ _STEPS = {
 }
 
 
-class Peer:
+class Peer(Behaviour):
     """Listens at once; each step of the client has a reaction, which a test may replace.
 
     Args:
@@ -166,9 +168,9 @@ class Peer:
                 raise OSError
             self.transport.push(data)
         self._dispatch()
-        self._flush()
+        self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         while self._client is not None and self._client.fileno() >= 0 and (size := self.transport.pending()) > 0:
             data = self.transport.peek(size)
             self.write(data)
@@ -222,124 +224,3 @@ class Peer:
             self.order.append(step)
             self._changed.notify_all()
         self.reactions.get(step, getattr(self, f"on_{step}"))(event)
-
-    def on_connect(self, event: Any) -> None: ...
-
-    def on_login(self, event: Any) -> None:
-        self.write(frame(0x44, bytes([0x50, self.outcome]), 1, kind=1))
-
-    def on_open(self, event: Any) -> None:
-        self.connection.container = "peer"
-        self.transport.idle_timeout = self.idle
-        self.connection.properties = {symbol("product"): self.product}
-        self.connection.open()
-
-    def on_begin(self, event: Any) -> None:
-        event.session.channel = next(self._channels)
-        event.session.open()
-
-    def on_attach(self, event: Any) -> None:
-        event.link.source.copy(event.link.remote_source)
-        event.link.target.copy(event.link.remote_target)
-        if event.link.remote_source.type == Terminus.UNSPECIFIED:
-            event.link.source.type = Terminus.SOURCE
-            event.link.source.address = "known by its name"
-        event.link.open()
-        if event.link.is_receiver:
-            event.link.flow(1000)
-
-    on_coordinator = on_attach
-
-    def on_flow(self, event: Any) -> None:
-        while event.link.credit > 0 and self.stock:
-            self._give(event.link, self.stock.popleft())
-        if self.product == "RabbitMQ":
-            self._answer_flow(event.link)
-
-    def _give(self, link: Any, encoded: bytes) -> None:
-        link.given = getattr(link, "given", 0) + 1
-        link.delivery(str(link.given))
-        link.send(encoded)
-        link.advance()
-
-    def _answer_flow(self, link: Any) -> None:
-        """As RabbitMQ does; proton would not."""
-        self._flush()
-        number = struct.Struct(">BI").pack
-        fields = b"\x40" + number(0x70, 1 << 30) + b"\x43" + number(0x70, 1 << 30) + b"\x43"
-        fields += number(0x70, getattr(link, "given", 0)) + number(0x70, link.credit)
-        self.write(frame(0x13, fields, 7, link.session.channel))
-
-    def on_drain(self, event: Any) -> None:
-        self.on_flow(event)
-        event.link.drained()
-
-    def on_declare(self, event: Any) -> None:
-        event.delivery.local.data = [b"transaction"]
-        event.delivery.update(DECLARED)
-        event.delivery.settle()
-
-    def on_transfer(self, event: Any) -> None:
-        if event.delivery.remote_state == TRANSACTIONAL:
-            event.delivery.local.data = [b"transaction", Described(ulong(ACCEPTED), [])]
-        event.delivery.update(event.delivery.remote_state or ACCEPTED)
-        event.delivery.settle()
-
-    def on_discharge(self, event: Any) -> None:
-        event.delivery.update(ACCEPTED)
-        event.delivery.settle()
-
-    on_rollback = on_discharge
-
-    def on_acknowledge(self, event: Any) -> None:
-        event.delivery.settle()
-
-    def on_detach(self, event: Any) -> None:
-        event.link.close()
-
-    def on_end(self, event: Any) -> None:
-        event.session.close()
-
-    def on_close(self, event: Any) -> None:
-        self.connection.close()
-
-
-def refuse_link(event: Any, name: str = "amqp:not-found") -> None:
-    """A reaction to attach: no terminus, then the reason."""
-    event.link.open()
-    event.link.condition = Condition(name, "no")
-    event.link.close()
-
-
-def end_session(event: Any, name: str = "amqp:internal-error") -> None:
-    """A reaction to whatever has a session."""
-    event.session.condition = Condition(name, "over")
-    event.session.close()
-
-
-def end_connection(event: Any, name: str = "amqp:connection:forced") -> None:
-    """A reaction to whatever has a connection."""
-    event.connection.condition = Condition(name, "over")
-    event.connection.close()
-
-
-def reject(event: Any) -> None:
-    """A reaction to transfer and discharge."""
-    event.delivery.local.condition = Condition("amqp:transaction:rollback", "no")
-    event.delivery.update(REJECTED)
-    event.delivery.settle()
-
-
-def frame(
-    performative: int, fields: bytes, count: int, channel: int = 0, *, kind: int = 0, payload: bytes = b""
-) -> bytes:
-    """A frame by hand."""
-    body = bytes([0, 0x53, performative, 0xC0, len(fields) + 1, count]) + fields + payload
-    return struct.pack(">IBBH", 8 + len(body), 2, kind, channel) + body
-
-
-def transfer(number: int, payload: bytes, *, more: bool = False, aborted: bool = False, channel: int = 0) -> bytes:
-    """A transfer frame on the session's first link."""
-    flags = b"\x42" + (b"\x41" if more else b"\x42") + b"\x40\x40\x40" + (b"\x41" if aborted else b"\x42")
-    identity = b"\x43" + b"\x70" + number.to_bytes(4, "big") + b"\xa0\4" + number.to_bytes(4, "big") + b"\x43"
-    return frame(0x14, identity + flags, 10, channel, payload=payload)

@@ -9,7 +9,8 @@ from proton import Message
 from jmsjca.config import Limits
 from jmsjca.destinations import Queue
 from jmsjca.errors import IllegalStateError, MessageFormatError, ResourceAllocationError
-from tests.unit.amqp.peer import SECONDS, transfer
+from tests.unit.amqp.frames import transfer
+from tests.unit.amqp.peer import SECONDS
 
 QUEUE = Queue("q")
 PIECE = b"\0\x53\x75\xb0\x7f\xff\xff\xff" + bytes(60_000)

@@ -5,7 +5,7 @@ from proton import Condition, Message
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
-from tests.unit.amqp.peer import reject
+from tests.unit.amqp.behaviour import reject
 
 QUEUE = Queue("q")
 

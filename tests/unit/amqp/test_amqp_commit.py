@@ -13,7 +13,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import DUPLICATE_ID, TextMessage
-from tests.unit.amqp.peer import end_connection, end_session, refuse_link, reject
+from tests.unit.amqp.behaviour import end_connection, end_session, refuse_link, reject
 
 QUEUE = Queue("q")
 TARGET = Queue("target")

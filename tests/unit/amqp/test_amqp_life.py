@@ -16,7 +16,9 @@ from jmsjca.errors import (
     ResourceAllocationError,
 )
 from jmsjca.messages import TextMessage
-from tests.unit.amqp.peer import SECONDS, end_connection, end_session, frame, refuse_link
+from tests.unit.amqp.behaviour import end_connection, end_session, refuse_link
+from tests.unit.amqp.frames import frame
+from tests.unit.amqp.peer import SECONDS
 
 QUEUE = Queue("q")
 
@@ -142,7 +144,7 @@ def test_last_word_before_a_reset_is_heard(line):
 
     def say_and_cut():
         end_connection(_Event(line.peer), "amqp:unauthorized-access")
-        line.peer._flush()
+        line.peer.flush()
         line.peer.cut()
 
     line.peer.do(say_and_cut)
