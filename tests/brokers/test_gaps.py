@@ -124,10 +124,12 @@ def _place(connection, end):
 def test_artemis_does_not_always_count_what_a_broken_connection_held(amqp, wire, address):
     through, name = wire("artemis"), address("artemis")
     send(amqp("artemis"), name, "a")
-    for _ in range(5):
-        Receiver(amqp("artemis", through.url), name, 1).take()
+    for broken in range(100):
+        found = Receiver(amqp("artemis", through.url), name, 1).take()[0].delivery_count
         through.cut()
-    assert Receiver(amqp("artemis"), name, 1).take()[0].delivery_count < 5
+        if found < broken:
+            return
+    pytest.fail("It counted all of a hundred times.")
 
 
 @pytest.mark.parametrize("state", GIVEN_BACK)
@@ -290,8 +292,8 @@ def test_rabbitmq_forgets_a_subscription_that_is_detached(amqp, address):
     receiver = Receiver(connection, name, 1, last, "lasting")
     assert receiver.link.remote_source.durability == Terminus.DELIVERIES
     receiver.link.detach()
-    receiver.session.close()
-    receiver.end()
+    connection.connection.close()
+    connection = amqp("rabbitmq")
     sender = connection.connection.create_sender(name)
     sender.send(Message(body="lost"))
     receiver = Receiver(connection, name, 1, last, "lasting")

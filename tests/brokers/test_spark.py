@@ -65,7 +65,10 @@ class Stream:
             path.unlink()
 
 
-@pytest.fixture(params=PAIRS)
+IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp", "rabbitmq-amqp"}
+
+
+@pytest.fixture(params=[pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS])
 def stream(request, spark, broker_url, tmp_path):
     return Stream(spark, broker_url(request.param), tmp_path)
 
