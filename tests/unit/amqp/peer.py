@@ -125,6 +125,8 @@ class Peer(Behaviour):
             self._client = plain
             self._client = self._wrap(plain)
             self._take("connect", None)
+            while self.stuck.done() and self._client.recv(1000):
+                pass  # silent from the beginning
             if self._logs_in():
                 self._talk()
         if self._client is not None:
