@@ -1,0 +1,214 @@
+"""What brokers do where they lack something over STOMP, by the protocol itself: each case is the evidence of a gap.
+
+The gaps are told in `jmsjca/providers/stomp/brokers.py`; acknowledgements in transactions are in `test_statements.py`.
+Frames are printed: pytest shows them when one is true no more.
+"""
+
+import uuid
+
+import pytest
+from raw_stomp import RawSTOMP
+
+MARKER = "the last"
+SEND = {"artemis": {"destination_type": "ANYCAST"}}
+SUBSCRIBE = {"artemis": {"subscription_type": "ANYCAST"}}
+ONE_AHEAD = {"artemis": "consumer_window_size", "activemq": "activemq.prefetchSize", "rabbitmq": "prefetch_count"}
+BROKERS = ["activemq", "artemis", "rabbitmq"]
+
+
+class Client:
+    """One connection to one queue of a broker."""
+
+    def __init__(self, raw, broker, name):
+        self.raw, self._broker = raw, broker
+        self.destination = name if broker == "artemis" else f"/queue/{name}"
+
+    def send(self, body, **headers):
+        headers = {"destination": self.destination, "persistent": "true", **SEND.get(self._broker, {}), **headers}
+        return self.raw.confirm("SEND", body, **headers)
+
+    def subscribe(self, ack="client-individual", **headers):
+        headers = {**SUBSCRIBE.get(self._broker, {}), **headers}
+        self.raw.write("SUBSCRIBE", destination=self.destination, id="1", ack=ack, **headers)
+
+    def read(self):
+        command, headers, body = self.raw.read()
+        assert command == "MESSAGE", (command, headers, body)
+        return body, headers
+
+    def bodies(self, count):
+        return [self.read()[0] for _ in range(count)]
+
+
+@pytest.fixture
+def client(broker_url):
+    """Give a function that connects to a broker; all clients of a test share a queue."""
+    name, opened = f"gap.{uuid.uuid4().hex}", []
+
+    def connect(broker):
+        opened.append(Client(RawSTOMP(broker_url(f"{broker}-stomp")), broker, name))
+        return opened[-1]
+
+    yield connect
+    for each in opened:
+        each.raw._socket.close()
+
+
+@pytest.mark.parametrize("broker", ["activemq", "artemis"])
+def test_what_is_refused_is_gone(client, broker):
+    one = client(broker)
+    one.send("a")
+    one.subscribe()
+    _, headers = one.read()
+    assert one.raw.confirm("NACK", id=headers["ack"]) == "RECEIPT"
+    assert one.raw.confirm("UNSUBSCRIBE", id="1") == "RECEIPT"
+    other = client(broker)
+    other.send(MARKER)
+    other.subscribe()
+    assert other.bodies(1) == [MARKER]
+
+
+def test_activemq_does_not_send_an_aborted_message_again_while_its_subscription_lives(client):
+    one = client("activemq")
+    one.send("a")
+    one.subscribe()
+    _, headers = one.read()
+    assert one.raw.confirm("BEGIN", transaction="t") == "RECEIPT"
+    assert one.raw.confirm("ACK", id=headers["ack"], transaction="t") == "RECEIPT"
+    assert one.raw.confirm("ABORT", transaction="t") == "RECEIPT"
+    client("activemq").send(MARKER)
+    assert one.bodies(1) == [MARKER]
+
+
+@pytest.mark.parametrize(("broker", "redelivered"), [("activemq", "true"), ("artemis", "false")])
+def test_end_of_a_subscription_gives_to_others_what_it_held(client, broker, redelivered):
+    one = client(broker)
+    for body in "ab":
+        one.send(body)
+    one.subscribe()
+    assert one.bodies(2) == ["a", "b"]
+    assert one.raw.confirm("UNSUBSCRIBE", id="1") == "RECEIPT"
+    other = client(broker)
+    other.subscribe()
+    got = [other.read() for _ in "ab"]
+    assert [body for body, _ in got] == ["a", "b"]
+    assert [headers.get("redelivered", "false") for _, headers in got] == [redelivered] * 2
+
+
+@pytest.mark.parametrize(
+    ("broker", "answer"), [("activemq", "RECEIPT"), ("artemis", "AMQ339018"), ("rabbitmq", "Subscription not found")]
+)
+def test_acknowledgement_after_the_end_of_its_subscription(client, broker, answer):
+    """ActiveMQ's settles nothing, though it says RECEIPT."""
+    one = client(broker)
+    one.send("a")
+    one.subscribe()
+    _, headers = one.read()
+    assert one.raw.confirm("UNSUBSCRIBE", id="1") == "RECEIPT"
+    one.raw.write("ACK", id=headers["ack"], receipt="late")
+    assert answer in str(one.raw.read())
+    one.raw._socket.close()
+    other = client(broker)
+    other.subscribe()
+    assert other.bodies(1) == ["a"]
+
+
+def test_rabbitmq_keeps_for_its_connection_what_an_ended_subscription_held(client):
+    one = client("rabbitmq")
+    one.send("a")
+    one.subscribe()
+    one.read()
+    assert one.raw.confirm("UNSUBSCRIBE", id="1") == "RECEIPT"
+    other = client("rabbitmq")
+    other.send(MARKER)
+    other.subscribe()
+    assert other.bodies(1) == [MARKER]
+
+
+def test_rabbitmq_sends_a_refused_message_to_the_same_subscription_again(client):
+    one = client("rabbitmq")
+    for body in "ab":
+        one.send(body)
+    one.subscribe(prefetch_count="1")
+    body, headers = one.read()
+    assert body == "a"
+    one.raw.write("NACK", id=headers["ack"])
+    body, headers = one.read()
+    assert (body, headers["redelivered"]) == ("a", "true")
+
+
+@pytest.mark.parametrize(("broker", "least"), [("activemq", "1"), ("artemis", "0"), ("rabbitmq", "1")])
+def test_one_message_comes_before_anybody_asks(client, broker, least):
+    one = client(broker)
+    for body in "ab":
+        one.send(body)
+    one.subscribe(**{ONE_AHEAD[broker]: least})
+    assert one.bodies(1) == ["a"]
+    other = client(broker)
+    other.subscribe()
+    assert other.bodies(1) == ["b"]
+
+
+def test_activemq_sends_nothing_to_a_subscription_of_no_prefetch(client):
+    client("activemq").send("a")
+    client("activemq").subscribe(**{"activemq.prefetchSize": "0"})
+    other = client("activemq")
+    other.subscribe()
+    assert other.bodies(1) == ["a"]
+
+
+def test_rabbitmq_takes_no_prefetch_for_no_limit(client):
+    one = client("rabbitmq")
+    for body in "abc":
+        one.send(body)
+    one.subscribe(prefetch_count="0")
+    assert one.bodies(3) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("broker", ["activemq", "rabbitmq"])
+def test_messages_come_in_the_order_of_sending_whatever_their_priority(client, broker):
+    one = client(broker)
+    for priority in "195":
+        one.send(priority, priority=priority)
+    one.subscribe()
+    assert one.bodies(3) == ["1", "9", "5"]
+
+
+@pytest.mark.parametrize("broker", ["activemq", "rabbitmq"])
+def test_both_are_delivered_that_have_the_same_duplicate_id(client, broker):
+    one = client(broker)
+    for body in "ab":
+        assert one.send(body, _AMQ_DUPL_ID="1") == "RECEIPT"
+    one.subscribe()
+    assert one.bodies(2) == ["a", "b"]
+
+
+def test_activemq_shows_a_browser_what_a_consumer_holds(client):
+    one = client("activemq")
+    for body in "abc":
+        one.send(body)
+    one.subscribe(**{"activemq.prefetchSize": "1"})
+    assert one.bodies(1) == ["a"]
+    browser = client("activemq")
+    browser.subscribe(browser="true")
+    assert browser.bodies(3) == ["a", "b", "c"]
+    assert browser.read()[1]["browser"] == "end"
+
+
+def test_rabbitmq_delivers_everything_to_a_selector(client):
+    one = client("rabbitmq")
+    one.send("a", colour="blue")
+    one.subscribe(selector="colour = 'red'")
+    assert one.bodies(1) == ["a"]
+
+
+def test_rabbitmq_carries_out_what_is_right_of_a_transaction(client):
+    one = client("rabbitmq")
+    assert one.raw.confirm("BEGIN", transaction="t") == "RECEIPT"
+    one.raw.write("ACK", id="T_1@@nothing@@1", transaction="t")
+    one.raw.write("SEND", "sent", destination=one.destination, transaction="t", persistent="true")
+    one.raw.write("COMMIT", transaction="t", receipt="committed")
+    assert one.raw.read()[0] == "ERROR"
+    other = client("rabbitmq")
+    other.subscribe()
+    assert other.bodies(1) == ["sent"]
