@@ -89,7 +89,9 @@ class Wire:
         with suppress(OSError):
             while True:
                 client, _ = self._server.accept()
-                self._links.append(_Link(self, client, socket.create_connection(self._broker), self._splitter))
+                link = _Link(self, client, socket.create_connection(self._broker), self._splitter)
+                self._links.append(link)  # before anything passes: `cut` must know of it by then
+                link.start()
 
 
 class _Link:
@@ -107,6 +109,9 @@ class _Link:
         for end in (client, broker):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Let bytes pass."""
         self._thread.start()
 
     def cut(self) -> None:
