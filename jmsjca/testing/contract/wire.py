@@ -51,13 +51,16 @@ class Wire:
         user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
         self.url = parts._replace(netloc=f"{user}127.0.0.1:{self._server.getsockname()[1]}").geturl()
         self._links: list[_Link] = []
+        self._changing = threading.Lock()
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
         self.trap: _Trap | None = None
 
     def cut(self) -> None:
         """Cut all connections now; they are cut when this returns."""
-        for link in self._links:
+        with self._changing:
+            links = list(self._links)
+        for link in links:
             link.cut()
 
     def cut_at(self, kind: str, moment: Moment, *, skip: int = 0) -> None:
@@ -89,9 +92,9 @@ class Wire:
         with suppress(OSError):
             while True:
                 client, _ = self._server.accept()
-                link = _Link(self, client, socket.create_connection(self._broker), self._splitter)
-                self._links.append(link)  # before anything passes: `cut` must know of it by then
-                link.start()
+                broker = socket.create_connection(self._broker)
+                with self._changing:  # `cut` must know of a link before anything passes it
+                    self._links.append(_Link(self, client, broker, self._splitter))
 
 
 class _Link:
@@ -109,9 +112,6 @@ class _Link:
         for end in (client, broker):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
-        """Let bytes pass."""
         self._thread.start()
 
     def cut(self) -> None:
