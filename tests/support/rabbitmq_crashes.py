@@ -37,7 +37,7 @@ def run_again_after_crashes(item, nextitem):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    if "rabbitmq-amqp" not in item.nodeid:
+    if "rabbitmq" not in item.nodeid:
         return None
     run_again_after_crashes(item, nextitem)
     return True
