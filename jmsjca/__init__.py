@@ -7,8 +7,8 @@ wrong.
 from typing import TYPE_CHECKING
 
 from jmsjca.adapter import ResourceAdapter
-from jmsjca.config import AcknowledgeMode, Limits
-from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.config import AcknowledgeMode, DestinationSettings, Limits
+from jmsjca.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsjca.errors import JMSError
 from jmsjca.hooks import Hooks
 from jmsjca.inbound import Activation
@@ -43,6 +43,7 @@ __all__ = [
     "ConnectionFactory",
     "DeliveryMode",
     "Destination",
+    "DestinationSettings",
     "Double",
     "Float",
     "Hooks",
@@ -57,6 +58,8 @@ __all__ = [
     "Session",
     "Settlement",
     "Short",
+    "TemporaryQueue",
+    "TemporaryTopic",
     "TextMessage",
     "Topic",
     "__version__",

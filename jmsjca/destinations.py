@@ -5,7 +5,16 @@ from typing import ClassVar, Literal
 
 from jmsjca.errors import InvalidDestinationError
 
-__all__ = ["Destination", "DestinationKind", "Queue", "Subscription", "Topic", "destination"]
+__all__ = [
+    "Destination",
+    "DestinationKind",
+    "Queue",
+    "Subscription",
+    "TemporaryQueue",
+    "TemporaryTopic",
+    "Topic",
+    "destination",
+]
 
 DestinationKind = Literal["queue", "topic"]
 
@@ -23,6 +32,7 @@ class Destination:
 
     name: str
     kind: ClassVar[DestinationKind]
+    temporary: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -49,37 +59,58 @@ class Topic(Destination):
 
 
 @dataclass(frozen=True, slots=True)
+class TemporaryQueue(Queue):
+    """A queue that lives as long as the connection that made it, which alone consumes from it (section 4.1.4)."""
+
+    temporary: ClassVar[bool] = True
+    __str__ = Destination.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryTopic(Topic):
+    """A topic that lives as long as the connection that made it, which alone consumes from it (section 4.2.8)."""
+
+    temporary: ClassVar[bool] = True
+    __str__ = Destination.__str__
+
+
+@dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription of a topic, as a consumer's source.
+    """A subscription of a topic, as a consumer's source (JMS 3.1, section 8.3).
 
     Args:
         topic: What is subscribed to.
         name: The subscription's name; None for one that lives only as long as its consumer.
-        client_id: The client id that a durable subscription belongs to.
+        client_id: The client id that a durable subscription belongs to; a shared one may do without.
+        shared: True if several consumers compete for its messages.
+        volatile: True if it ends with its last consumer although it has a name.
     """
 
     topic: Topic
     name: str | None = None
     client_id: str | None = None
+    shared: bool = False
+    volatile: bool = False
 
     @property
     def durable(self) -> bool:
         """True if messages are kept for it while nobody consumes."""
-        return self.name is not None
+        return self.name is not None and not self.volatile
 
 
-def destination(name: str, kind: str) -> Destination:
+def destination(name: str, kind: str, *, temporary: bool = False) -> Destination:
     """Make the destination of a kind given as text.
 
     Args:
         name: The destination's name.
         kind: "queue" or "topic".
+        temporary: True for one that lives as long as a connection.
 
     Raises:
         InvalidDestinationError: The kind is neither, or the name is empty.
     """
     if kind == "queue":
-        return Queue(name)
+        return TemporaryQueue(name) if temporary else Queue(name)
     if kind == "topic":
-        return Topic(name)
+        return TemporaryTopic(name) if temporary else Topic(name)
     raise InvalidDestinationError(f"A destination is a 'queue' or a 'topic', not {kind!r} (for {name!r}).")

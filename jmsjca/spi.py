@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol
 
-from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
+from jmsjca.config import Clock, ConnectionURL, Credentials, DestinationSettings, Limits
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError
 from jmsjca.messages import Message
@@ -42,11 +42,16 @@ class Capabilities:
     browse: bool = False  #: a queue can be looked at
     durable: bool = False  #: subscriptions outlive their consumers
     shared: bool = False  #: several consumers can share one subscription
+    subscription_lock: bool = False  #: a durable subscription that is not shared refuses a second consumer
+    client_ids: bool = False  #: a client id belongs to one connection at a time
     temporary: bool = False  #: destinations that live as long as their connection
     no_local: bool = False  #: a subscriber can be spared what its own connection sends
+    groups: bool = False  #: messages with one ``JMSXGroupID`` go to one consumer, as long as it is there
+    structured: bool = False  #: map, stream and object messages
     duplicate_detection: bool = False  #: a message sent again with the same ``_AMQ_DUPL_ID`` is dropped
     checks: bool = False  #: `Connection.check` finds out whether messages can be sent
     admin: bool = False  #: an operator can look inside: `Connection.admin` is not None
+    configurable: bool = False  #: `Admin.configure` sets what a destination does with its messages
     shared_between_processes: bool = False  #: other processes reach the same destinations
 
 
@@ -145,6 +150,14 @@ class Admin(Protocol):
 
     def purge(self, source: Destination | Subscription) -> int:
         """Remove what waits there, and tell how many messages that were."""
+        ...
+
+    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
+        """Set what a destination, or every one that has no settings of its own (None), does with its messages."""
+        ...
+
+    def settings(self, address: Destination | None) -> DestinationSettings:
+        """Tell what holds for a destination."""
         ...
 
 

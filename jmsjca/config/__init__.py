@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from jmsjca.config.acknowledge import AcknowledgeMode
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock, SystemClock
 from jmsjca.config.credentials import Credentials
+from jmsjca.config.destination_settings import DestinationSettings
 from jmsjca.config.limits import Limits
 from jmsjca.config.url import ConnectionURL
 
@@ -18,6 +19,7 @@ __all__ = [
     "Clock",
     "ConnectionURL",
     "Credentials",
+    "DestinationSettings",
     "Limits",
     "SystemClock",
 ]

@@ -25,7 +25,17 @@ _NO_SHARED = Gap("shared", "Not asked for: no source asks for it.", "Not offered
 _NO_LOCAL = Gap(
     "no_local", "Not asked for: no source has the filter apache.org:no-local-filter.", "Not offered in this release"
 )
-_EVERYWHERE = (_NO_DELAY, _NO_ADMIN, _NO_TEMPORARY, _NO_SHARED, _NO_LOCAL)
+_NOT_YET = tuple(
+    Gap(capability, seen, "Not offered over AMQP in this release")
+    for capability, seen in (
+        ("subscription_lock", "Not asked for: nothing tells whether a second subscriber is refused or takes over."),
+        ("client_ids", "Not asked for: a client id that is in use is not refused."),
+        ("groups", "Not asked for: no case of the contract suite proves it."),
+        ("structured", "Not sent: only text, bytes and plain messages are encoded and decoded."),
+        ("configurable", "The protocol has no frame that changes what a destination does; its operator does that."),
+    )
+)
+_EVERYWHERE = (_NO_DELAY, _NO_ADMIN, _NO_TEMPORARY, _NO_SHARED, _NO_LOCAL, *_NOT_YET)
 
 
 @dataclass(frozen=True, slots=True)
