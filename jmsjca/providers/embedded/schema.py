@@ -9,20 +9,29 @@ from jmsjca.errors import InvalidURLError, StoreError
 __all__ = ["open_database"]
 
 _APPLICATION_ID = 0x4A4D5331  # "JMS1": tells our files from other people's
-_VERSION = 1
+_VERSION = 2
 
 # A mailbox is a queue or one subscription of a topic. A message belongs to one mailbox; a topic's message is copied
 # to each. owner and token are the fence: only who claimed a message, and by that very claim, can settle it.
+# A mailbox's returns counts how often messages came back or became due: a consumer that passes over messages, for its
+# selector or their group, goes on from where it was until that number changes. Its settings are those of its address.
 _TABLES = """
 CREATE TABLE mailbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL CHECK (kind IN ('queue', 'durable', 'volatile')),
+    kind TEXT NOT NULL CHECK (kind IN ('queue', 'durable', 'shared', 'volatile')),
     name TEXT NOT NULL,
     topic TEXT,
     owner INTEGER,
+    shared INTEGER NOT NULL DEFAULT 0,
+    selector TEXT,
+    no_local TEXT,
+    grouped INTEGER NOT NULL DEFAULT 0,
+    returns INTEGER NOT NULL DEFAULT 0,
+    settings TEXT,
     UNIQUE (kind, name)
 );
 CREATE INDEX mailbox_topic ON mailbox (topic) WHERE topic IS NOT NULL;
+CREATE INDEX mailbox_owner ON mailbox (owner) WHERE owner IS NOT NULL;
 CREATE TABLE message (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     mailbox INTEGER NOT NULL,
@@ -32,6 +41,7 @@ CREATE TABLE message (
     deliveries INTEGER NOT NULL DEFAULT 0,
     due INTEGER,
     expires INTEGER,
+    grp TEXT,
     headers TEXT NOT NULL,
     body BLOB
 );
@@ -44,6 +54,32 @@ CREATE TABLE owner (
     pid INTEGER NOT NULL,
     bell TEXT NOT NULL
 );
+CREATE TABLE consumer (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    mailbox INTEGER NOT NULL,
+    owner INTEGER NOT NULL
+);
+CREATE INDEX consumer_mailbox ON consumer (mailbox, id);
+CREATE TABLE message_group (
+    mailbox INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    consumer INTEGER NOT NULL,
+    PRIMARY KEY (mailbox, name)
+) WITHOUT ROWID;
+CREATE INDEX message_group_consumer ON message_group (consumer);
+CREATE TABLE client (
+    id TEXT PRIMARY KEY,
+    owner INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE temporary (
+    address TEXT PRIMARY KEY,
+    owner INTEGER NOT NULL,
+    connection TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE setting (
+    address TEXT PRIMARY KEY,
+    settings TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE duplicate (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     address TEXT NOT NULL,
