@@ -15,6 +15,7 @@ _VERSION = 2
 # to each. owner and token are the fence: only who claimed a message, and by that very claim, can settle it.
 # A mailbox's returns counts how often messages came back or became due: a consumer that passes over messages, for its
 # selector or their group, goes on from where it was until that number changes. Its settings are those of its address.
+# Message groups share a fixed number of buckets; a bucket belongs to the consumer that got its first message.
 _TABLES = """
 CREATE TABLE mailbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -41,7 +42,7 @@ CREATE TABLE message (
     deliveries INTEGER NOT NULL DEFAULT 0,
     due INTEGER,
     expires INTEGER,
-    grp TEXT,
+    bucket INTEGER,
     headers TEXT NOT NULL,
     body BLOB
 );
@@ -60,11 +61,12 @@ CREATE TABLE consumer (
     owner INTEGER NOT NULL
 );
 CREATE INDEX consumer_mailbox ON consumer (mailbox, id);
+CREATE INDEX consumer_owner ON consumer (owner);
 CREATE TABLE message_group (
     mailbox INTEGER NOT NULL,
-    name TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
     consumer INTEGER NOT NULL,
-    PRIMARY KEY (mailbox, name)
+    PRIMARY KEY (mailbox, bucket)
 ) WITHOUT ROWID;
 CREATE INDEX message_group_consumer ON message_group (consumer);
 CREATE TABLE client (
