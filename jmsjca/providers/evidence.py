@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from jmsjca.errors import NotSupportedError
 from jmsjca.spi import Capabilities
 
 __all__ = ["Broker", "Gap"]
@@ -28,12 +29,30 @@ class Broker:
 
     Args:
         name: The broker's name, as it calls itself to its clients.
+        protocol: The protocol's name.
         release: The release that the contract suite ran against.
         capabilities: What a connection to it can do.
         gaps: Why each of the rest is missing.
     """
 
     name: str
+    protocol: str
     release: str
     capabilities: Capabilities
     gaps: tuple[Gap, ...] = ()
+
+    def require(self, capability: str, *, asked: bool = True) -> None:
+        """Refuse what the broker would not do, or not do as it should.
+
+        Args:
+            capability: The name of the field of `jmsjca.spi.Capabilities`.
+            asked: False if nobody asks for it.
+
+        Raises:
+            NotSupportedError: It is asked for, and missing.
+        """
+        if asked and not getattr(self.capabilities, capability):
+            raise NotSupportedError(
+                f"{self.name} lacks the capability {capability} over {self.protocol}: do without it, or use a broker"
+                " that has it."
+            )

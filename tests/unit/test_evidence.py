@@ -3,6 +3,8 @@
 import pytest
 from capability_table import PROTOCOLS, missing
 
+from jmsjca.errors import NotSupportedError
+
 BROKERS = [
     pytest.param(broker, id=f"{broker.name}-{protocol}")
     for protocol, brokers in PROTOCOLS.items()
@@ -33,3 +35,13 @@ def test_a_broker_is_named_with_its_release(broker):
 def test_each_broker_is_told_once(brokers):
     names = [broker.name for broker in brokers]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_exactly_what_is_missing_is_refused(broker):
+    flags = [gap.capability for gap in broker.gaps if gap.capability != "give_back"]
+    for capability in flags:
+        with pytest.raises(NotSupportedError, match=f"{broker.name} lacks the capability {capability} over "):
+            broker.require(capability)
+        broker.require(capability, asked=False)
+    broker.require("shared_between_processes")

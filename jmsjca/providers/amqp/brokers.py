@@ -62,6 +62,7 @@ class AMQPBroker:
 
 _ARTEMIS = Broker(
     "Apache Artemis",
+    "AMQP",
     "2.56.0",
     Capabilities(
         transacted_receive=True,
@@ -90,6 +91,7 @@ _ARTEMIS = Broker(
 )
 _ACTIVEMQ = Broker(
     "Apache ActiveMQ Classic",
+    "AMQP",
     "6.3.1",
     Capabilities(
         transacted_receive=True,
@@ -138,6 +140,7 @@ _ACTIVEMQ = Broker(
 )
 _QPID = Broker(
     "Apache Qpid Broker-J",
+    "AMQP",
     "10.1.0",
     Capabilities(
         transacted_receive=True,
@@ -180,6 +183,7 @@ _QPID = Broker(
 )
 _RABBITMQ = Broker(
     "RabbitMQ",
+    "AMQP",
     "3.10.8",
     Capabilities(give_back="local", counts_lost=True, checks=True, shared_between_processes=True),
     (
@@ -250,7 +254,7 @@ _KNOWN = (
     AMQPBroker("RabbitMQ", "path", _RABBITMQ, drains=False, counts=False),
 )
 _UNKNOWN = AMQPBroker(
-    "", "capability", Broker("any other", "", Capabilities(give_back="local", shared_between_processes=True))
+    "", "capability", Broker("any other", "AMQP", "", Capabilities(give_back="local", shared_between_processes=True))
 )
 
 BROKERS = tuple(broker.data for broker in _KNOWN)

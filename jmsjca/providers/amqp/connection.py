@@ -67,14 +67,15 @@ class AMQPConnection:
     ) -> AMQPConsumer:
         """Consume from a queue, a topic or a durable subscription."""
         self._check_open()
-        self._require(selectors=bool(selector), no_local=no_local)
+        self._broker.data.require("selectors", asked=bool(selector))
+        self._broker.data.require("no_local", asked=no_local)
         destination = source.topic if isinstance(source, Subscription) else source
-        self._require(durable=isinstance(source, Subscription) and source.durable)
+        self._broker.data.require("durable", asked=isinstance(source, Subscription) and source.durable)
         durable = self._subscription_name(source) if isinstance(source, Subscription) else None
         address = address_of(destination, self._broker.naming)
         consumer = AMQPConsumer(
             self._engine,
-            Source(address, selector=selector, durable=durable, no_local=no_local),
+            Source(address, selector=selector, durable=durable),
             destination,
             order=order,
             window=self._limits.prefetch_messages if window is None else window,
@@ -93,7 +94,8 @@ class AMQPConnection:
     ) -> Iterator[Sequence[ReceivedMessage]]:
         """Look at what waits in a queue, in order, chunk by chunk; nothing is taken."""
         self._check_open()
-        self._require(browse=True, selectors=bool(selector))
+        self._broker.data.require("browse")
+        self._broker.data.require("selectors", asked=bool(selector))
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
         source = Source(address_of(queue, self._broker.naming), selector=selector, browse=True)
@@ -108,7 +110,7 @@ class AMQPConnection:
             NotSupportedError: It must be atomic, and the broker has no transactions.
         """
         self._check_open()
-        self._require(atomic=atomic)
+        self._broker.data.require("atomic", asked=atomic)
         unit = AMQPUnit(self._wire, atomic=atomic)
         self._units.add(unit)
         return unit
@@ -120,7 +122,7 @@ class AMQPConnection:
             InvalidDestinationError: The broker does not let us send there.
         """
         self._check_open()
-        self._wire.prepare({target: None})
+        self._wire.prepare([target])
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
         """Refused in this release."""
@@ -171,11 +173,6 @@ class AMQPConnection:
                 f"and this connection has {self._client_id!r}."
             )
         return subscription.name
-
-    def _require(self, **capabilities: bool) -> None:
-        for name, wanted in capabilities.items():
-            if wanted and not getattr(self.capabilities, name):
-                raise NotSupportedError(f"{self._broker.data.name} lacks {name} over AMQP.")
 
     def _check_open(self) -> None:
         if self._closed:

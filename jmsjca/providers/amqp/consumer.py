@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
@@ -15,6 +15,9 @@ from jmsjca.providers.amqp.receiver import ReceivingLink, Source
 from jmsjca.providers.amqp.shelf import Shelf
 from jmsjca.providers.amqp.states import fail, release
 from jmsjca.spi import Delivery, Order
+
+if TYPE_CHECKING:
+    from jmsjca.providers.amqp.unit import AMQPUnit
 
 __all__ = ["AMQPConsumer"]
 
@@ -95,7 +98,7 @@ class AMQPConsumer:
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; in order, so what came later goes back with them."""
-        self.take_back([], [d for d in self.own(deliveries) if d.unit is None])
+        self.take_back([], [d for d in self._own(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[AMQPDelivery]:
         """Ask for no more, and give what was on its way."""
@@ -174,16 +177,18 @@ class AMQPConsumer:
         if self.closed and not self._shelf.outstanding and self._error is None:
             self._link.close()
 
-    def own(self, deliveries: Sequence[Delivery]) -> list[AMQPDelivery]:
-        """Check that deliveries are ours and not settled.
+    def take(self, delivery: AMQPDelivery, unit: "AMQPUnit") -> None:
+        """Let a unit have a delivery.
 
         Raises:
-            IllegalStateError: One was settled, given back, or received by somebody else.
+            IllegalStateError: It is settled, given back or another unit's.
             ConnectionLostError: The connection is gone.
         """
-        if self._error is not None:
-            raise ConnectionLostError(str(self._error)) from self._error
-        return self._shelf.own(deliveries)
+        with self._changed:
+            self._own([delivery])
+            if delivery.unit is not None:
+                raise IllegalStateError("This delivery is another unit's already.")
+            delivery.unit = unit
 
     @property
     def done(self) -> bool:
@@ -252,6 +257,11 @@ class AMQPConsumer:
         states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
         (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
         self.let_go(deliveries)
+
+    def _own(self, deliveries: Sequence[Delivery]) -> list[AMQPDelivery]:
+        if self._error is not None:
+            raise ConnectionLostError(str(self._error)) from self._error
+        return self._shelf.own(deliveries)
 
     def _check_usable(self) -> None:
         if self._error is not None:

@@ -51,15 +51,7 @@ class AMQPProvider:
         engine.wait(engine.opened, options.connect_timeout, "the opening of the connection")
         properties: dict[Any, Any] = engine.call(lambda: connection.remote_properties) or {}
         broker = broker_of(str(properties.get("product", "")))
-        wire = Wire(
-            engine,
-            clock,
-            limits,
-            naming=broker.naming,
-            reply_timeout=options.reply_timeout,
-            transactional=broker.data.capabilities.atomic,
-            ids_first=broker.ids_first,
-        )
+        wire = Wire(engine, clock, limits, broker, reply_timeout=options.reply_timeout)
         return AMQPConnection(engine, wire, broker, limits, client_id)
 
 

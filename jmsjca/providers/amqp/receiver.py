@@ -20,7 +20,6 @@ __all__ = ["Arrivals", "ReceivingLink", "Source"]
 _SELECTOR = symbol("apache.org:selector-filter:string")
 # Seconds until the broker is asked again for the answer to a drain.
 _REMINDER = 0.25
-_NO_LOCAL = symbol("apache.org:no-local-filter:list")
 
 
 class Arrivals(Protocol):
@@ -43,34 +42,21 @@ class Source:
         selector: Which messages; None for all.
         browse: True to look at copies.
         durable: The name of a durable subscription; None if it ends with the link.
-        no_local: True to be spared what this connection sends.
     """
 
     def __init__(
-        self,
-        address: Address,
-        *,
-        selector: str | None = None,
-        browse: bool = False,
-        durable: str | None = None,
-        no_local: bool = False,
+        self, address: Address, *, selector: str | None = None, browse: bool = False, durable: str | None = None
     ) -> None:
         self.address = address
         self.selector = selector
         self.browse = browse
         self.durable = durable
-        self._no_local = no_local
 
     def apply(self, terminus: Any) -> None:
         """Write it into a source of proton."""
         self.address.apply(terminus)
-        filters: dict[symbol, Described] = {}
         if self.selector:
-            filters[symbol("jms-selector")] = Described(_SELECTOR, self.selector)
-        if self._no_local:
-            filters[symbol("no-local")] = Described(_NO_LOCAL, [])
-        if filters:
-            terminus.filter.put_object(filters)
+            terminus.filter.put_object({symbol("jms-selector"): Described(_SELECTOR, self.selector)})
         if self.browse:
             terminus.distribution_mode = COPY
         if self.durable:

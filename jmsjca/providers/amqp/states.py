@@ -6,6 +6,7 @@ from typing import Any
 from proton import Delivery, Described, symbol, ulong
 
 __all__ = [
+    "ACCEPTED",
     "COORDINATOR_CAPABILITIES",
     "DECLARED",
     "TRANSACTIONAL",
@@ -25,6 +26,7 @@ DECLARED = 0x33
 TRANSACTIONAL = 0x34
 _ACCEPTED = ulong(0x24)
 
+ACCEPTED: int = Delivery.ACCEPTED
 COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
 
 _OUTCOMES: dict[Any, int] = {

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
     ConnectionLostError,
-    IllegalStateError,
     JMSError,
-    NotSupportedError,
     ResourceAllocationError,
     TransactionInDoubtError,
     TransactionRolledBackError,
@@ -17,7 +15,8 @@ from jmsjca.errors import (
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.states import accept, accept_in
+from jmsjca.providers.amqp.states import ACCEPTED, accept, accept_in
+from jmsjca.providers.note import Note
 from jmsjca.spi import Delivery
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AMQPUnit"]
 
 
-class AMQPUnit:
+class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
     """Notes deliveries and sends; `commit` writes them in one transaction of the broker, if it has any.
 
     Without transactions the sends are confirmed first, then the deliveries are acknowledged.
@@ -37,33 +36,27 @@ class AMQPUnit:
     """
 
     def __init__(self, wire: "Wire", *, atomic: bool) -> None:
+        super().__init__()
         self._wire = wire
         self._atomic = atomic
-        self._taken: list[AMQPDelivery] = []
         self._outgoing: dict[Destination, list[bytes]] = {}
         self._first: dict[Destination, list[bytes]] = {}  # sent before the transaction
-        self._finished = False
-        self.lost = False  # set when the connection closes over it
-
-    def take(self, deliveries: Sequence[Delivery]) -> None:
-        """Note that these deliveries are settled with this unit."""
-        self._check_open()
-        for delivery in cast("Sequence[AMQPDelivery]", deliveries):
-            delivery.consumer.own([delivery])
-            if delivery.unit is not None:
-                raise IllegalStateError("This delivery belongs to a unit already.")
-            delivery.unit = self
-            self._taken.append(delivery)
 
     def send(self, message: Message, to: Destination) -> None:
-        """Note a message to send. It is encoded now: changing it later changes nothing."""
+        """Note a message to send. It is encoded now: changing it later changes nothing.
+
+        Raises:
+            NotSupportedError: It has a delivery time, and the broker holds no message back.
+            ResourceAllocationError: It is too large.
+        """
         self._check_open()
+        self._wire.broker.data.require("delivery_delay", asked=message.delivery_time is not None)
         encoded = self._wire.encode(message, to)
         if len(encoded) > self._wire.message_bytes:
             raise ResourceAllocationError(
                 f"A message of {len(encoded)} bytes for {to} is over the limit of {self._wire.message_bytes} bytes."
             )
-        first = self._wire.ids_first and DUPLICATE_ID in message.properties
+        first = self._wire.broker.ids_first and DUPLICATE_ID in message.properties
         (self._first if first else self._outgoing).setdefault(to, []).append(encoded)
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
@@ -83,9 +76,9 @@ class AMQPUnit:
         seconds = self._wire.reply_timeout if timeout is None else timeout
         with self._wire.committing:  # units never overlap on one connection
             self._send_first(self._first, seconds)
-            if not (self._atomic and self._wire.transactional):
+            if not self._atomic:
                 self._send_first(self._outgoing, seconds)
-            if self._wire.transactional and (self._atomic or confirmed):
+            if self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic):
                 self._commit_in_transaction(seconds)
             else:
                 self._acknowledge(seconds, confirmed=confirmed)
@@ -96,8 +89,7 @@ class AMQPUnit:
         Raises:
             NotSupportedError: A delay was asked for; brokers have none over AMQP.
         """
-        if delay:
-            raise NotSupportedError("This broker cannot delay a redelivery; its capability redelivery_delay says so.")
+        self._wire.broker.data.require("redelivery_delay", asked=bool(delay))
         self._finish()
         spared = {id(d) for d in unused}
         for consumer, deliveries in self._by_consumer().items():
@@ -134,7 +126,7 @@ class AMQPUnit:
             ) from error
         finally:
             self._let_go()
-        if not self._wire.is_committed(state):
+        if state != ACCEPTED:
             self._start_anew()
             raise TransactionRolledBackError(f"The broker rolled the unit back: {reason}")
 
@@ -213,26 +205,11 @@ class AMQPUnit:
         except ConnectionLostError:
             self._let_go()
 
-    def _by_consumer(self) -> dict[AMQPConsumer, list[AMQPDelivery]]:
-        groups: dict[AMQPConsumer, list[AMQPDelivery]] = {}
-        for delivery in self._taken:
-            groups.setdefault(delivery.consumer, []).append(delivery)
-        return groups
-
     def _let_go(self) -> None:
         for consumer, deliveries in self._by_consumer().items():
             consumer.let_go(deliveries)
             consumer.end_if_done()
 
-    def _finish(self) -> None:
-        self._check_open()
-        self._finished = True
-
     def _check_open(self) -> None:
-        if self.lost:
-            raise ConnectionLostError(
-                "The connection of this unit was closed; its deliveries come again, nothing was sent."
-            )
+        super()._check_open()
         self._wire.check()
-        if self._finished:
-            raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")

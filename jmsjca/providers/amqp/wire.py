@@ -1,17 +1,16 @@
 """The links that the units of a connection share: senders by destination, and the coordinator."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from proton import Delivery
-
 from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.amqp.addresses import Naming, address_of
+from jmsjca.providers.amqp.addresses import address_of
+from jmsjca.providers.amqp.brokers import AMQPBroker
 from jmsjca.providers.amqp.codec import encode
 from jmsjca.providers.amqp.coordinator import Coordinator
 from jmsjca.providers.amqp.engine import Engine
@@ -31,36 +30,24 @@ class Wire:
         engine: The connection.
         clock: Tells the time from which a time to live counts.
         limits: The bounds.
-        naming: How the broker names destinations.
+        broker: What is at the other end.
         reply_timeout: Seconds to wait for the broker's answers.
-        transactional: True if the broker has transactions.
-        ids_first: True if messages with a duplicate id are sent before the transaction.
 
     Attributes:
         committing: Held while a unit ends: two never overlap on a connection.
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        clock: Clock,
-        limits: Limits,
-        *,
-        naming: Naming,
-        reply_timeout: float,
-        transactional: bool,
-        ids_first: bool,
+        self, engine: Engine, clock: Clock, limits: Limits, broker: AMQPBroker, *, reply_timeout: float
     ) -> None:
         self._engine = engine
         self._clock = clock
-        self._naming: Naming = naming
         self._senders: dict[Destination, SendingLink] = {}  # the least recently used first
         self._coordinator: Coordinator | None = None
         self.committing = threading.RLock()
+        self.broker = broker
         self.message_bytes = limits.message_bytes
         self.reply_timeout = reply_timeout
-        self.transactional = transactional
-        self.ids_first = ids_first
 
     def encode(self, message: Any, to: Destination) -> bytes:
         """Encode a message for a destination."""
@@ -82,8 +69,8 @@ class Wire:
         """Give the connection up."""
         self._engine.abort(error)
 
-    def prepare(self, destinations: Mapping[Destination, Any], timeout: float | None = None) -> None:
-        """Attach the senders that are missing.
+    def prepare(self, destinations: Collection[Destination], timeout: float | None = None) -> None:
+        """Attach the senders that are missing, and end those that were not used for long.
 
         Args:
             destinations: Where to.
@@ -92,9 +79,10 @@ class Wire:
         Raises:
             InvalidDestinationError: The broker does not let us send there.
         """
+        most = max(_MOST_SENDERS, len(destinations))
         with self.committing:
             for to in destinations:
-                self._attach_sender(to, timeout)
+                self._attach_sender(to, timeout, most)
 
     def send(self, outgoing: Mapping[Destination, Sequence[bytes]], transaction: bytes | None) -> "Future[None]":
         """Send encoded messages; done when the broker took them all. On the engine's thread."""
@@ -122,19 +110,15 @@ class Wire:
         with suppress(JMSError):
             self.wait(self.call(lambda: self.discharge(transaction, fail=True)), self.reply_timeout, "a rollback")
 
-    def is_committed(self, state: Any) -> bool:
-        """Tell what the answer to a discharge means."""
-        return bool(state == Delivery.ACCEPTED)
-
-    def _attach_sender(self, to: Destination, timeout: float | None) -> None:
+    def _attach_sender(self, to: Destination, timeout: float | None, most: int) -> None:
         sender = self._senders.pop(to, None)
         if sender is None or sender.error is not None:
-            sender = SendingLink(self._engine, address_of(to, self._naming), self.reply_timeout)
+            sender = SendingLink(self._engine, address_of(to, self.broker.naming), self.reply_timeout)
             sender.attach(timeout)
-            self._make_room()
+            self._make_room(most)
         self._senders[to] = sender
 
-    def _make_room(self) -> None:
-        while len(self._senders) >= _MOST_SENDERS:
+    def _make_room(self, most: int) -> None:
+        while len(self._senders) >= most:
             oldest = self._senders.pop(next(iter(self._senders)))
             self.call(oldest.shut)

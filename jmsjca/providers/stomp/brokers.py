@@ -45,6 +45,7 @@ _EVERYWHERE = (_NO_CHECK, _NO_COUNT, _NO_DELAY, _NO_SHARED, _NO_ADMIN, _NO_TEMPO
 
 ACTIVEMQ = Broker(
     "ActiveMQ",
+    "STOMP",
     "6.3.1",
     Capabilities(
         transacted_receive=True,
@@ -97,6 +98,7 @@ ACTIVEMQ = Broker(
 )
 ARTEMIS = Broker(
     "ActiveMQ-Artemis",
+    "STOMP",
     "2.56.0",
     Capabilities(
         transacted_send=True,
@@ -143,6 +145,7 @@ ARTEMIS = Broker(
 )
 RABBITMQ = Broker(
     "RabbitMQ",
+    "STOMP",
     "3.10.8",
     Capabilities(give_back="local", counts_lost=True, durable=True, shared_between_processes=True),
     (
@@ -194,6 +197,6 @@ RABBITMQ = Broker(
         *_EVERYWHERE,
     ),
 )
-UNKNOWN = Broker("an unknown broker", "", Capabilities(give_back="local", shared_between_processes=True))
+UNKNOWN = Broker("an unknown broker", "STOMP", "", Capabilities(give_back="local", shared_between_processes=True))
 
 BROKERS = (ACTIVEMQ, ARTEMIS, RABBITMQ)

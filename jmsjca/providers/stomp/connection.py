@@ -56,6 +56,7 @@ class STOMPConnection:
         self._wire = wire
         self._durables = Durables(wire, dialect, aside)
         self._dialect = dialect
+        self._broker = dialect.broker
         self._client_id = client_id
         self._limits = limits
         self._clock = clock
@@ -68,7 +69,7 @@ class STOMPConnection:
     @property
     def capabilities(self) -> Capabilities:
         """What the broker can do."""
-        return self._dialect.broker.capabilities
+        return self._broker.capabilities
 
     def consumer(
         self,
@@ -81,8 +82,8 @@ class STOMPConnection:
     ) -> STOMPConsumer:
         """Consume from a queue, a topic or a durable subscription."""
         self._check_open()
-        self._refuse("selectors", asked=bool(selector))
-        self._refuse("no_local", asked=no_local)
+        self._broker.require("selectors", asked=bool(selector))
+        self._broker.require("no_local", asked=no_local)
         source = Subscription(source) if isinstance(source, Topic) else source
         self._check_subscription(source)
         self._durables.note(source)
@@ -112,7 +113,7 @@ class STOMPConnection:
             NotSupportedError: It shall be atomic, and the broker cannot settle and send as one.
         """
         self._check_open()
-        self._refuse("atomic", asked=atomic)
+        self._broker.require("atomic", asked=atomic)
         unit = STOMPUnit(self._wire, self._dialect, self._limits.message_bytes)
         with self._lock:
             self._units.add(unit)
@@ -189,16 +190,12 @@ class STOMPConnection:
     def _check_subscription(self, source: Destination | Subscription) -> None:
         if not isinstance(source, Subscription) or not source.durable:
             return
-        self._refuse("durable", asked=True)
+        self._broker.require("durable")
         if not source.client_id or source.client_id != self._client_id:
             raise InvalidClientIDError(
                 f"The durable subscription {source.name!r} belongs to the client id {source.client_id!r}, but this"
                 f" connection has {self._client_id!r}."
             )
-
-    def _refuse(self, capability: str, *, asked: bool) -> None:
-        if asked and not getattr(self.capabilities, capability):
-            raise NotSupportedError(f"{self._dialect.broker.name} lacks the capability {capability} over STOMP.")
 
     def _check_open(self) -> None:
         if self._closed:

@@ -120,18 +120,17 @@ class STOMPConsumer:
             self._keep(d.arrival for d in list(self._outstanding.values()) if d.unit is None)
         self._stop_if_done()
 
-    def take(self, deliveries: Sequence[STOMPDelivery], unit: "STOMPUnit") -> None:
-        """Let a unit have deliveries.
+    def take(self, delivery: STOMPDelivery, unit: "STOMPUnit") -> None:
+        """Let a unit have a delivery.
 
         Raises:
-            IllegalStateError: One is settled, given back or another unit's.
+            IllegalStateError: It is settled, given back or another unit's.
         """
         with self._changed:
-            for delivery in self._own(deliveries):
-                if delivery.unit is not None:
-                    raise IllegalStateError("This delivery belongs to a unit already.")
-            for delivery in deliveries:
-                delivery.unit = unit
+            self._own([delivery])
+            if delivery.unit is not None:
+                raise IllegalStateError("This delivery is another unit's already.")
+            delivery.unit = unit
 
     def settle(self, deliveries: Iterable[STOMPDelivery]) -> None:
         """Forget deliveries that a unit settled, or lost."""

@@ -2,16 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import cast
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import (
-    ConnectionLostError,
-    IllegalStateError,
-    NotSupportedError,
-    ResourceAllocationError,
-)
+from jmsjca.errors import ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
+from jmsjca.providers.note import Note
 from jmsjca.providers.stomp.burst import Burst
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.delivery import STOMPDelivery
@@ -22,7 +17,7 @@ from jmsjca.spi import Delivery
 __all__ = ["STOMPUnit"]
 
 
-class STOMPUnit:
+class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
     """Notes deliveries and sends; `commit` writes them in one burst.
 
     Args:
@@ -32,29 +27,24 @@ class STOMPUnit:
     """
 
     def __init__(self, wire: Wire, dialect: Dialect, message_bytes: int) -> None:
+        super().__init__()
         self._wire = wire
         self._dialect = dialect
         self._message_bytes = message_bytes
-        self._taken: list[STOMPDelivery] = []
         self._first: list[bytes] = []  # sent before the transaction
         self._sends: list[bytes] = []
         self._receipt = wire.receipts.new_id()
         self._before = f"{self._receipt}b"
-        self._finished = False
-        self.lost = False  # set when the connection ends over it
-
-    def take(self, deliveries: Sequence[Delivery]) -> None:
-        """Note that these deliveries are settled with this unit."""
-        self._check_open()
-        for delivery in cast("Sequence[STOMPDelivery]", deliveries):
-            delivery.consumer.take([delivery], self)
-            self._taken.append(delivery)
 
     def send(self, message: Message, to: Destination) -> None:
-        """Note a message to send. It is encoded now: changing it later changes nothing."""
+        """Note a message to send. It is encoded now: changing it later changes nothing.
+
+        Raises:
+            NotSupportedError: It has a delivery time, and the broker holds no message back.
+            ResourceAllocationError: It is too large.
+        """
         self._check_open()
-        if message.delivery_time and not self._dialect.broker.capabilities.delivery_delay:
-            raise NotSupportedError(f"{self._dialect.broker.name} holds no message back over STOMP (delivery_delay).")
+        self._dialect.broker.require("delivery_delay", asked=message.delivery_time is not None)
         outgoing = self._dialect.encode(message, to)
         if len(outgoing.body) > self._message_bytes:
             raise ResourceAllocationError(
@@ -88,9 +78,7 @@ class STOMPUnit:
         Raises:
             NotSupportedError: A delay was asked for.
         """
-        self._check_open()
-        if delay:
-            raise NotSupportedError(f"{self._dialect.broker.name} holds no message for a time over STOMP.")
+        self._dialect.broker.require("redelivery_delay", asked=bool(delay))
         self._finish()
         self._give_back({id(d) for d in unused})
 
@@ -118,21 +106,3 @@ class STOMPUnit:
     def _let_go(self) -> None:
         for consumer, deliveries in self._by_consumer().items():
             consumer.settle(deliveries)
-
-    def _by_consumer(self) -> dict[STOMPConsumer, list[STOMPDelivery]]:
-        by: dict[STOMPConsumer, list[STOMPDelivery]] = {}
-        for delivery in self._taken:
-            by.setdefault(delivery.consumer, []).append(delivery)
-        return by
-
-    def _finish(self) -> None:
-        self._check_open()
-        self._finished = True
-
-    def _check_open(self) -> None:
-        if self.lost:
-            raise ConnectionLostError(
-                "The connection of this unit is gone; its deliveries come again, nothing was sent."
-            )
-        if self._finished:
-            raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")

@@ -9,8 +9,9 @@ import pytest
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, NotSupportedError
+from jmsjca.messages import TextMessage
 from jmsjca.spi import Capabilities, Unit
-from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, moment
 
 __all__ = ["TestClosing", "TestRefusals"]
 
@@ -117,6 +118,28 @@ class TestRefusals(Contract):
         harness.require_lack("browse")
         with pytest.raises(NotSupportedError):
             list(harness.connection.browse(harness.queue()))
+
+    def test_missing_delivery_delay_is_refused(self, harness: Harness) -> None:
+        """A broker that holds no message back refuses a delivery time (JMS 3.1, section 3.4.13).
+
+        Delivered at once, the message would be too early, and nobody would know.
+        """
+        harness.require_lack("delivery_delay")
+        message, queue = TextMessage("tomorrow"), harness.queue()
+        message.delivery_time = moment(24 * 3600)
+        with pytest.raises(NotSupportedError):
+            harness.unit().send(message, queue)
+
+    def test_missing_redelivery_delay_is_refused(self, harness: Harness) -> None:
+        """A broker that holds no rolled-back message refuses the delay, and the unit stays open (design rule)."""
+        harness.require_lack("redelivery_delay")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        unit = harness.holding(harness.gather(harness.connection.consumer(queue), 1))
+        with pytest.raises(NotSupportedError):
+            unit.rollback(delay=60)
+        unit.commit()
+        harness.expect(queue)
 
     def test_missing_atomicity_is_refused(self, harness: Harness) -> None:
         """A unit whose parts could come apart is opened for those only who say that they can bear it."""

@@ -1,5 +1,7 @@
 """What a commit tells when the broker fails at each step of it: never more, never less than is known."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from proton import Message
 
@@ -246,3 +248,38 @@ def test_cut_during_a_commit_keeps_no_delivery(ready):
         unit.commit()
     assert line.lost.wait(30)
     assert [consumer._shelf.outstanding for consumer in line.connection._consumers] == [{}]
+
+
+def send_to(line, *names):
+    unit = line.connection.unit()
+    for name in names:
+        unit.send(TextMessage("one"), Queue(name))
+    unit.commit()
+
+
+def test_a_unit_may_send_to_more_destinations_than_senders_are_kept(line):
+    line = line("ActiveMQ")
+    line.open("reply_timeout=30")
+    send_to(line, *(f"before{number}" for number in range(64)))
+    send_to(line, *(f"q{number}" for number in range(70)))
+    assert line.peer.seen["transfer"] == 64 + 70
+    line.peer.wait_for("detach", 64)
+    send_to(line, "behind")
+    line.peer.wait_for("detach", 64 + 7)
+
+
+@pytest.mark.parametrize("product", ["ActiveMQ", "Apache Qpid Broker-J Core", "RabbitMQ"])
+def test_a_delivery_time_is_refused_where_no_broker_keeps_it(line, product):
+    message = TextMessage("tomorrow")
+    message.delivery_time = datetime.now(UTC) + timedelta(days=1)
+    line = line(product)
+    unit = line.open().unit(atomic=False)
+    with pytest.raises(NotSupportedError, match="delivery_delay"):
+        unit.send(message, QUEUE)
+
+
+def test_delay_is_refused_and_leaves_the_unit_open(line):
+    unit = line("ActiveMQ").open().unit()
+    with pytest.raises(NotSupportedError, match="redelivery_delay"):
+        unit.rollback(delay=1)
+    unit.commit()

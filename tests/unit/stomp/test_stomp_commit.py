@@ -1,5 +1,7 @@
 """What a commit tells when it is cut: never more, never less than is known."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from jmsjca.destinations import Queue
@@ -154,6 +156,22 @@ def test_empty_unit_writes_nothing(line):
     line = line()
     _unit(line).commit()
     assert not line.channel.written
+
+
+@pytest.mark.parametrize("server", ["ActiveMQ/6.3.1", "RabbitMQ/3.10.8"])
+def test_a_delivery_time_is_refused_where_no_broker_keeps_it(line, server):
+    message = TextMessage("tomorrow")
+    message.delivery_time = datetime.now(UTC) + timedelta(days=1)
+    unit = line(server).connection.unit(atomic=False)
+    with pytest.raises(NotSupportedError, match="delivery_delay"):
+        unit.send(message, QUEUE)
+
+
+def test_a_delivery_belongs_to_one_unit(line):
+    line = line()
+    unit = _unit(line, acks=1)
+    with pytest.raises(IllegalStateError, match="another unit"):
+        line.connection.unit().take(unit._taken)
 
 
 def test_delay_is_refused_and_leaves_the_unit_open(line):

@@ -1,0 +1,69 @@
+"""What the units of providers share: a note of deliveries, which is used once."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from jmsjca.errors import ConnectionLostError, IllegalStateError
+from jmsjca.spi import Delivery
+
+__all__ = ["Note"]
+
+
+class _Consumer(Protocol):
+    def take(self, delivery: Any, unit: Any) -> None:
+        """Let a unit have a delivery; `IllegalStateError` if it is settled, given back or another unit's."""
+        ...
+
+
+class _Received(Protocol):
+    @property
+    def consumer(self) -> _Consumer:
+        """Who received it."""
+        ...
+
+
+C = TypeVar("C", bound=_Consumer)
+D = TypeVar("D", bound=_Received)
+
+
+class Note(Generic[C, D]):
+    """A unit until its end: what it has taken, and whether it can still be used.
+
+    Attributes:
+        lost: True once the connection has ended over it.
+    """
+
+    def __init__(self) -> None:
+        self._taken: list[D] = []
+        self._finished = False
+        self.lost = False
+
+    def take(self, deliveries: Sequence[Delivery]) -> None:
+        """Note that these deliveries are settled with this unit.
+
+        Raises:
+            IllegalStateError: The unit is finished, or a delivery is settled, given back or another unit's.
+            ConnectionLostError: The connection is gone.
+        """
+        self._check_open()
+        for delivery in cast("Sequence[D]", deliveries):
+            delivery.consumer.take(delivery, self)
+            self._taken.append(delivery)
+
+    def _by_consumer(self) -> dict[C, list[D]]:
+        groups: dict[C, list[D]] = {}
+        for delivery in self._taken:
+            groups.setdefault(cast("C", delivery.consumer), []).append(delivery)
+        return groups
+
+    def _finish(self) -> None:
+        self._check_open()
+        self._finished = True
+
+    def _check_open(self) -> None:
+        if self.lost:
+            raise ConnectionLostError(
+                "The connection of this unit is gone; its deliveries come again, nothing was sent."
+            )
+        if self._finished:
+            raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")
