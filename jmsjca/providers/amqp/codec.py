@@ -3,14 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from proton import (
-    Data,
-    Described,
-    ProtonException,
-    byte,
-    symbol,
-)
 from proton import Message as WireMessage
+from proton import byte, symbol
 
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import MessageFormatError
@@ -22,36 +16,23 @@ from jmsjca.messages import (
     PropertyValue,
     TextMessage,
 )
-from jmsjca.providers.amqp.sections import check_sections
+from jmsjca.providers.amqp.header import Header
+from jmsjca.providers.amqp.sections import UNDECODABLE, check_sections
 from jmsjca.providers.amqp.values import from_wire, owned, text_of_id, to_wire
 
-__all__ = ["decode", "encode", "header_of"]
+__all__ = ["decode", "encode"]
 
 _TYPE = symbol("x-opt-jms-msg-type")
 _TO = symbol("x-opt-jms-dest")
 _REPLY_TO = symbol("x-opt-jms-reply-to")
 _DUE = symbol("x-opt-delivery-time")
 
-_HEADER = (0x70, "amqp:header:list")
 _LONGEST_TTL = 4_294_967  # seconds, about 50 days: what is beyond has only the time at which it expires
-_HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
 
 _PLAIN, _BYTES, _TEXT = byte(0), byte(3), byte(5)
 _EMPTY: dict[int | None, type[Message]] = {_PLAIN: Message, _BYTES: BytesMessage, _TEXT: TextMessage}
 _KINDS: dict[str, int] = {"queue": 0, "topic": 1}
 _BINARY = "application/octet-stream"
-
-# What the bytes of a message may provoke in the decoder: they may be anything, as deep and as large as they like.
-_UNDECODABLE = (
-    ProtonException,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 def encode(message: Message, to: Destination, now: float) -> bytes:
@@ -67,12 +48,12 @@ def encode(message: Message, to: Destination, now: float) -> bytes:
     """
     try:
         return bytes(_wire_message(message, to, now).encode())
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         raise MessageFormatError(f"The message to {to} cannot be encoded: {error}") from error
 
 
-def decode(raw: bytes, source: Destination) -> Message:
-    """Decode a message, read-only.
+def decode(raw: bytes, source: Destination) -> tuple[Message, Header]:
+    """Decode a message, read-only, and its header.
 
     Args:
         raw: Its bytes.
@@ -85,29 +66,11 @@ def decode(raw: bytes, source: Destination) -> Message:
     try:
         check_sections(raw)
         wire.decode(raw)
-        return _decoded(wire, source)
+        return _decoded(wire, source), Header(wire.delivery_count, wire.first_acquirer)
     except MessageFormatError:
         raise
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         raise MessageFormatError(f"A message from {source} cannot be decoded: {error}") from error
-
-
-def header_of(raw: bytes) -> tuple[int, bool]:
-    """How often a message was delivered before, and whether nobody else may have acquired it.
-
-    Only the first section is read, so poison behind it does no harm.
-    """
-    data = Data()
-    try:
-        data.decode(raw[:_HEADER_BYTES])
-        data.rewind()
-        section = data.get_object() if data.next() else None
-    except _UNDECODABLE:
-        return 0, False
-    if not isinstance(section, Described) or section.descriptor not in _HEADER or not isinstance(section.value, list):
-        return 0, False
-    fields: list[Any] = [*section.value, None, None, None, None, None]
-    return int(fields[4] or 0), bool(fields[3])
 
 
 def _wire_message(message: Message, to: Destination, now: float) -> Any:

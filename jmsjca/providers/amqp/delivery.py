@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, Message, TextMessage
-from jmsjca.providers.amqp.codec import decode, header_of
+from jmsjca.providers.amqp.codec import decode
+from jmsjca.providers.amqp.header import Header, header_of
 
 if TYPE_CHECKING:
     from jmsjca.providers.amqp.consumer import AMQPConsumer
@@ -31,14 +32,14 @@ class ReceivedMessage:
         self._source = source
         self._counts = counts
         self._failures = failures
-        self._header: tuple[int, bool] | None = None
+        self._header: Header | None = None
         self._message: Message | None = None
 
     @property
     def message(self) -> Message:
         """The message; decoded now, so one that cannot be decoded raises `MessageFormatError` here."""
         if self._message is None:
-            message = decode(self.encoded, self._source)
+            message, self._header = decode(self.encoded, self._source)
             message.delivery_count = self.count or 0
             message.redelivered = self.redelivered
             self._message = message
@@ -58,15 +59,15 @@ class ReceivedMessage:
     @property
     def count(self) -> int | None:
         """How often the message was delivered, this time included; None if the broker does not count."""
-        return self._head()[0] + 1 + self._failures if self._counts or self._failures else None
+        return self._head().before + 1 + self._failures if self._counts or self._failures else None
 
     @property
     def redelivered(self) -> bool:
         """True if it was delivered before."""
-        before, first = self._head()
-        return self._failures > 0 or (before > 0 if self._counts else not first)
+        head = self._head()
+        return self._failures > 0 or (head.before > 0 if self._counts else not head.first)
 
-    def _head(self) -> tuple[int, bool]:
+    def _head(self) -> Header:
         if self._header is None:
             self._header = header_of(self.encoded)
         return self._header

@@ -1,10 +1,24 @@
 """Whether bytes are a message: proton takes what it can read for one, and silently drops the rest."""
 
-__all__ = ["check_sections"]
+from proton import ProtonException
+
+__all__ = ["UNDECODABLE", "check_sections"]
 
 _DESCRIBED = 0
 _FIXED = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}  # how many bytes follow, by the upper half of the first one
 _SIZED = {0xA: 1, 0xC: 1, 0xE: 1, 0xB: 4, 0xD: 4, 0xF: 4}  # how many bytes tell how many follow
+
+# What the bytes of a message may provoke in the decoder: they may be anything, as deep and as large as they like.
+UNDECODABLE = (
+    ProtonException,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def check_sections(raw: bytes) -> None:

@@ -25,7 +25,8 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
 )
-from jmsjca.providers.amqp.codec import decode, encode, header_of
+from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.header import header_of
 from jmsjca.providers.amqp.sections import check_sections
 
 QUEUE = Queue("q")
@@ -54,8 +55,12 @@ moments = st.integers(1, 253_402_300_799_999).map(
 destinations = st.builds(lambda make, name: make(name), st.sampled_from([Queue, Topic]), text.filter(str.strip))
 
 
+def read(encoded, source=QUEUE):
+    return decode(encoded, source)[0]
+
+
 def through(message, to=QUEUE):
-    return decode(encode(message, to, NOW), QUEUE)
+    return read(encode(message, to, NOW))
 
 
 @given(st.dictionaries(st.sampled_from(["a", "B_1", "$c", "JMSXGroupID", "größe"]), values))
@@ -178,7 +183,7 @@ def java(kind, body, **more):
     ],
 )
 def test_we_read_what_java_sends(kind, body, more, expected, value):
-    got = decode(java(kind, body, **more), QUEUE)
+    got = read(java(kind, body, **more), QUEUE)
     assert (type(got), got.body) == (expected, value)
     assert (got.message_id, got.destination, got.timestamp.timestamp()) == ("ID:java:1", Topic("there"), NOW)
 
@@ -194,7 +199,7 @@ def test_we_read_what_java_sends(kind, body, more, expected, value):
     ],
 )
 def test_messages_without_annotations(body, more, expected, value):
-    got = decode(bytes(WireMessage(body=body, **more).encode()), QUEUE)
+    got = read(bytes(WireMessage(body=body, **more).encode()), QUEUE)
     assert (type(got), got.body) == (expected, value)
     assert (got.destination, got.message_id, got.timestamp, got.expiration) == (QUEUE, None, None, None)
 
@@ -203,10 +208,10 @@ def test_messages_without_annotations(body, more, expected, value):
 def test_bodies_that_this_release_does_not_know(body):
     encoded = bytes(WireMessage(body=body).encode())
     if isinstance(body, symbol):
-        assert decode(encoded, QUEUE).body == "s"
+        assert read(encoded, QUEUE).body == "s"
         return
     with pytest.raises(MessageFormatError):
-        decode(encoded, QUEUE)
+        read(encoded, QUEUE)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +227,7 @@ def test_bodies_that_this_release_does_not_know(body):
     ],
 )
 def test_ids_of_every_type(wire_id, told):
-    got = decode(bytes(WireMessage(id=wire_id, correlation_id=wire_id).encode()), QUEUE)
+    got = read(bytes(WireMessage(id=wire_id, correlation_id=wire_id).encode()), QUEUE)
     assert (got.message_id, got.correlation_id) == (told, told)
 
 
@@ -242,7 +247,7 @@ def test_ids_of_every_type(wire_id, told):
     ],
 )
 def test_properties_of_types_that_jms_has_not(value, told):
-    got = decode(bytes(WireMessage(properties={"p": value}).encode()), QUEUE).properties["p"]
+    got = read(bytes(WireMessage(properties={"p": value}).encode()), QUEUE).properties["p"]
     assert (type(got), got) == (type(told), told)
 
 
@@ -250,7 +255,7 @@ def test_properties_of_types_that_jms_has_not(value, told):
 def test_properties_that_jms_cannot_hold_do_no_harm_or_say_so(value):
     encoded = bytes(WireMessage(properties={"p": value}).encode())
     with suppress(MessageFormatError):
-        assert decode(encoded, QUEUE).properties["p"] is not None
+        assert read(encoded, QUEUE).properties["p"] is not None
 
 
 @given(st.integers(0, 1000), st.booleans(), st.none() | st.booleans())
@@ -259,13 +264,26 @@ def test_header_is_read_alone(count, first, durable):
     head = bytes(message.encode())
     assert header_of(head) == (count, first)
     assert header_of(head + b"poison") == (count, first)
+    assert decode(head, QUEUE)[1] == (count, first)
+
+
+HEADER = bytes(WireMessage(body="x", delivery_count=3, first_acquirer=True, ttl=1, durable=True).encode())
+
+
+def assert_harmless(header):
+    assert isinstance(header.before, int)
+    assert isinstance(header.first, bool)
+    assert header.before >= 0
 
 
 @given(st.binary(max_size=80))
 def test_header_of_noise_does_no_harm(noise):
-    count, first = header_of(noise)
-    assert isinstance(first, bool)
-    assert count >= 0
+    assert_harmless(header_of(noise))
+
+
+@given(st.integers(0, 20), st.binary(min_size=1, max_size=4))
+def test_damaged_header_does_no_harm(position, damage):
+    assert_harmless(header_of(HEADER[:position] + damage + HEADER[position + len(damage) :]))
 
 
 WHOLE = encode(TextMessage("text", properties={"a": Int(1), "b": "x"}, correlation_id="c"), QUEUE, NOW)
@@ -276,7 +294,7 @@ def test_every_cut_is_noticed():
     ends = []
     for length in range(len(WHOLE)):
         try:
-            decode(WHOLE[:length], QUEUE)
+            read(WHOLE[:length], QUEUE)
             ends.append(length)
         except MessageFormatError:
             pass
@@ -287,7 +305,7 @@ def test_every_cut_is_noticed():
 def test_damage_is_a_message_or_a_format_error(position, value):
     damaged = WHOLE[:position] + bytes([value]) + WHOLE[position + 1 :]
     with suppress(MessageFormatError):
-        decode(damaged, QUEUE)
+        read(damaged, QUEUE)
 
 
 @given(st.binary(max_size=200))
@@ -296,7 +314,7 @@ def test_noise_is_a_format_error(noise):
         check_sections(noise)
     except (ValueError, LookupError):
         with pytest.raises(MessageFormatError):
-            decode(noise, QUEUE)
+            read(noise, QUEUE)
 
 
 @pytest.mark.parametrize("body", ["\ud800", "x\ud800"])
