@@ -73,6 +73,7 @@ def accept_in(transaction: bytes) -> Callable[[Any], None]:
     """Say that a delivery was handled, if the transaction commits."""
 
     def update(delivery: Any) -> None:
+        """Accept one delivery in the transaction."""
         delivery.local.data = [transaction, Described(_ACCEPTED, [])]
         delivery.update(TRANSACTIONAL)
 

@@ -159,6 +159,7 @@ class FrameParser:
         known = _UNESCAPES[self.version]
 
         def meaning(found: re.Match[str]) -> str:
+            """The character that an escape stands for."""
             plain = known.get(found[0])
             if plain is not None:
                 return plain

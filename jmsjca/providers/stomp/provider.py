@@ -1,6 +1,7 @@
 """The provider of ``stomp://`` and ``stomp+ssl://``."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
@@ -41,48 +42,57 @@ class STOMPProvider:
         """
         options = NetworkOptions.parse(url)
         require_protection(url, options, credentials, _SECURE)
+        opener = _Opener(url, options, credentials, limits, clock)
         connections: list[STOMPConnection] = []
 
         def ended(reason: JMSError) -> None:
+            """Tell those who use the connection before the one who may replace it."""
             for connection in connections:
                 connection.lost(reason)
             lost(reason)
 
-        def open_wire(client: str | None, told: Callable[[JMSError], None]) -> tuple[Wire, Dialect]:
-            wire = _connect(url, options, limits, clock, told)
-            return wire, _log_in(wire, url, credentials, client, options)
-
-        def aside() -> Wire:
-            return open_wire(None, lambda _: None)[0]
-
-        wire, dialect = open_wire(client_id, ended)
-        connection = STOMPConnection(wire, dialect, aside, client_id=client_id, limits=limits, clock=clock)
+        wire, dialect = opener.open(client_id, ended)
+        connection = STOMPConnection(wire, dialect, opener.aside, client_id=client_id, limits=limits, clock=clock)
         connections.append(connection)
         return connection
 
 
-def _connect(
-    url: ConnectionURL, options: NetworkOptions, limits: Limits, clock: Clock, ended: Callable[[JMSError], None]
-) -> Wire:
-    secure = url.protocol == _SECURE
-    connected = open_socket(url, options, default_port=_PORTS.get(url.protocol, 61613), tls=secure)
-    return Wire(Channel(connected), clock, limits.message_bytes, options.reply_timeout, ended)
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    """Opens wires to one broker."""
 
+    url: ConnectionURL
+    options: NetworkOptions
+    credentials: Credentials | None
+    limits: Limits
+    clock: Clock
 
-def _log_in(
-    wire: Wire, url: ConnectionURL, credentials: Credentials | None, client_id: str | None, options: NetworkOptions
-) -> Dialect:
-    headers = {"host": unquote(url.path[1:]) or "/"}
-    if credentials:
-        headers["login"] = credentials.user_name
-        if credentials.password is not None:
-            headers["passcode"] = credentials.password
-    if client_id is not None:
-        headers["client-id"] = client_id
-    try:
-        with explained(f"log in to {url.host}"):
-            answer = wire.connect(headers, options.heartbeat, options.connect_timeout)
-    except BaseException:
-        wire.end(ConnectionLostError("The login failed."))
-        raise
-    return choose_dialect(answer.get("server", ""), wire.version)
+    def open(self, client_id: str | None, ended: Callable[[JMSError], None]) -> tuple[Wire, Dialect]:
+        """Connect and log in."""
+        secure = self.url.protocol == _SECURE
+        connected = open_socket(self.url, self.options, default_port=_PORTS[self.url.protocol], tls=secure)
+        wire = Wire(Channel(connected), self.clock, self.limits.message_bytes, self.options.reply_timeout, ended)
+        return wire, self._log_in(wire, self._login(client_id))
+
+    def aside(self) -> Wire:
+        """Open a wire for questions that may end it; nobody else minds."""
+        return self.open(None, lambda _: None)[0]
+
+    def _login(self, client_id: str | None) -> dict[str, str]:
+        headers = {"host": unquote(self.url.path[1:]) or "/"}
+        if self.credentials:
+            headers["login"] = self.credentials.user_name
+            if self.credentials.password is not None:
+                headers["passcode"] = self.credentials.password
+        if client_id is not None:
+            headers["client-id"] = client_id
+        return headers
+
+    def _log_in(self, wire: Wire, headers: dict[str, str]) -> Dialect:
+        try:
+            with explained(f"log in to {self.url.host}"):
+                answer = wire.connect(headers, self.options.heartbeat, self.options.connect_timeout)
+        except BaseException:
+            wire.end(ConnectionLostError("The login failed."))
+            raise
+        return choose_dialect(answer.get("server", ""), wire.version)

@@ -23,6 +23,7 @@ class TestConnectionIsCut(Cuttable):
         first, second = threading.Event(), threading.Event()
 
         def lost(error: JMSError) -> None:
+            """Note what is told, and how often."""
             (second if told else first).set()
             told.append(error)
 

@@ -115,6 +115,7 @@ class _Link:
         self._thread.start()
 
     def cut(self) -> None:
+        """Cut it now; it is cut when this returns."""
         with suppress(OSError):
             self._wakes.send(b"!")
         self._thread.join()
