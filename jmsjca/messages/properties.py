@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from jmsjca.errors import MessageFormatError, MessageNotWriteableError
 from jmsjca.messages.conversion import PropertyValue, typed
 
-__all__ = ["DUPLICATE_ID", "Properties"]
+__all__ = ["DUPLICATE_ID", "GROUP_ID", "Properties"]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which a message that is sent again is recognised; the name is Artemis'."""
+
+GROUP_ID = "JMSXGroupID"
+"""The property by which messages belong together: one consumer gets them all (JMS 3.1, section 3.5.9)."""
 
 # An identifier of the selector syntax, or a vendor name of the JMSJCA manual, which holds dots.
 _NAME = re.compile(r"(?!\d)[\w$]+(\.[\w$]+)*\Z")

@@ -11,7 +11,7 @@ from jmsjca.testing.contract import Contract, Harness
 
 class TestMine(Contract):
     def test_about_a_capability(self, harness):
-        harness.require("no_local")
+        harness.require("shared_between_processes")
 
     def test_about_a_degree(self, harness):
         harness.require_give_back("none")
@@ -41,6 +41,6 @@ def test_only_a_capability_excuses_a_case(output):
     assert "not so:" in output
 
 
-@pytest.mark.parametrize("name", ["no_local", "give_back", "browse"])
+@pytest.mark.parametrize("name", ["shared_between_processes", "give_back", "browse"])
 def test_a_skip_names_the_capability(output, name):
     assert f"capability {name}" in output

@@ -5,7 +5,13 @@ import sqlite3
 import pytest
 
 from jmsjca import BytesMessage, Limits, Queue, TextMessage, Topic
-from jmsjca.errors import ResourceAllocationError, StoreError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import (
+    IllegalStateError,
+    ResourceAllocationError,
+    StoreError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded import bell
 from jmsjca.testing.contract.harness import prepare
@@ -165,10 +171,22 @@ def test_closing_over_a_subscribers_unit_leaves_no_rows(connected):
 def test_rollback_after_the_queue_was_removed_leaves_no_rows(connected):
     connection = connected()
     put(connection, "a")
-    unit = open_unit(connection)
+    consumer = connection.consumer(QUEUE)
+    unit = connection.unit()
+    unit.take(consumer.receive(1, 0))
+    consumer.close()
     connection.remove(QUEUE)
     unit.rollback()
     assert rows(connection) == 0
+
+
+def test_a_queue_with_a_consumer_is_not_removed(connected):
+    connection = connected()
+    consumer = connection.consumer(QUEUE)
+    with pytest.raises(IllegalStateError, match="has consumers"):
+        connection.remove(QUEUE)
+    consumer.close()
+    connection.remove(QUEUE)
 
 
 def test_chunk_is_bounded_by_bytes_but_one_message_always_passes(jms_broker_url):
@@ -183,7 +201,7 @@ def test_chunk_is_bounded_by_bytes_but_one_message_always_passes(jms_broker_url)
 
 
 def test_history_of_duplicate_ids_is_bounded(jms_broker_url, monkeypatch):
-    monkeypatch.setattr("jmsjca.providers.embedded.rows._TRIM_EVERY", 5)
+    monkeypatch.setattr("jmsjca.providers.embedded.sending._TRIM_EVERY", 5)
     connection = connect(ConnectionSettings(jms_broker_url, limits=Limits(duplicate_history=10)))
     for n in range(50):
         unit = connection.unit()

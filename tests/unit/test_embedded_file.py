@@ -62,7 +62,7 @@ def test_database_of_another_program_is_refused_and_left_as_it_was(broker_file):
 def test_file_of_a_later_release(broker_file):
     opened(broker_file)
     db = sqlite3.connect(broker_file)
-    db.execute("PRAGMA user_version = 2")
+    db.execute("PRAGMA user_version = 99")
     db.close()
     refused(broker_file, StoreError, "later release")
 

@@ -9,7 +9,6 @@ from jmsjca.errors import (
     InvalidClientIDError,
     InvalidDestinationError,
     MessageFormatError,
-    NotSupportedError,
 )
 from jmsjca.outbound import ConnectionFactory
 from tests.unit.outbound import QUEUE, put, shown
@@ -69,14 +68,6 @@ def test_durable_consumer(jms_broker_url):
         session.unsubscribe(topic, "s")
         with pytest.raises(InvalidDestinationError):
             session.unsubscribe(topic, "s")
-
-
-def test_selector_is_refused_by_a_broker_that_has_none(session):
-    assert not session._link.capabilities.selectors
-    with pytest.raises(NotSupportedError):
-        session.create_consumer(QUEUE, selector="a = 1")
-    with pytest.raises(NotSupportedError):
-        list(session.create_browser(QUEUE, selector="a = 1"))
 
 
 def test_message_over_the_limit_is_refused(jms_broker_url):

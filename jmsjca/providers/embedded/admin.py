@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.providers.embedded.mailboxes import empty_mailbox, find_mailbox, list_destinations
+from jmsjca.providers.embedded.settings import read_settings, write_settings
 from jmsjca.providers.embedded.store import Store
 from jmsjca.spi import Depth
 
@@ -13,6 +15,8 @@ _READY = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NULL AND d
 _HELD = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NOT NULL"
 _DUE = "SELECT count(*) FROM message WHERE mailbox = ? AND due <= ?"
 _SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND due > ?"
+_EXPIRED = """SELECT count(*) FROM message INDEXED BY message_expires
+              WHERE mailbox = ? AND expires <= ? AND owner IS NULL AND due IS NULL"""
 
 
 class EmbeddedAdmin:
@@ -38,10 +42,28 @@ class EmbeddedAdmin:
             ready, held = (cursor.execute(q, (mailbox,)).fetchone()[0] for q in (_READY, _HELD))
             now = self._store.now()
             due, scheduled = (cursor.execute(q, (mailbox, now)).fetchone()[0] for q in (_DUE, _SCHEDULED))
-        return Depth(ready + due, held, scheduled)
+            expired = cursor.execute(_EXPIRED, (mailbox, now)).fetchone()[0]
+        return Depth(ready + due - expired, held, scheduled)
 
     def purge(self, source: Destination | Subscription) -> int:
         """Remove what waits in a queue or a durable subscription; what somebody holds stays."""
         with self._store.write() as cursor:
             mailbox = find_mailbox(cursor, source)
             return 0 if mailbox is None else empty_mailbox(cursor, mailbox)
+
+    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
+        """Set what a destination does with its messages, from now on and for everybody; the file keeps it.
+
+        Args:
+            address: The queue or topic (then all its subscriptions); None for all that have no settings of their own.
+            settings: What holds there.
+        """
+        with self._store.write() as cursor:
+            write_settings(cursor, address, settings)
+            doorbells = self._store.other_doorbells(cursor)
+        self._store.ring(doorbells)
+
+    def settings(self, address: Destination | None) -> DestinationSettings:
+        """Tell what holds for a destination; for None, for those that have no settings of their own."""
+        with self._store.read() as cursor:
+            return read_settings(cursor, address)

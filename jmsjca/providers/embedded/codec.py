@@ -4,11 +4,13 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from zlib import crc32
 
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
     DUPLICATE_ID,
+    GROUP_ID,
     BytesMessage,
     DeliveryMode,
     Message,
@@ -19,11 +21,22 @@ from jmsjca.messages import (
     typed,
 )
 
-__all__ = ["Outgoing", "decode", "encode"]
+__all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "selectable"]
+
+_BUCKETS = 1024
 
 # The type of a property is written down only where JSON does not tell it.
 _PLAIN = {"boolean", "int", "long", "double", "string"}
 
+
+# The headers that a selector may name, and the fields that hold them.
+SELECTABLE = {
+    "JMSMessageID": "id",
+    "JMSCorrelationID": "correlation",
+    "JMSType": "type",
+    "JMSTimestamp": "time",
+    "JMSPriority": "priority",
+}
 
 # Made once: json.dumps() and json.loads() look at their options at every call.
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -42,9 +55,10 @@ class Outgoing:
     urgency: int
     expires: int | None
     due: int | None
-    headers: str
+    headers: str | bytes  # bytes: moved as they are, since they are no text
     body: bytes | None
     duplicate_id: str | None
+    bucket: int | None
 
 
 def encode(message: Message, to: Destination) -> Outgoing:
@@ -64,10 +78,10 @@ def _encode(message: Message, to: Destination) -> Outgoing:
     values: dict[str, PropertyValue] = dict(message.properties)
     headers = {
         "id": message.message_id,
-        "to": [to.kind, to.name],
+        "to": _address(to),
         "kind": kind,
         "correlation": message.correlation_id,
-        "reply": [message.reply_to.kind, message.reply_to.name] if message.reply_to else None,
+        "reply": _address(message.reply_to) if message.reply_to else None,
         "type": message.type,
         "mode": int(message.delivery_mode),
         "priority": message.priority,
@@ -78,7 +92,7 @@ def _encode(message: Message, to: Destination) -> Outgoing:
     }
     text = _to_json({name: value for name, value in headers.items() if value is not None and value != {}})
     text.encode()  # refused here, not when the unit commits
-    duplicate = message.properties.get(DUPLICATE_ID)
+    duplicate, group = (message.properties.get(name) for name in (DUPLICATE_ID, GROUP_ID))
     return Outgoing(
         to,
         9 - message.priority,
@@ -87,6 +101,7 @@ def _encode(message: Message, to: Destination) -> Outgoing:
         text,
         body,
         None if duplicate is None else str(duplicate),
+        None if group is None else crc32(str(group).encode()) % _BUCKETS,
     )
 
 
@@ -109,10 +124,10 @@ def _decode(fields: dict[str, Any], body: bytes | None, deliveries: int, expires
         {name: typed(value, types.get(name)) for name, value in fields.get("p", {}).items()}
     )
     message.message_id = fields.get("id")
-    message.destination = destination(fields["to"][1], fields["to"][0])
+    message.destination = _destination(fields["to"])
     message.correlation_id = fields.get("correlation")
     reply = fields.get("reply")
-    message.reply_to = destination(reply[1], reply[0]) if reply else None
+    message.reply_to = _destination(reply) if reply else None
     message.type = fields.get("type")
     message.delivery_mode = DeliveryMode(fields["mode"])
     message.priority = fields["priority"]
@@ -146,6 +161,26 @@ def _special_type(value: PropertyValue) -> str | None:
     name = type_name(value)
     plain = name in _PLAIN and (name != "long" or not -(1 << 31) <= int(value) < 1 << 31)
     return None if plain else name
+
+
+def selectable(headers: str | bytes) -> dict[str, Any]:
+    """What a selector sees of stored headers, by name; nothing of what is not headers."""
+    try:
+        fields: dict[str, Any] = _from_json(headers if isinstance(headers, str) else headers.decode())
+        mode = "NON_PERSISTENT" if fields.get("mode") == DeliveryMode.NON_PERSISTENT else "PERSISTENT"
+        selected = {name: fields.get(field) for name, field in SELECTABLE.items()}
+        return {**fields.get("p", {}), **selected, "JMSDeliveryMode": mode}
+    except _UNDECODABLE:
+        return {}
+
+
+def _address(of: Destination) -> list[str | bool]:
+    return [of.kind, of.name, True] if of.temporary else [of.kind, of.name]
+
+
+def _destination(address: list[str | bool]) -> Destination:
+    kind, name, *temporary = address
+    return destination(str(name), str(kind), temporary=bool(temporary))
 
 
 def _milliseconds(moment: datetime | None) -> int | None:

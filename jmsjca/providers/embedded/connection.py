@@ -7,14 +7,21 @@ from weakref import WeakSet
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
-from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
-from jmsjca.providers.embedded.consumer import EmbeddedConsumer
+from jmsjca.providers.embedded.browsing import browse
+from jmsjca.providers.embedded.clients import enter_client, leave_client
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer, Position
+from jmsjca.providers.embedded.consumers import register
 from jmsjca.providers.embedded.delivery import StoredMessage
-from jmsjca.providers.embedded.mailboxes import drop_mailbox, find_mailbox, open_queue, open_subscription
-from jmsjca.providers.embedded.rows import Row, has_due, make_ready, release
+from jmsjca.providers.embedded.mailboxes import open_queue, remove_mailbox
+from jmsjca.providers.embedded.matching import condition_of
+from jmsjca.providers.embedded.rows import release
+from jmsjca.providers.embedded.sending import Sender
 from jmsjca.providers.embedded.store import Store
 from jmsjca.providers.embedded.stores import leave
+from jmsjca.providers.embedded.subscriptions import no_local_mark, open_subscription
+from jmsjca.providers.embedded.temporaries import check_exists, check_owned, drop_all, drop_temporary, make_temporary
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.spi import Capabilities, Order
 
@@ -31,19 +38,22 @@ CAPABILITIES = Capabilities(
     delivery_count=True,
     counts_lost=True,
     priority=True,
+    selectors=True,
     browse=True,
     durable=True,
+    shared=True,
+    subscription_lock=True,
+    client_ids=True,
+    temporary=True,
+    no_local=True,
+    groups=True,
+    structured=True,
     duplicate_detection=True,
     checks=True,
     admin=True,
+    configurable=True,
     shared_between_processes=True,
 )
-
-_BROWSE_CHUNK = 100
-_BROWSE = """SELECT urgency, id, deliveries, expires, CAST(headers AS BLOB), body FROM message
-             WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND (urgency, id) > (?, ?)
-               AND (expires IS NULL OR expires > ?)
-             ORDER BY urgency, id LIMIT ?"""
 
 
 class EmbeddedConnection:
@@ -53,15 +63,25 @@ class EmbeddedConnection:
         store: The broker's database.
         limits: The bounds of this connection.
         capabilities: What it can do.
+        client_id: The client id; no other connection may have it.
+
+    Raises:
+        InvalidClientIDError: Another connection has the client id.
     """
 
-    def __init__(self, store: Store, limits: Limits, capabilities: Capabilities) -> None:
+    def __init__(self, store: Store, limits: Limits, capabilities: Capabilities, client_id: str | None) -> None:
         self._store = store
         self._limits = limits
+        self._client_id = client_id
+        self._id = uuid.uuid4().hex
         self._consumers: set[EmbeddedConsumer] = set()
         self._units: WeakSet[EmbeddedUnit] = WeakSet()
         self._closed = False
         self.capabilities = capabilities
+        if client_id is not None:
+            store.reap(now=True)  # what a dead process had is free
+            with store.write() as cursor:
+                enter_client(cursor, client_id, store.owner)
 
     def consumer(
         self,
@@ -72,68 +92,80 @@ class EmbeddedConnection:
         order: Order = Order.PREFIX,
         window: int | None = None,  # noqa: ARG002  # nothing is taken ahead here
     ) -> EmbeddedConsumer:
-        """Consume from a queue, a topic or a durable subscription."""
+        """Consume from a queue, a topic or a subscription.
+
+        Raises:
+            InvalidSelectorError: The selector is none.
+            InvalidDestinationError: The temporary destination is another connection's, or gone.
+            IllegalStateError: The durable subscription has a consumer, or is in use in another way.
+        """
         self._check_open()
-        self._refuse(selector=selector, no_local=no_local)
+        condition_of(selector)  # refused before anything is made
         source = Subscription(source) if isinstance(source, Topic) else source
-        with self._store.write() as cursor:
-            self._store.check_owner(cursor)
-            if isinstance(source, Subscription):
-                mailbox = open_subscription(cursor, source, self._store.owner, uuid.uuid4().hex)
-            else:
-                mailbox = open_queue(cursor, source.name)
-        volatile = isinstance(source, Subscription) and not source.durable
-        consumer = EmbeddedConsumer(self._store, mailbox, order, self._limits.prefetch_bytes, volatile=volatile)
+        if isinstance(source, Subscription):
+            position, selector = self._subscribe(source, selector or None, no_local=no_local), None
+        else:
+            position = self._enter_queue(source)
+        consumer = EmbeddedConsumer(self._store, position, selector or None, order, self._limits.prefetch_bytes)
         self._consumers = {c for c in self._consumers if c.outstanding or not c.closed} | {consumer}
         return consumer
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
     ) -> Iterator[Sequence[StoredMessage]]:
-        """Look at what waits in a queue, in order, chunk by chunk; nothing is taken."""
+        """Look at what waits in a queue, in order, chunk by chunk; nothing is taken.
+
+        Raises:
+            InvalidSelectorError: The selector is none.
+            InvalidDestinationError: It is not a queue.
+        """
         self._check_open()
-        self._refuse(selector=selector)
+        condition_of(selector)
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
         self._store.reap()
-        self._make_ready(queue)
-        last = (-1, -1)
-        while limit is None or limit > 0:
-            rows = self._page(queue, last, min(limit or _BROWSE_CHUNK, _BROWSE_CHUNK))
-            if not rows:
-                return
-            yield [StoredMessage(row) for _, row in rows]
-            last = (rows[-1][0], rows[-1][1].id)
-            limit = None if limit is None else limit - len(rows)
+        return browse(self._store, queue, selector, limit)
 
     def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
         """Open a unit."""
         self._check_open()
-        unit = EmbeddedUnit(self._store, self._limits.message_bytes, self._limits.duplicate_history)
+        marks = (f"connection {self._id}", f"client {self._client_id}")
+        unit = EmbeddedUnit(self._store, self._limits.message_bytes, Sender(marks, self._limits.duplicate_history))
         self._units.add(unit)
         return unit
 
     def check(self, target: Destination) -> None:
-        """Nothing to check: destinations exist from their first use."""
+        """Find out whether messages can be sent: only a temporary destination may be missing.
+
+        Raises:
+            InvalidDestinationError: It is gone.
+        """
         self._check_open()
-        del target
+        with self._store.read() as cursor:
+            check_exists(cursor, target)
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Refused: the embedded broker has no temporary destinations yet."""
-        raise NotSupportedError(f"The embedded broker has no temporary {kind}s in this release; use a named one.")
+        """Make a destination that lives as long as this connection."""
+        self._check_open()
+        with self._store.write() as cursor:
+            self._store.check_owner(cursor)
+            return make_temporary(cursor, kind, self._store.owner, self._id)
 
     def remove(self, what: Destination | Subscription) -> None:
-        """Remove a queue or a durable subscription, with what waits in it.
+        """Remove a queue, a named subscription or a temporary destination, with what waits in it.
 
         Raises:
             InvalidDestinationError: There is none.
+            IllegalStateError: Somebody consumes from it.
         """
         self._check_open()
+        self._store.reap(now=True)  # the dead consume no more
         with self._store.write() as cursor:
-            mailbox = find_mailbox(cursor, what)
-            if mailbox is None:
-                raise InvalidDestinationError(f"There is no {what} to remove.")
-            drop_mailbox(cursor, mailbox)
+            if isinstance(what, Destination) and what.temporary:
+                check_owned(cursor, what, self._id)
+                drop_temporary(cursor, what)
+            else:
+                remove_mailbox(cursor, what)
 
     def admin(self) -> EmbeddedAdmin:
         """Look into the broker."""
@@ -141,7 +173,7 @@ class EmbeddedConnection:
         return EmbeddedAdmin(self._store)
 
     def close(self, timeout: float | None = None) -> None:
-        """Close consumers; what open units took comes again, counted."""
+        """Close consumers; what open units took comes again, counted. Temporary destinations are deleted."""
         del timeout
         if self._closed:
             return
@@ -154,34 +186,29 @@ class EmbeddedConnection:
             for consumer in self._consumers:
                 release(cursor, [d.claim for d in consumer.outstanding.values()], uncount=0)
                 consumer.outstanding.clear()
+            drop_all(cursor, self._id)
+            if self._client_id is not None:
+                leave_client(cursor, self._client_id, self._store.owner)
             doorbells = self._store.other_doorbells(cursor)
         self._store.ring(doorbells)
         leave(self._store)
 
-    def _make_ready(self, queue: Destination) -> None:
-        """Give what became due its place in the order, should no consumer have done so yet."""
-        now = self._store.now()
-        with self._store.read() as cursor:
-            mailbox = find_mailbox(cursor, queue)
-            if mailbox is None or not has_due(cursor, mailbox, now):
-                return
-        with self._store.write(durable=False) as cursor:
-            make_ready(cursor, mailbox, now)
+    def _enter_queue(self, queue: Destination) -> Position:
+        with self._store.write() as cursor:
+            self._store.check_owner(cursor)
+            check_owned(cursor, queue, self._id)
+            mailbox = open_queue(cursor, queue.name)
+            return Position(mailbox, register(cursor, mailbox, self._store.owner))
 
-    def _page(self, queue: Destination, last: tuple[int, int], limit: int) -> list[tuple[int, Row]]:
-        """The next rows after one, each with its urgency."""
-        with self._store.read() as cursor:
-            mailbox = find_mailbox(cursor, queue)
-            rows = cursor.execute(_BROWSE, (mailbox, *last, self._store.now(), limit)).fetchall()
-        return [(urgency, Row(*values)) for urgency, *values in rows]
-
-    def _refuse(self, *, selector: str | None = None, no_local: bool = False) -> None:
-        if selector:
-            raise NotSupportedError(
-                f"The embedded broker has no selectors in this release; it was given {selector[:100]!r}."
-            )
-        if no_local:
-            raise NotSupportedError("The embedded broker has no no_local in this release.")
+    def _subscribe(self, subscription: Subscription, selector: str | None, *, no_local: bool) -> Position:
+        self._store.reap(now=True)  # the dead consume no more
+        mark = no_local_mark(subscription, self._id) if no_local else None
+        owner = self._store.owner
+        with self._store.write() as cursor:
+            self._store.check_owner(cursor)
+            check_owned(cursor, subscription.topic, self._id)
+            mailbox = open_subscription(cursor, subscription, owner=owner, selector=selector, no_local=mark)
+            return Position(mailbox, register(cursor, mailbox, owner))
 
     def _check_open(self) -> None:
         if self._closed:

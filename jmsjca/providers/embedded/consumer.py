@@ -1,19 +1,42 @@
 """A consumer of one mailbox: claims messages, keeps note of what it holds."""
 
-from collections.abc import Sequence
-from typing import cast
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError
+from jmsjca.providers.embedded.claiming import (
+    Claimant,
+    Row,
+    claim,
+    has_due,
+    is_ready,
+    make_ready,
+    next_due,
+    of_ids,
+    ready,
+)
+from jmsjca.providers.embedded.consumers import is_first, unregister
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
-from jmsjca.providers.embedded.mailboxes import drop_mailbox
-from jmsjca.providers.embedded.rows import Claim, Claimant, claim, is_ready, next_due, release
+from jmsjca.providers.embedded.failures import bury, expire
+from jmsjca.providers.embedded.mailboxes import Mailbox, read_mailbox
+from jmsjca.providers.embedded.matching import Match
+from jmsjca.providers.embedded.rows import Claim, release
+from jmsjca.providers.embedded.scan import Scan
 from jmsjca.providers.embedded.store import Store
 from jmsjca.spi import Delivery, Order
 
-__all__ = ["EmbeddedConsumer"]
+__all__ = ["EmbeddedConsumer", "Position"]
 
 # A waiter looks by itself this often, in seconds, should a ring get lost or a process die.
 _SAFETY_POLL = 0.5
+
+
+class Position(NamedTuple):
+    """Where a consumer stands: its mailbox, and its number among all consumers."""
+
+    mailbox: int
+    number: int
 
 
 class EmbeddedConsumer:
@@ -21,17 +44,18 @@ class EmbeddedConsumer:
 
     Args:
         store: The broker's database.
-        mailbox: Whose messages.
+        position: Whose messages, under which number.
+        selector: Which of them; None for all.
         order: How they are settled.
         max_bytes: The largest size of one chunk.
-        volatile: True if the mailbox goes with the consumer.
     """
 
-    def __init__(self, store: Store, mailbox: int, order: Order, max_bytes: int, *, volatile: bool) -> None:
+    def __init__(self, store: Store, position: Position, selector: str | None, order: Order, max_bytes: int) -> None:
         self._store = store
-        self._mailbox = mailbox
+        self._mailbox, self._number = position
         self._max_bytes = max_bytes
-        self._volatile = volatile
+        self._selective = selector is not None
+        self._scan = Scan(store, self._mailbox, Match(selector, self._number))
         self._woken = False
         self.order = order
         self.closed = False
@@ -97,8 +121,7 @@ class EmbeddedConsumer:
             unused = [d.claim for d in self.outstanding.values() if d.unit is None]
             self.let_go(unused)
             release(cursor, unused, uncount=1)
-            if self._volatile:
-                drop_mailbox(cursor, self._mailbox)
+            unregister(cursor, self._number)
             doorbells = self._store.other_doorbells(cursor)
         self._store.ring(doorbells)
 
@@ -133,18 +156,65 @@ class EmbeddedConsumer:
         return woken or self.closed
 
     def _claim(self, limit: int) -> Sequence[EmbeddedDelivery]:
-        store = self._store
-        now = store.now()
+        state = self._look()
+        if state is None:
+            return []
+        if self._selective or state.grouped:
+            return self._claim_found(state, limit)
+        return self._claim_next(state, limit)
+
+    def _look(self) -> Mailbox | None:
+        """Read the mailbox; None if there is nothing for this consumer. Takes no lock unless messages became due."""
+        store, now = self._store, self._store.now()
         with store.read() as cursor:
-            if not is_ready(cursor, self._mailbox, now):
-                return []
-        by = Claimant(self._mailbox, store.owner, store.next_token(), self._max_bytes)
+            state = read_mailbox(cursor, self._mailbox)
+            if state is None or not self._may_claim(cursor, state):
+                return None
+            due = has_due(cursor, self._mailbox, now)
+            if not due:
+                return state if is_ready(cursor, self._mailbox) else None
+        with store.write(durable=False) as cursor:
+            make_ready(cursor, self._mailbox, now)
+            return read_mailbox(cursor, self._mailbox)
+
+    def _may_claim(self, cursor: sqlite3.Cursor, state: Mailbox) -> bool:
+        exclusive = state.settings is not None and state.settings.exclusive
+        return not exclusive or is_first(cursor, self._mailbox, self._number)
+
+    def _claim_next(self, state: Mailbox, limit: int) -> Sequence[EmbeddedDelivery]:
+        return self._hold(state, lambda cursor, by: ready(cursor, by.mailbox, limit))
+
+    def _claim_found(self, state: Mailbox, limit: int) -> Sequence[EmbeddedDelivery]:
+        found = self._scan.find(state, limit)
+        if not found:
+            return []
+        ids = [candidate.id for candidate in found]
+        left = 0
+        try:
+            deliveries = self._hold(state, lambda cursor, by: of_ids(cursor, by, ids))
+            left = ids.index(deliveries[-1].claim.id) + 1 if deliveries else len(ids)
+        finally:
+            self._scan.put_back(found[left:])
+        return deliveries
+
+    def _hold(
+        self, state: Mailbox, rows: Callable[[sqlite3.Cursor, Claimant], Iterable[Row]]
+    ) -> Sequence[EmbeddedDelivery]:
+        store = self._store
+        settings = state.settings
+        most = settings.max_deliveries if settings else None
+        by = Claimant(self._mailbox, self._number, store.owner, store.next_token(), self._max_bytes)
         with store.read():  # held until the claims are noted: whoever closes this consumer gives all of them back
             with store.write(durable=False) as cursor:
                 store.check_owner(cursor)
-                rows = [] if self.closed else claim(cursor, by, limit, now)
-            deliveries = [EmbeddedDelivery(row, Claim(row.id, by.owner, by.token), self) for row in rows]
+                moved = expire(cursor, store.now())
+                claimed, failed = ([], []) if self.closed else claim(cursor, by, rows(cursor, by), most)
+                bury(cursor, failed, settings.dead_letter if settings else None)
+                doorbells = store.other_doorbells(cursor) if moved or failed else []
+            deliveries = [EmbeddedDelivery(row, Claim(row.id, by.owner, by.token, by.mailbox), self) for row in claimed]
             self.outstanding.update((d.claim.id, d) for d in deliveries)
+        if moved or failed:
+            store.ring(doorbells)  # also lets us look again, should all that was found have failed
         return deliveries
 
     def _patience(self, remaining: float) -> float:

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from jmsjca.messages import Message
+from jmsjca.providers.embedded.claiming import Row
 from jmsjca.providers.embedded.codec import decode
-from jmsjca.providers.embedded.rows import Claim, Row
+from jmsjca.providers.embedded.rows import Claim
 
 if TYPE_CHECKING:
     from jmsjca.providers.embedded.consumer import EmbeddedConsumer

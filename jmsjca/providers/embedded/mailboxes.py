@@ -1,18 +1,27 @@
-"""Queues and subscriptions: the rows that messages belong to."""
+"""Mailboxes: the rows of queues and subscriptions, which messages belong to."""
 
 import sqlite3
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
 
+from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
-from jmsjca.errors import InvalidDestinationError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError
+from jmsjca.providers.embedded.settings import decode_settings, settings_text
 
 __all__ = [
+    "Mailbox",
     "drop_mailbox",
     "empty_mailbox",
     "find_mailbox",
+    "has_consumers",
     "list_destinations",
     "open_queue",
-    "open_subscription",
-    "subscribers",
+    "read_mailbox",
+    "remove_mailbox",
+    "something_returned",
+    "subscription_key",
 ]
 
 # Two statements, as each has an index of its own.
@@ -20,59 +29,56 @@ _EMPTY_READY = "DELETE FROM message WHERE mailbox = ? AND owner IS NULL AND due 
 _EMPTY_SCHEDULED = "DELETE FROM message WHERE mailbox = ? AND due IS NOT NULL"
 
 
+class Mailbox(NamedTuple):
+    """What a consumer must know of its mailbox before it claims from it."""
+
+    returns: int
+    grouped: bool
+    settings: DestinationSettings | None
+
+
+def read_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> Mailbox | None:
+    """Read a mailbox; None if it was removed."""
+    row = cursor.execute("SELECT returns, grouped, settings FROM mailbox WHERE id = ?", (mailbox,)).fetchone()
+    return None if row is None else Mailbox(row[0], row[1] == 1, decode_settings(row[2]))
+
+
 def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
     """Find the mailbox of a queue, or make it: queues exist from their first use."""
     row = cursor.execute("SELECT id FROM mailbox WHERE kind = 'queue' AND name = ?", (name,)).fetchone()
     if row is None:
-        row = cursor.execute("INSERT INTO mailbox (kind, name) VALUES ('queue', ?) RETURNING id", (name,)).fetchone()
+        row = cursor.execute(
+            "INSERT INTO mailbox (kind, name, settings) VALUES ('queue', ?, ?) RETURNING id",
+            (name, settings_text(cursor, Queue(name))),
+        ).fetchone()
     return int(row[0])
-
-
-def open_subscription(cursor: sqlite3.Cursor, subscription: Subscription, owner: int, volatile_name: str) -> int:
-    """Find or make the mailbox of a subscription.
-
-    Args:
-        cursor: A write transaction.
-        subscription: What is subscribed to.
-        owner: Whom a volatile subscription dies with.
-        volatile_name: The name for one that has none.
-
-    Raises:
-        InvalidDestinationError: A durable subscription of that name is of another topic.
-    """
-    topic = subscription.topic.name
-    if not subscription.durable:
-        return _insert(cursor, "volatile", volatile_name, topic, owner)
-    name = durable_name(subscription)
-    row = cursor.execute("SELECT id, topic FROM mailbox WHERE kind = 'durable' AND name = ?", (name,)).fetchone()
-    if row is None:
-        return _insert(cursor, "durable", name, topic, None)
-    if row[1] != topic:
-        raise InvalidDestinationError(
-            f"The subscription {name} is of topic {row[1]!r}, not of {topic!r}; remove it first."
-        )
-    return int(row[0])
-
-
-def durable_name(subscription: Subscription) -> str:
-    """The name of a durable subscription, unique with its client id."""
-    # The dots of the client id are marked, or "a.b" with "c" would be the same as "a" with "b.c".
-    client_id = (subscription.client_id or "").replace("\\", "\\\\").replace(".", "\\.")
-    return f"{client_id}.{subscription.name}"
 
 
 def find_mailbox(cursor: sqlite3.Cursor, source: Destination | Subscription) -> int | None:
-    """Find the mailbox of a queue or a durable subscription; None if there is none."""
+    """Find the mailbox of a queue or a named subscription; None if there is none."""
     if isinstance(source, Topic):
         raise InvalidDestinationError(f"{source} holds no messages; its subscriptions do.")
-    kind, name = ("durable", durable_name(source)) if isinstance(source, Subscription) else ("queue", source.name)
-    row = cursor.execute("SELECT id FROM mailbox WHERE kind = ? AND name = ?", (kind, name)).fetchone()
+    key = subscription_key(source) if isinstance(source, Subscription) else ("queue", source.name)
+    row = cursor.execute("SELECT id FROM mailbox WHERE kind = ? AND name = ?", key).fetchone()
     return None if row is None else int(row[0])
 
 
-def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[int]:
-    """The mailboxes of all subscriptions of a topic."""
-    return [mailbox for (mailbox,) in cursor.execute("SELECT id FROM mailbox WHERE topic = ?", (topic,))]
+@lru_cache(1000)
+def subscription_key(subscription: Subscription) -> tuple[str, str]:
+    """The kind of a named subscription's mailbox and its name, unique with its client id."""
+    # The dots of the client id are marked, or "a.b" with "c" would be the same as "a" with "b.c".
+    client_id = (subscription.client_id or "").replace("\\", "\\\\").replace(".", "\\.")
+    return "durable" if subscription.durable else "shared", f"{client_id}.{subscription.name}"
+
+
+def has_consumers(cursor: sqlite3.Cursor, mailbox: int) -> bool:
+    """Tell whether somebody consumes from a mailbox now."""
+    return cursor.execute("SELECT 1 FROM consumer WHERE mailbox = ? LIMIT 1", (mailbox,)).fetchone() is not None
+
+
+def something_returned(cursor: sqlite3.Cursor, mailboxes: Iterable[int]) -> None:
+    """Tell consumers that passed over messages of these mailboxes to begin anew."""
+    cursor.executemany("UPDATE mailbox SET returns = returns + 1 WHERE id = ?", [(m,) for m in mailboxes])
 
 
 def empty_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> int:
@@ -83,7 +89,23 @@ def empty_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> int:
 def drop_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> None:
     """Remove a mailbox with what waits in it. What a unit holds stays until the unit ends."""
     empty_mailbox(cursor, mailbox)
+    cursor.execute("DELETE FROM message_group WHERE mailbox = ?", (mailbox,))
     cursor.execute("DELETE FROM mailbox WHERE id = ?", (mailbox,))
+
+
+def remove_mailbox(cursor: sqlite3.Cursor, what: Destination | Subscription) -> None:
+    """Remove a queue or a named subscription.
+
+    Raises:
+        InvalidDestinationError: There is none.
+        IllegalStateError: Somebody consumes from it.
+    """
+    mailbox = find_mailbox(cursor, what)
+    if mailbox is None:
+        raise InvalidDestinationError(f"There is no {what} to remove.")
+    if has_consumers(cursor, mailbox):
+        raise IllegalStateError(f"{what} has consumers; close them before you remove it.")
+    drop_mailbox(cursor, mailbox)
 
 
 def list_destinations(cursor: sqlite3.Cursor) -> list[Destination]:
@@ -91,10 +113,3 @@ def list_destinations(cursor: sqlite3.Cursor) -> list[Destination]:
     queues = cursor.execute("SELECT name FROM mailbox WHERE kind = 'queue' ORDER BY name").fetchall()
     topics = cursor.execute("SELECT DISTINCT topic FROM mailbox WHERE topic IS NOT NULL ORDER BY topic").fetchall()
     return [*(Queue(name) for (name,) in queues), *(Topic(name) for (name,) in topics)]
-
-
-def _insert(cursor: sqlite3.Cursor, kind: str, name: str, topic: str, owner: int | None) -> int:
-    row = cursor.execute(
-        "INSERT INTO mailbox (kind, name, topic, owner) VALUES (?, ?, ?, ?) RETURNING id", (kind, name, topic, owner)
-    ).fetchone()
-    return int(row[0])

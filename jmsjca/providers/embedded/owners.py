@@ -10,11 +10,14 @@ import sqlite3
 from pathlib import Path
 
 from jmsjca.providers.embedded import bell
-from jmsjca.providers.embedded.mailboxes import drop_mailbox
+from jmsjca.providers.embedded.consumers import unregister_all
+from jmsjca.providers.embedded.mailboxes import drop_mailbox, something_returned
+from jmsjca.providers.embedded.temporaries import drop_of_owner
 
 __all__ = ["Owner", "find_dead", "is_registered", "remove_owner"]
 
 _FREE = "UPDATE message SET owner = NULL, token = NULL WHERE owner = ?"
+_HOMES = "SELECT DISTINCT mailbox FROM message WHERE owner = ?"
 # What was held while its queue or subscription was removed has no place to go back to.
 _FORGET_HOMELESS = "DELETE FROM message WHERE owner = ? AND mailbox NOT IN (SELECT id FROM mailbox)"
 
@@ -59,8 +62,12 @@ def is_registered(cursor: sqlite3.Cursor, owner: int) -> bool:
 
 
 def remove_owner(cursor: sqlite3.Cursor, owner: int) -> None:
-    """Give back what an owner held (counted: it may have been seen) and forget its volatile subscriptions."""
+    """Give back what an owner held (counted: it may have been seen), and forget what lived as long as it."""
+    unregister_all(cursor, owner)
+    drop_of_owner(cursor, owner)
+    cursor.execute("DELETE FROM client WHERE owner = ?", (owner,))
     cursor.execute(_FORGET_HOMELESS, (owner,))
+    something_returned(cursor, [m for (m,) in cursor.execute(_HOMES, (owner,)).fetchall()])
     cursor.execute(_FREE, (owner,))
     for (mailbox,) in cursor.execute("SELECT id FROM mailbox WHERE owner = ?", (owner,)).fetchall():
         drop_mailbox(cursor, mailbox)

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import InvalidOptionError, InvalidURLError, JMSError
 from jmsjca.providers.embedded.connection import CAPABILITIES, EmbeddedConnection
-from jmsjca.providers.embedded.stores import enter
+from jmsjca.providers.embedded.stores import enter, leave
 
 __all__ = ["EmbeddedProvider"]
 
@@ -21,7 +21,7 @@ class EmbeddedProvider:
         url: ConnectionURL,
         credentials: Credentials | None,  # noqa: ARG002  # the file's permissions decide
         *,
-        client_id: str | None,  # noqa: ARG002  # subscriptions carry theirs
+        client_id: str | None,
         limits: Limits,
         clock: Clock,
         lost: Callable[[JMSError], None],  # noqa: ARG002  # nothing to lose in one's own process
@@ -31,13 +31,19 @@ class EmbeddedProvider:
         Raises:
             InvalidURLError: The URL names neither.
             InvalidOptionError: The URL has options; there are none.
+            InvalidClientIDError: Another connection has the client id.
             StoreError: The file cannot be used.
         """
         place = _place(url)
         capabilities = (
             CAPABILITIES if isinstance(place, Path) else replace(CAPABILITIES, shared_between_processes=False)
         )
-        return EmbeddedConnection(enter(place, limits, clock), limits, capabilities)
+        store = enter(place, limits, clock)
+        try:
+            return EmbeddedConnection(store, limits, capabilities, client_id)
+        except BaseException:
+            leave(store)
+            raise
 
 
 def _place(url: ConnectionURL) -> Path | str:

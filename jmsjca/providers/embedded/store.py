@@ -139,10 +139,10 @@ class Store:
         if self._doorbell:
             self._doorbell.listen()
 
-    def reap(self) -> bool:
-        """Give back what dead processes held; looks at most four times a second. True if there were any."""
+    def reap(self, *, now: bool = False) -> bool:
+        """Give back what dead processes held; looks at most four times a second, or now. True if there were any."""
         moment = self.clock.monotonic()
-        if self.path is None or moment < self._next_reap:
+        if self.path is None or (moment < self._next_reap and not now):
             return False
         self._next_reap = moment + _REAP_INTERVAL
         with self.read() as cursor:

@@ -17,8 +17,10 @@ from jmsjca.messages import Message
 from jmsjca.providers.embedded.codec import Outgoing, encode
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
-from jmsjca.providers.embedded.rows import Claim, insert, release, settle
+from jmsjca.providers.embedded.rows import Claim, release, settle
+from jmsjca.providers.embedded.sending import Sender, insert
 from jmsjca.providers.embedded.store import Store
+from jmsjca.providers.embedded.temporaries import check_exists
 from jmsjca.spi import Delivery
 
 __all__ = ["EmbeddedUnit"]
@@ -30,13 +32,13 @@ class EmbeddedUnit:
     Args:
         store: The broker's database.
         message_bytes: The largest body that may be sent.
-        history: How many duplicate ids are remembered per destination.
+        sender: Who sends.
     """
 
-    def __init__(self, store: Store, message_bytes: int, history: int) -> None:
+    def __init__(self, store: Store, message_bytes: int, sender: Sender) -> None:
         self._store = store
         self._message_bytes = message_bytes
-        self._history = history
+        self._sender = sender
         self._taken: list[EmbeddedDelivery] = []
         self._outgoing: list[Outgoing] = []
         self._finished = False
@@ -53,8 +55,17 @@ class EmbeddedUnit:
             self._taken.append(delivery)
 
     def send(self, message: Message, to: Destination) -> None:
-        """Note a message to send. It is encoded now: changing it later changes nothing."""
+        """Note a message to send. It is encoded now: changing it later changes nothing.
+
+        Raises:
+            InvalidDestinationError: The temporary destination is gone.
+            MessageFormatError: The message cannot be encoded.
+            ResourceAllocationError: Its body is over the limit.
+        """
         self._check_open()
+        if to.temporary:
+            with self._store.read() as cursor:
+                check_exists(cursor, to)
         outgoing = encode(message, to)
         if outgoing.body is not None and len(outgoing.body) > self._message_bytes:
             raise ResourceAllocationError(
@@ -100,7 +111,7 @@ class EmbeddedUnit:
         with self._store.write() as cursor:
             if not settle(cursor, claims):
                 raise TransactionRolledBackError("a delivery is not ours any more; somebody else has it or had it.")
-            insert(cursor, self._outgoing, self._history)
+            insert(cursor, self._outgoing, self._sender)
             return self._store.other_doorbells(cursor) if self._outgoing else []
 
     def _give_back(self, *, due: int | None, unused: Sequence[Delivery]) -> None:

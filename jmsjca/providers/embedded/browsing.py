@@ -1,0 +1,58 @@
+"""Looking at what waits in a queue, in order, without taking anything."""
+
+from collections.abc import Iterator, Sequence
+
+from jmsjca.destinations import Queue
+from jmsjca.providers.embedded.claiming import Row, has_due, make_ready
+from jmsjca.providers.embedded.delivery import StoredMessage
+from jmsjca.providers.embedded.mailboxes import find_mailbox
+from jmsjca.providers.embedded.matching import condition_of
+from jmsjca.providers.embedded.store import Store
+
+__all__ = ["browse"]
+
+_CHUNK = 100
+_PAGE = """SELECT urgency, id, deliveries, expires, CAST(headers AS BLOB), body FROM message
+           WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND (urgency, id) > (?, ?)
+             AND (expires IS NULL OR expires > ?)"""
+_IN_ORDER = " ORDER BY urgency, id LIMIT ?"
+
+
+def browse(store: Store, queue: Queue, selector: str | None, limit: int | None) -> Iterator[Sequence[StoredMessage]]:
+    """Give what waits in a queue, chunk by chunk; each chunk is as the queue is by then.
+
+    Args:
+        store: The broker's database.
+        queue: What to look at.
+        selector: Only messages that match.
+        limit: How many at most.
+    """
+    _make_ready(store, queue)
+    last = (-1, -1)
+    while limit is None or limit > 0:
+        page = _page(store, queue, selector, last, min(limit or _CHUNK, _CHUNK))
+        if not page:
+            return
+        yield [StoredMessage(row) for _, row in page]
+        last = (page[-1][0], page[-1][1].id)
+        limit = None if limit is None else limit - len(page)
+
+
+def _make_ready(store: Store, queue: Queue) -> None:
+    """Give what became due its place in the order, should no consumer have done so yet."""
+    now = store.now()
+    with store.read() as cursor:
+        mailbox = find_mailbox(cursor, queue)
+        if mailbox is None or not has_due(cursor, mailbox, now):
+            return
+    with store.write(durable=False) as cursor:
+        make_ready(cursor, mailbox, now)
+
+
+def _page(store: Store, queue: Queue, selector: str | None, last: tuple[int, int], limit: int) -> list[tuple[int, Row]]:
+    """The next rows after one, each with its urgency."""
+    where, parameters = condition_of(selector)
+    with store.read() as cursor:
+        place = (find_mailbox(cursor, queue), *last, store.now())
+        rows = cursor.execute(_PAGE + where + _IN_ORDER, (*place, *parameters, limit)).fetchall()
+    return [(urgency, Row(*values)) for urgency, *values in rows]

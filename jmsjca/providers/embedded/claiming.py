@@ -1,0 +1,104 @@
+"""Claiming messages: by priority, then age; inside one write transaction."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from jmsjca.providers.embedded.consumers import assign_bucket
+from jmsjca.providers.embedded.mailboxes import something_returned
+from jmsjca.providers.embedded.rows import runs
+
+__all__ = ["Claimant", "Row", "claim", "has_due", "is_ready", "make_ready", "next_due", "of_ids", "ready"]
+
+# Headers are read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
+_READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), body FROM message
+            WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND bucket IS NULL ORDER BY urgency, id LIMIT ?"""
+_ONE = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), body, bucket FROM message
+          WHERE id = ? AND owner IS NULL AND due IS NULL"""
+_IS_READY = "SELECT 1 FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL LIMIT 1"
+_HAS_DUE = "SELECT 1 FROM message WHERE mailbox = ? AND due <= ? LIMIT 1"
+_NEXT_DUE = "SELECT min(due) FROM message WHERE mailbox = ? AND due IS NOT NULL"
+_MAKE_READY = "UPDATE message SET due = NULL WHERE mailbox = ? AND due <= ?"
+_CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 WHERE id BETWEEN ? AND ?"
+
+
+class Row(NamedTuple):
+    """A claimed message, as it lies in the store."""
+
+    id: int
+    deliveries: int
+    expires: int | None
+    headers: bytes
+    body: bytes | None
+
+
+class Claimant(NamedTuple):
+    """Who claims messages of which mailbox, under which number, up to which size (one message always passes)."""
+
+    mailbox: int
+    consumer: int
+    owner: int
+    token: int
+    max_bytes: int
+
+
+def is_ready(cursor: sqlite3.Cursor, mailbox: int) -> bool:
+    """Tell whether something waits in a mailbox; takes no lock."""
+    return bool(cursor.execute(_IS_READY, (mailbox,)).fetchone())
+
+
+def has_due(cursor: sqlite3.Cursor, mailbox: int, now: int) -> bool:
+    """Tell whether a scheduled message of a mailbox is due by now."""
+    return bool(cursor.execute(_HAS_DUE, (mailbox, now)).fetchone())
+
+
+def make_ready(cursor: sqlite3.Cursor, mailbox: int, now: int) -> None:
+    """Let what is due by now take its place among the ready messages of a mailbox."""
+    if cursor.execute(_MAKE_READY, (mailbox, now)).rowcount:
+        something_returned(cursor, [mailbox])
+
+
+def next_due(cursor: sqlite3.Cursor, mailbox: int) -> int | None:
+    """When the next scheduled message of a mailbox becomes due, in milliseconds since the epoch."""
+    moment: int | None = cursor.execute(_NEXT_DUE, (mailbox,)).fetchone()[0]
+    return moment
+
+
+def ready(cursor: sqlite3.Cursor, mailbox: int, limit: int) -> Iterator[Row]:
+    """The next messages of a mailbox that belong to no group."""
+    return map(Row._make, cursor.execute(_READY, (mailbox, limit)))
+
+
+def of_ids(cursor: sqlite3.Cursor, by: Claimant, ids: Sequence[int]) -> Iterator[Row]:
+    """Those of some messages that are ready still, and whose group is no other consumer's."""
+    for number in ids:
+        values = cursor.execute(_ONE, (number,)).fetchone()
+        if values is not None and (values[-1] is None or assign_bucket(cursor, by.mailbox, values[-1], by.consumer)):
+            yield Row(*values[:-1])
+
+
+def claim(cursor: sqlite3.Cursor, by: Claimant, rows: Iterable[Row], most: int | None) -> tuple[list[Row], list[int]]:
+    """Make messages somebody's.
+
+    Args:
+        cursor: A write transaction.
+        by: Who takes them.
+        rows: Which, in order; the last ones are left when they would be too many bytes.
+        most: How often a message is delivered at most.
+
+    Returns:
+        What was claimed, and the ids of what was delivered too often already.
+    """
+    taken: list[Row] = []
+    failed: list[int] = []
+    size = 0
+    for row in rows:
+        if most is not None and row.deliveries > most:
+            failed.append(row.id)
+            continue
+        taken.append(row)
+        size += len(row.body or b"")
+        if size >= by.max_bytes:
+            break
+    cursor.executemany(_CLAIM, [(by.owner, by.token, *run) for run in runs(row.id for row in taken)])
+    return taken, failed

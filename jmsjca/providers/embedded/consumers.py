@@ -1,0 +1,50 @@
+"""Who consumes from a mailbox now: what exclusive queues, message groups and subscriptions in use are told by."""
+
+import sqlite3
+
+from jmsjca.providers.embedded.mailboxes import drop_mailbox, has_consumers, something_returned
+
+__all__ = ["assign_bucket", "is_first", "register", "unregister", "unregister_all"]
+
+
+def register(cursor: sqlite3.Cursor, mailbox: int, owner: int) -> int:
+    """Note a new consumer, and give it its number."""
+    cursor.execute("INSERT INTO consumer (mailbox, owner) VALUES (?, ?)", (mailbox, owner))
+    return cursor.lastrowid or 0
+
+
+def unregister(cursor: sqlite3.Cursor, consumer: int) -> None:
+    """Forget a consumer: its groups are free, and a subscription that lives only as long as its consumers may end."""
+    row = cursor.execute("DELETE FROM consumer WHERE id = ? RETURNING mailbox", (consumer,)).fetchone()
+    if row is None:  # removed by somebody who took this process for dead
+        return
+    if cursor.execute("DELETE FROM message_group WHERE consumer = ?", (consumer,)).rowcount:
+        something_returned(cursor, row)
+    _end_volatile(cursor, row[0])
+
+
+def unregister_all(cursor: sqlite3.Cursor, owner: int) -> None:
+    """Forget the consumers of a process that is gone."""
+    for (consumer,) in cursor.execute("SELECT id FROM consumer WHERE owner = ?", (owner,)).fetchall():
+        unregister(cursor, consumer)
+
+
+def is_first(cursor: sqlite3.Cursor, mailbox: int, consumer: int) -> bool:
+    """Tell whether a consumer is the one that has been there longest."""
+    row = cursor.execute("SELECT min(id) FROM consumer WHERE mailbox = ?", (mailbox,)).fetchone()
+    return bool(row[0] == consumer)
+
+
+def assign_bucket(cursor: sqlite3.Cursor, mailbox: int, bucket: int, consumer: int) -> bool:
+    """Make a bucket of message groups a consumer's, if it is free; tell whether it is its."""
+    cursor.execute("INSERT OR IGNORE INTO message_group VALUES (?, ?, ?)", (mailbox, bucket, consumer))
+    row = cursor.execute(
+        "SELECT consumer FROM message_group WHERE mailbox = ? AND bucket = ?", (mailbox, bucket)
+    ).fetchone()
+    return bool(row[0] == consumer)
+
+
+def _end_volatile(cursor: sqlite3.Cursor, mailbox: int) -> None:
+    row = cursor.execute("SELECT kind FROM mailbox WHERE id = ?", (mailbox,)).fetchone()
+    if row is not None and row[0] in ("shared", "volatile") and not has_consumers(cursor, mailbox):
+        drop_mailbox(cursor, mailbox)

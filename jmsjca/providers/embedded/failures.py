@@ -1,0 +1,92 @@
+"""Messages that expired or failed too often: deleted, or moved where their destination's settings say."""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from jmsjca.destinations import Destination
+from jmsjca.providers.embedded.codec import Outgoing
+from jmsjca.providers.embedded.mailboxes import read_mailbox
+from jmsjca.providers.embedded.sending import Sender, insert
+
+__all__ = ["bury", "bury_failed", "expire"]
+
+_CHUNK = 100
+_HAS_EXPIRED = "SELECT 1 FROM message WHERE expires <= ? AND owner IS NULL LIMIT 1"
+_EXPIRED_TO_MOVE = """SELECT message.id, message.mailbox FROM message INDEXED BY message_expires
+                      JOIN mailbox ON mailbox.id = message.mailbox
+                      WHERE message.expires <= ? AND message.owner IS NULL
+                        AND json_extract(mailbox.settings, '$.expiry') IS NOT NULL LIMIT ?"""
+_EXPIRE = "DELETE FROM message WHERE expires <= ? AND owner IS NULL"
+_FAILED = "SELECT id FROM message WHERE id = ? AND owner IS NULL AND deliveries >= ?"
+_CONTENT = "SELECT urgency, expires, bucket, CAST(headers AS BLOB), body FROM message WHERE id = ?"
+_DELETE = "DELETE FROM message WHERE id = ?"
+
+
+class _Content(NamedTuple):
+    urgency: int
+    expires: int | None
+    bucket: int | None
+    headers: bytes
+    body: bytes | None
+
+
+def expire(cursor: sqlite3.Cursor, now: int) -> bool:
+    """Take away what has expired by now, in all mailboxes; tell whether anything was moved.
+
+    Args:
+        cursor: A write transaction.
+        now: Milliseconds since the epoch.
+    """
+    if cursor.execute(_HAS_EXPIRED, (now,)).fetchone() is None:
+        return False
+    moved = False
+    while rows := cursor.execute(_EXPIRED_TO_MOVE, (now, _CHUNK)).fetchall():
+        moved = True
+        for message, mailbox in rows:
+            state = read_mailbox(cursor, mailbox)
+            _move(cursor, message, state.settings.expiry if state and state.settings else None)
+    cursor.execute(_EXPIRE, (now,))
+    return moved
+
+
+def bury_failed(cursor: sqlite3.Cursor, mailbox: int, messages: Iterable[int]) -> None:
+    """Take away those of a mailbox's messages that were delivered as often as its settings allow."""
+    state = read_mailbox(cursor, mailbox)
+    if state is None or state.settings is None or state.settings.max_deliveries is None:
+        return
+    allowed = state.settings.max_deliveries
+    failed = [m for m in messages if cursor.execute(_FAILED, (m, allowed)).fetchone()]
+    bury(cursor, failed, state.settings.dead_letter)
+
+
+def bury(cursor: sqlite3.Cursor, messages: Iterable[int], to: Destination | None) -> None:
+    """Move messages to a dead-letter destination; without one they are deleted."""
+    for message in messages:
+        _move(cursor, message, to)
+
+
+def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None) -> None:
+    if to is not None:
+        content = _Content(*cursor.execute(_CONTENT, (message,)).fetchone())
+        headers = _relabelled(content, to)
+        outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket)
+        insert(cursor, [outgoing], Sender())
+    cursor.execute(_DELETE, (message,))
+
+
+def _relabelled(content: _Content, to: Destination) -> str | bytes:
+    """The headers with the new destination, and the old one as Artemis names it; as they are if they are no headers."""
+    try:
+        fields: dict[str, Any] = json.loads(content.headers)
+        old = fields["to"][1]
+    except (ValueError, LookupError, TypeError):
+        return content.headers
+    properties = fields.setdefault("p", {})
+    properties.update({"_AMQ_ORIG_ADDRESS": old, "_AMQ_ORIG_MESSAGE_ID": fields.get("id")})
+    if content.expires is not None:
+        properties["_AMQ_ACTUAL_EXPIRY"] = content.expires
+        fields.setdefault("t", {})["_AMQ_ACTUAL_EXPIRY"] = "long"
+    fields["to"] = [to.kind, to.name]  # never temporary
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,103 @@
+"""Subscriptions of topics: how one is found, made, changed and shared (JMS 3.1, section 8.3)."""
+
+import sqlite3
+import uuid
+from typing import NamedTuple
+
+from jmsjca.destinations import Subscription, Topic
+from jmsjca.errors import IllegalStateError
+from jmsjca.providers.embedded.mailboxes import drop_mailbox, has_consumers, subscription_key
+from jmsjca.providers.embedded.settings import settings_text
+
+__all__ = ["Subscriber", "no_local_mark", "open_subscription", "subscribers"]
+
+
+class Subscriber(NamedTuple):
+    """One subscription as a sender sees it."""
+
+    mailbox: int
+    selector: str | None = None
+    no_local: str | None = None
+
+
+class _Wanted(NamedTuple):
+    """What distinguishes one subscription from another of its name."""
+
+    topic: str
+    selector: str | None
+    no_local: str | None
+    shared: int
+
+
+def open_subscription(
+    cursor: sqlite3.Cursor, subscription: Subscription, *, owner: int, selector: str | None, no_local: str | None
+) -> int:
+    """Find or make the mailbox of a subscription; one that changed is made anew, which drops what it holds.
+
+    Args:
+        cursor: A write transaction.
+        subscription: What is subscribed to.
+        owner: Whom one without a name dies with.
+        selector: Only messages that match reach it.
+        no_local: Whose messages do not reach it, as `no_local_mark` gives it.
+
+    Raises:
+        IllegalStateError: It has a consumer already and is not shared, or is in use in another way.
+    """
+    wanted = _Wanted(subscription.topic.name, selector, no_local, int(subscription.shared))
+    if subscription.name is None:
+        return _insert(cursor, ("volatile", uuid.uuid4().hex), wanted, owner)
+    key = subscription_key(subscription)
+    mailbox = _usable(cursor, key, wanted)
+    return _insert(cursor, key, wanted, None) if mailbox is None else mailbox
+
+
+def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[Subscriber]:
+    """All subscriptions of a topic."""
+    rows = cursor.execute("SELECT id, selector, no_local FROM mailbox WHERE topic = ?", (topic,))
+    return [Subscriber(*row) for row in rows]
+
+
+def no_local_mark(subscription: Subscription, connection: str) -> str:
+    """Whose messages a subscriber is spared: those of its client, or else of its connection."""
+    return f"client {subscription.client_id}" if subscription.client_id else f"connection {connection}"
+
+
+def _usable(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Wanted) -> int | None:
+    """The mailbox of that name, if it is what is wanted; one that is not is dropped."""
+    row = cursor.execute(
+        "SELECT id, topic, selector, no_local, shared FROM mailbox WHERE kind = ? AND name = ?", key
+    ).fetchone()
+    if row is None:
+        return None
+    mailbox, existing = int(row[0]), _Wanted(*row[1:])
+    busy = has_consumers(cursor, mailbox)
+    _check_sharing(key[1], existing, wanted, busy=busy)
+    if existing == wanted:
+        return mailbox
+    if busy:
+        raise IllegalStateError(
+            f"The subscription {key[1]} is in use with another topic, selector or no_local; close its consumers first."
+        )
+    drop_mailbox(cursor, mailbox)
+    return None
+
+
+def _check_sharing(name: str, existing: _Wanted, wanted: _Wanted, *, busy: bool) -> None:
+    if existing.shared != wanted.shared:
+        raise IllegalStateError(
+            f"The durable subscription {name} is {'' if existing.shared else 'not '}shared; unsubscribe it first."
+        )
+    if busy and not wanted.shared:
+        raise IllegalStateError(
+            f"The durable subscription {name} has a consumer already; close that one, or share the subscription."
+        )
+
+
+def _insert(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Wanted, owner: int | None) -> int:
+    row = cursor.execute(
+        """INSERT INTO mailbox (kind, name, topic, selector, no_local, shared, owner, settings)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id""",
+        (*key, *wanted, owner, settings_text(cursor, Topic(wanted.topic))),
+    ).fetchone()
+    return int(row[0])
