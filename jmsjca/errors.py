@@ -12,7 +12,9 @@
     ├── InvalidClientIDError (ValueError)
     ├── InvalidDestinationError (ValueError)
     ├── InvalidSelectorError (ValueError)
+    ├── MessageEOFError (EOFError)
     ├── MessageFormatError (ValueError)
+    ├── MessageNotReadableError
     ├── MessageNotWriteableError
     ├── NotSupportedError (NotImplementedError)
     ├── ProviderNotInstalledError (ImportError)
@@ -39,7 +41,9 @@ __all__ = [
     "InvalidURLError",
     "JMSError",
     "JMSSecurityError",
+    "MessageEOFError",
     "MessageFormatError",
+    "MessageNotReadableError",
     "MessageNotWriteableError",
     "NotSupportedError",
     "ProviderNotInstalledError",
@@ -91,8 +95,16 @@ class InvalidSelectorError(JMSError, ValueError):
     """The message selector is not valid."""
 
 
+class MessageEOFError(JMSError, EOFError):
+    """A stream or bytes message has nothing left to read."""
+
+
 class MessageFormatError(JMSError, ValueError):
     """A value, a property or a body has not the type that was asked for, or cannot be decoded."""
+
+
+class MessageNotReadableError(JMSError):
+    """A stream or bytes message is being written; it can be read after ``reset()``."""
 
 
 class MessageNotWriteableError(JMSError):

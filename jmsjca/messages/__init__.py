@@ -1,28 +1,39 @@
 """Messages: their types, typed properties and conversions."""
 
-from jmsjca.messages.conversion import PropertyValue, convert, type_name, typed
-from jmsjca.messages.message import BytesMessage, DeliveryContext, DeliveryMode, Message, TextMessage
-from jmsjca.messages.numbers import Byte, Double, Float, Int, Long, Short
+from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.conversion import EntryValue, PropertyValue, convert, type_name, typed
+from jmsjca.messages.delivery import DeliveryContext, DeliveryMode
+from jmsjca.messages.map_message import MapMessage
+from jmsjca.messages.message import Message
+from jmsjca.messages.numbers import Byte, Char, Double, Float, Int, Long, Short
+from jmsjca.messages.object_message import ObjectMessage
 from jmsjca.messages.properties import DUPLICATE_ID, GROUP_ID, Properties
 from jmsjca.messages.settlement import Outcome, Settlement
+from jmsjca.messages.stream_message import StreamMessage
+from jmsjca.messages.text_message import TextMessage
 
 __all__ = [
     "DUPLICATE_ID",
     "GROUP_ID",
     "Byte",
     "BytesMessage",
+    "Char",
     "DeliveryContext",
     "DeliveryMode",
     "Double",
+    "EntryValue",
     "Float",
     "Int",
     "Long",
+    "MapMessage",
     "Message",
+    "ObjectMessage",
     "Outcome",
     "Properties",
     "PropertyValue",
     "Settlement",
     "Short",
+    "StreamMessage",
     "TextMessage",
     "convert",
     "type_name",

@@ -1,9 +1,10 @@
 """The typed property accessors of JMS, over `Message.properties`."""
 
-from typing import cast
-
-from jmsjca.messages.conversion import PropertyValue, convert, typed
+from jmsjca.messages.conversion import PropertyValue, typed
+from jmsjca.messages.names import DELIVERY_COUNT
+from jmsjca.messages.numbers import Int
 from jmsjca.messages.properties import Properties
+from jmsjca.messages.reading import as_boolean, as_integer, as_real, as_text
 
 __all__ = ["PropertyAccessors"]
 
@@ -12,19 +13,26 @@ class PropertyAccessors:
     """``get_…_property`` converts by the table of JMS 3.1, section 3.5.4; ``set_…_property`` fixes the type.
 
     Getters raise `MessageFormatError` where the table forbids the conversion, setters where the value does not fit
-    and `MessageNotWriteableError` on a received message.
+    and `MessageNotWriteableError` on a received message. Besides what the sender set they know JMSXDeliveryCount.
     """
 
     __slots__ = ()
 
     properties: Properties
+    delivery_count: int
+
+    def get_property_names(self) -> list[str]:
+        """Name the properties that are set."""
+        return [*self.properties, *([DELIVERY_COUNT] if self.delivery_count else [])]
 
     def property_exists(self, name: str) -> bool:
         """Tell whether the property is set."""
-        return name in self.properties
+        return name in self.properties or (name == DELIVERY_COUNT and self.delivery_count > 0)
 
     def get_object_property(self, name: str) -> PropertyValue:
         """Give the value with the type that it was set with; None if it is not set."""
+        if name == DELIVERY_COUNT and self.delivery_count:
+            return Int(self.delivery_count)
         return self.properties.get(name)
 
     def set_object_property(self, name: str, value: PropertyValue) -> None:
@@ -33,23 +41,23 @@ class PropertyAccessors:
 
     def get_boolean_property(self, name: str) -> bool:
         """Read as boolean; False if it is not set."""
-        return bool(convert(self.properties.get(name), "boolean"))
+        return as_boolean(self.get_object_property(name))
 
     def set_boolean_property(self, name: str, value: bool) -> None:
         """Set a boolean."""
-        self.properties[name] = bool(value)
+        self.properties[name] = typed(value, "boolean")
 
     def get_string_property(self, name: str) -> str | None:
         """Read as string; None if it is not set."""
-        return cast("str | None", convert(self.properties.get(name), "string"))
+        return as_text(self.get_object_property(name))
 
     def set_string_property(self, name: str, value: str | None) -> None:
         """Set a string."""
-        self.properties[name] = value
+        self.properties[name] = typed(value, "string")
 
     def get_byte_property(self, name: str) -> int:
         """Read as byte."""
-        return self._integer(name, "byte")
+        return as_integer(self.get_object_property(name), "byte")
 
     def set_byte_property(self, name: str, value: int) -> None:
         """Set a byte (8 bits, signed)."""
@@ -57,7 +65,7 @@ class PropertyAccessors:
 
     def get_short_property(self, name: str) -> int:
         """Read as short."""
-        return self._integer(name, "short")
+        return as_integer(self.get_object_property(name), "short")
 
     def set_short_property(self, name: str, value: int) -> None:
         """Set a short (16 bits, signed)."""
@@ -65,7 +73,7 @@ class PropertyAccessors:
 
     def get_int_property(self, name: str) -> int:
         """Read as int."""
-        return self._integer(name, "int")
+        return as_integer(self.get_object_property(name), "int")
 
     def set_int_property(self, name: str, value: int) -> None:
         """Set an int (32 bits, signed)."""
@@ -73,7 +81,7 @@ class PropertyAccessors:
 
     def get_long_property(self, name: str) -> int:
         """Read as long."""
-        return self._integer(name, "long")
+        return as_integer(self.get_object_property(name), "long")
 
     def set_long_property(self, name: str, value: int) -> None:
         """Set a long (64 bits, signed)."""
@@ -81,7 +89,7 @@ class PropertyAccessors:
 
     def get_float_property(self, name: str) -> float:
         """Read as float."""
-        return float(cast("float", convert(self.properties.get(name), "float")))
+        return as_real(self.get_object_property(name), "float")
 
     def set_float_property(self, name: str, value: float) -> None:
         """Set a float (single precision)."""
@@ -89,11 +97,8 @@ class PropertyAccessors:
 
     def get_double_property(self, name: str) -> float:
         """Read as double."""
-        return float(cast("float", convert(self.properties.get(name), "double")))
+        return as_real(self.get_object_property(name), "double")
 
     def set_double_property(self, name: str, value: float) -> None:
         """Set a double."""
         self.properties[name] = typed(value, "double")
-
-    def _integer(self, name: str, wanted: str) -> int:
-        return int(cast("int", convert(self.properties.get(name), wanted)))

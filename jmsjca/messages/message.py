@@ -3,37 +3,19 @@
 import builtins
 from collections.abc import Mapping
 from datetime import datetime
-from enum import IntEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jmsjca.messages.accessors import PropertyAccessors
+from jmsjca.messages.delivery import DeliveryContext, DeliveryMode
 from jmsjca.messages.properties import Properties
 from jmsjca.messages.settlement import Settlement
+from jmsjca.messages.shown import shown
 
-__all__ = ["BytesMessage", "DeliveryContext", "DeliveryMode", "Message", "TextMessage"]
+__all__ = ["Message"]
 
 T = TypeVar("T")
-
-
-class DeliveryMode(IntEnum):
-    """Whether a message must survive the broker's restart (JMS 3.1, section 3.4.2)."""
-
-    NON_PERSISTENT = 1
-    PERSISTENT = 2
-
-
-class DeliveryContext(Protocol):
-    """What a delivered message reaches through its one internal slot: the unit that it belongs to."""
-
-    def acknowledge(self) -> Settlement:
-        """Acknowledge the message."""
-        ...
-
-    def set_rollback_only(self) -> None:
-        """Make the unit roll back."""
-        ...
 
 
 class Message(PropertyAccessors):
@@ -115,29 +97,38 @@ class Message(PropertyAccessors):
 
     @body.setter
     def body(self, value: Any) -> None:
-        """Replace the body."""
-        if self._read_only:
-            raise MessageNotWriteableError("The body of a received message is read-only; call clear_body() first.")
+        self._check_writeable()
         self._body = self._checked(value)
 
     def get_body(self, kind: builtins.type[T]) -> T:
         """Give the body as a type.
 
         Args:
-            kind: The type asked for: `str` of a text message, `bytes` of a bytes message.
+            kind: The type asked for: `str` of a text message, `bytes` of a bytes message, `dict` of a map message,
+                `list` of a stream message; or a base of it, such as `object`.
+
+        Returns:
+            The body; of a map or a stream message a copy.
 
         Raises:
-            MessageFormatError: The body is of another type, or there is none.
+            MessageFormatError: The body is of another type, or there is none, or it is an object.
         """
-        body: object = self._body
+        body = self._content()
         if isinstance(body, kind):
             return body
         raise MessageFormatError(f"The body of this {type(self).__name__} is not a {kind.__name__}.")
 
+    def is_body_assignable_to(self, kind: builtins.type[object]) -> bool:
+        """Tell whether `get_body` would give the body as that type."""
+        try:
+            return isinstance(self._content(), kind)
+        except MessageFormatError:
+            return False
+
     def clear_body(self) -> None:
-        """Take the body away and make it writeable. Headers and properties stay."""
+        """Make the body as empty and writeable as that of a new message. Headers and properties stay."""
         self._read_only = False
-        self._body = None
+        self._body = self._checked(None)
 
     def clear_properties(self) -> None:
         """Take all properties away and make them writeable. Headers and body stay."""
@@ -183,35 +174,20 @@ class Message(PropertyAccessors):
             raise IllegalStateError("This message was not delivered by a session or a listener, so it has no unit.")
         return self._context
 
+    def _content(self) -> object:
+        """What `get_body` gives."""
+        return self._body
+
     def _checked(self, body: Any) -> Any:
+        """What is kept of a body that is set, if it fits this kind of message."""
         if body is not None:
-            raise MessageFormatError("A plain Message has no body; use TextMessage or BytesMessage.")
+            raise MessageFormatError("A plain Message has no body; use TextMessage, BytesMessage or another kind.")
         return None
 
+    def _check_writeable(self) -> None:
+        if self._read_only:
+            raise MessageNotWriteableError("The body of a received message is read-only; call clear_body() first.")
+
     def __repr__(self) -> str:
-        # Never touches the body: it may be huge, secret or hostile.
-        return f"<{type(self).__name__} {self.message_id} to {self.destination}>"[:300]
-
-
-class TextMessage(Message):
-    """A message whose body is a `str`."""
-
-    __slots__ = ()
-
-    def _checked(self, body: Any) -> Any:
-        if body is not None and not isinstance(body, str):
-            raise MessageFormatError(f"A TextMessage holds str, not {type(body).__name__}.")
-        return body
-
-
-class BytesMessage(Message):
-    """A message whose body is `bytes`."""
-
-    __slots__ = ()
-
-    def _checked(self, body: Any) -> Any:
-        if isinstance(body, bytearray):
-            return bytes(body)
-        if body is not None and not isinstance(body, bytes):
-            raise MessageFormatError(f"A BytesMessage holds bytes, not {type(body).__name__}.")
-        return body
+        # Never touches the body: it may be huge, secret or hostile. Ids and names come from others, too.
+        return f"<{type(self).__name__} {shown(self.message_id)} to {shown(self.destination)}>"

@@ -1,4 +1,4 @@
-"""Marks that give a Python number one of the numeric types of JMS.
+"""Marks that give a Python value one of the types of JMS.
 
 A plain `int` is an int if it fits 32 bits, else a long; a plain `float` is a double. Where it matters, say so:
 ``message.properties["level"] = Short(3)``.
@@ -10,22 +10,27 @@ from typing import ClassVar, Self
 
 from jmsjca.errors import MessageFormatError
 
-__all__ = ["Byte", "Double", "Float", "Int", "Long", "Short"]
+__all__ = ["Byte", "Char", "Double", "Float", "Int", "Long", "Short"]
 
 
 _WHOLE = re.compile(r"[+-]?\d{1,50}\Z")  # Python would also take blanks and underscores
+# As Java writes and reads numbers; Python would also take "inf" and underscores, and not the letter at the end.
+_REAL = re.compile(r"\s*([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?\s*\Z")
+_LAST_CHAR = "\uffff"
 
 
 class _Integer(int):
     bits: ClassVar[int]
 
     def __new__(cls, value: int | str) -> Self:
-        if isinstance(value, float) or (isinstance(value, str) and not _WHOLE.match(value)):
+        if not _is_whole(value):
             raise MessageFormatError(f"{value!r:.100} is not a number that a {cls.__name__} can be: a whole one.")
         number = super().__new__(cls, value)
         limit = 1 << (cls.bits - 1)
         if not -limit <= number < limit:
-            raise MessageFormatError(f"{value} does not fit a {cls.__name__} of {cls.bits} bits.")
+            raise MessageFormatError(
+                f"A number of {number.bit_length()} bits and a sign does not fit a {cls.__name__} of {cls.bits} bits."
+            )
         return number
 
 
@@ -60,8 +65,8 @@ class Float(float):
         """Round the value to single precision."""
         try:
             return super().__new__(cls, struct.unpack("<f", struct.pack("<f", _number(value)))[0])
-        except (ValueError, OverflowError) as error:
-            raise MessageFormatError(f"{value!r} is not a number of single precision.") from error
+        except OverflowError as error:
+            raise MessageFormatError(f"{value!r:.100} is not a number of single precision: it is too large.") from error
 
 
 class Double(float):
@@ -69,13 +74,39 @@ class Double(float):
 
     def __new__(cls, value: float | str) -> Self:
         """Take a number or its text."""
+        return super().__new__(cls, _number(value))
+
+
+class Char(str):
+    """One character of Java: 16 bits, so none beyond U+FFFF. It is a `str` of length one."""
+
+    __slots__ = ()
+
+    def __new__(cls, value: str) -> Self:
+        """Take a text of one character."""
+        if not _is_char(value):
+            raise MessageFormatError(f"{value!r:.100} is not a Char: one character up to U+FFFF.")
+        return super().__new__(cls, value)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, str) and _WHOLE.match(value) is not None)
+
+
+def _is_char(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 1 and value <= _LAST_CHAR
+
+
+def _number(value: object) -> float:
+    if isinstance(value, str):
+        found = _REAL.match(value)
+        if found:
+            return float(found[1])
+    elif isinstance(value, (int, float)):
         try:
-            return super().__new__(cls, _number(value))
-        except ValueError as error:
-            raise MessageFormatError(f"{value!r} is not a number.") from error
-
-
-def _number(value: float | str) -> float:
-    if isinstance(value, str) and "_" in value:  # Python would skip it
-        raise ValueError(value)
-    return float(value)
+            return float(value)
+        except OverflowError as error:
+            raise MessageFormatError(
+                f"A number of {int(value).bit_length()} bits is too large for a double."
+            ) from error
+    raise MessageFormatError(f"{value!r:.100} is not a number.")

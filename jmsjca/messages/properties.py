@@ -1,10 +1,12 @@
 """The properties of a message: a mapping from names to typed values."""
 
-import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping
 
-from jmsjca.errors import MessageFormatError, MessageNotWriteableError
+from jmsjca.errors import MessageFormatError
 from jmsjca.messages.conversion import PropertyValue, typed
+from jmsjca.messages.names import CLIENT_JMSX, PROVIDER_JMSX, check_name
+from jmsjca.messages.numbers import Char
+from jmsjca.messages.typed_mapping import TypedMapping
 
 __all__ = ["DUPLICATE_ID", "GROUP_ID", "Properties"]
 
@@ -14,61 +16,28 @@ DUPLICATE_ID = "_AMQ_DUPL_ID"
 GROUP_ID = "JMSXGroupID"
 """The property by which messages belong together: one consumer gets them all (JMS 3.1, section 3.5.9)."""
 
-# An identifier of the selector syntax, or a vendor name of the JMSJCA manual, which holds dots.
-_NAME = re.compile(r"(?!\d)[\w$]+(\.[\w$]+)*\Z")
-_RESERVED = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
 
+class Properties(TypedMapping[PropertyValue]):
+    """Names and typed values (JMS 3.1, section 3.5). Values keep the JMS type that they were set with.
 
-class Properties(MutableMapping[str, PropertyValue]):
-    """Names and typed values. Values keep the JMS type that they were set with.
+    Properties made from those of another message take over all but what its provider set.
 
     Raises:
-        MessageFormatError: On setting: the name is no identifier, or the value's type cannot be a property.
+        MessageFormatError: On setting: the name is no identifier or reserved, or the value's type cannot be a property.
         MessageNotWriteableError: On setting or deleting: the message was received and is read-only.
     """
 
-    __slots__ = ("_values", "read_only")
+    __slots__ = ()
+
+    _refusal = "The properties of a received message are read-only; call clear_properties()."
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
-        self._values: dict[str, PropertyValue] = {}
-        self.read_only = False
-        if values:
-            self.update(values)  # type: ignore[arg-type]  # typed() looks at every value
+        super().__init__(None if isinstance(values, Properties) else values)
+        if isinstance(values, Properties):  # checked by whoever set them, maybe less strictly
+            self._values = {name: value for name, value in values.items() if name not in PROVIDER_JMSX}
 
-    @classmethod
-    def received(cls, values: dict[str, PropertyValue]) -> "Properties":
-        """Wrap what a provider has decoded and typed already; read-only."""
-        properties = cls()
-        properties._values = values
-        properties.read_only = True
-        return properties
-
-    def __getitem__(self, name: str) -> PropertyValue:
-        return self._values[name]
-
-    def __setitem__(self, name: str, value: object) -> None:
-        self._check_writeable()
-        if not _NAME.match(name) or name.upper() in _RESERVED:
-            raise MessageFormatError(
-                f"{name!r} cannot name a property: it must be an identifier and no selector keyword."
-            )
-        self._values[name] = typed(value)
-
-    def __delitem__(self, name: str) -> None:
-        self._check_writeable()
-        del self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return f"<Properties {', '.join(self._values)[:200]}>"
-
-    def _check_writeable(self) -> None:
-        if self.read_only:
-            raise MessageNotWriteableError(
-                "The properties of a received message are read-only; call clear_properties()."
-            )
+    def _checked(self, name: object, value: object) -> PropertyValue:
+        marked = typed(value, CLIENT_JMSX.get(check_name(name)))
+        if isinstance(marked, bytes | Char):
+            raise MessageFormatError(f"A property cannot hold {type(value).__name__}; a body can.")
+        return marked

@@ -1,0 +1,136 @@
+"""The bytes message: uninterpreted bytes as a body."""
+
+import struct
+from typing import Any
+
+from jmsjca.errors import MessageEOFError, MessageFormatError
+from jmsjca.messages import java_text
+from jmsjca.messages.conversion import EntryValue, type_name, typed
+from jmsjca.messages.numbers import Char
+from jmsjca.messages.sequential import SequentialMessage, piece
+
+__all__ = ["BytesMessage"]
+
+_LAYOUTS = {
+    "boolean": struct.Struct(">?"),
+    "byte": struct.Struct(">b"),
+    "short": struct.Struct(">h"),
+    "char": struct.Struct(">H"),
+    "int": struct.Struct(">i"),
+    "long": struct.Struct(">q"),
+    "float": struct.Struct(">f"),
+    "double": struct.Struct(">d"),
+}
+_UNSIGNED_BYTE, _UNSIGNED_SHORT = struct.Struct(">B"), struct.Struct(">H")
+_LONGEST_TEXT = 0xFFFF
+
+
+class BytesMessage(SequentialMessage):
+    """A message whose body is `bytes`.
+
+    The methods write and read parts of it as Java's ``DataOutput`` and ``DataInput`` do: big-endian, without types.
+    """
+
+    __slots__ = ()
+
+    _body: bytes | bytearray | None  # a bytearray while it is written
+
+    @property
+    def body(self) -> Any:
+        """The bytes; None if there are none."""
+        return None if self._body is None else bytes(self._body)
+
+    @body.setter
+    def body(self, value: Any) -> None:
+        self._check_writeable()
+        self._body = self._checked(value)
+
+    def read_unsigned_byte(self) -> int:
+        """Read 8 bits, unsigned."""
+        return int(self._unpack(_UNSIGNED_BYTE))
+
+    def read_unsigned_short(self) -> int:
+        """Read 16 bits, unsigned."""
+        return int(self._unpack(_UNSIGNED_SHORT))
+
+    def read_utf(self) -> str:
+        """Read a text that `write_utf` wrote."""
+        begin = self._begin()
+        try:
+            return java_text.decode(self._take(self.read_unsigned_short()))
+        except UnicodeDecodeError as error:
+            self._position = begin
+            raise MessageFormatError(f"At byte {begin} there is no text as write_utf writes it: {error}.") from error
+        except MessageEOFError:
+            self._position = begin
+            raise
+
+    def write_utf(self, value: str) -> None:
+        """Write a text: its length in 16 bits and its modified UTF-8."""
+        self._append(typed(value, "string"))
+
+    def read_bytes(self, size: int | None = None) -> bytes | None:
+        """Read bytes.
+
+        Args:
+            size: How many at most; None for all that are left.
+
+        Returns:
+            The bytes; None at the end.
+        """
+        read = piece(self._body or b"", self._begin(), size)
+        self._position += len(read)
+        return read or None
+
+    def _read(self, kind: str) -> Any:
+        value = self._unpack(_LAYOUTS[kind])
+        return chr(value) if kind == "char" else value
+
+    def _unpack(self, layout: struct.Struct) -> Any:
+        begin = self._begin()
+        try:
+            (value,) = layout.unpack_from(self._body or b"", begin)
+        except struct.error:
+            raise MessageEOFError(_end(begin)) from None
+        self._position += layout.size
+        return value
+
+    def _take(self, size: int) -> bytes:
+        begin = self._begin()
+        taken = (self._body or b"")[begin : begin + size]
+        if len(taken) < size:
+            raise MessageEOFError(_end(begin))
+        self._position += size
+        return bytes(taken)
+
+    def _write(self, value: EntryValue) -> None:
+        if not isinstance(self._body, bytearray):
+            self._body = bytearray(self._body or b"")
+        self._body += _packed(value)
+
+    def _checked(self, body: Any) -> Any:
+        if body is not None and not isinstance(body, bytes | bytearray):
+            raise MessageFormatError(f"A BytesMessage holds bytes, not {type(body).__name__}.")
+        return body if body is None else bytes(body)
+
+
+def _packed(value: EntryValue) -> bytes:
+    if value is None:
+        raise MessageFormatError("A BytesMessage cannot hold null (JMS 3.1, section 3.12).")
+    if isinstance(value, bytes):
+        return value
+    kind = type_name(value)
+    if kind == "string":
+        return _text(str(value))
+    return _LAYOUTS[kind].pack(ord(value) if isinstance(value, Char) else value)
+
+
+def _text(value: str) -> bytes:
+    data = java_text.encode(value)
+    if len(data) > _LONGEST_TEXT:
+        raise MessageFormatError(f"write_utf takes texts up to {_LONGEST_TEXT} bytes; this one has {len(data)}.")
+    return _UNSIGNED_SHORT.pack(len(data)) + data
+
+
+def _end(position: int) -> str:
+    return f"At byte {position} this message has no more bytes for that; reset() begins again."

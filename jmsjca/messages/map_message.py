@@ -1,0 +1,149 @@
+"""The map message: names and typed values as a body."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages.conversion import EntryValue, typed
+from jmsjca.messages.message import Message
+from jmsjca.messages.reading import as_boolean, as_bytes, as_char, as_integer, as_real, as_text
+from jmsjca.messages.typed_mapping import TypedMapping
+
+__all__ = ["MapBody", "MapMessage"]
+
+
+class MapBody(TypedMapping[EntryValue]):
+    """The entries of a map message: any name that is not empty, and a value of any type of JMS."""
+
+    __slots__ = ()
+
+    _refusal = "The body of a received message is read-only; call clear_body() first."
+
+    def _checked(self, name: object, value: object) -> EntryValue:
+        if not isinstance(name, str) or not name:
+            raise MessageFormatError(f"{name!r:.100} cannot name an entry of a map message: it must be a text.")
+        return typed(value)
+
+
+class MapMessage(Message):
+    """A message whose body is a mapping from names to typed values, `bytes` and None among them.
+
+    ``message.body["size"] = Short(3)`` and ``message.body["size"]`` keep types as they are. ``get_…`` reads a value as
+    a type by the table of JMS 3.1, section 3.11.3, and ``set_…`` fixes its type. A name that is not set reads as null.
+
+    Getters raise `MessageFormatError` where the table forbids the conversion, setters where the name or the value does
+    not fit and `MessageNotWriteableError` on a received message.
+    """
+
+    __slots__ = ()
+
+    _body: MapBody
+
+    def freeze(self) -> None:
+        """Make a decoded message read-only. For providers."""
+        super().freeze()
+        self._body.read_only = True
+
+    def get_map_names(self) -> list[str]:
+        """Name the entries."""
+        return list(self._body)
+
+    def item_exists(self, name: str) -> bool:
+        """Tell whether there is an entry of that name."""
+        return name in self._body
+
+    def get_object(self, name: str) -> EntryValue:
+        """Give an entry with the type that it was set with; None if it is not set."""
+        return self._body.get(name)
+
+    def set_object(self, name: str, value: object) -> None:
+        """Set an entry, typed as it stands."""
+        self._body[name] = value
+
+    def get_boolean(self, name: str) -> bool:
+        """Read an entry as boolean; False if there is none."""
+        return as_boolean(self._body.get(name))
+
+    def set_boolean(self, name: str, value: bool) -> None:
+        """Set a boolean."""
+        self._body[name] = typed(value, "boolean")
+
+    def get_byte(self, name: str) -> int:
+        """Read an entry as byte."""
+        return as_integer(self._body.get(name), "byte")
+
+    def set_byte(self, name: str, value: int) -> None:
+        """Set a byte (8 bits, signed)."""
+        self._body[name] = typed(value, "byte")
+
+    def get_short(self, name: str) -> int:
+        """Read an entry as short."""
+        return as_integer(self._body.get(name), "short")
+
+    def set_short(self, name: str, value: int) -> None:
+        """Set a short (16 bits, signed)."""
+        self._body[name] = typed(value, "short")
+
+    def get_char(self, name: str) -> str:
+        """Read an entry as char."""
+        return as_char(self._body.get(name))
+
+    def set_char(self, name: str, value: str) -> None:
+        """Set a char (one character up to U+FFFF)."""
+        self._body[name] = typed(value, "char")
+
+    def get_int(self, name: str) -> int:
+        """Read an entry as int."""
+        return as_integer(self._body.get(name), "int")
+
+    def set_int(self, name: str, value: int) -> None:
+        """Set an int (32 bits, signed)."""
+        self._body[name] = typed(value, "int")
+
+    def get_long(self, name: str) -> int:
+        """Read an entry as long."""
+        return as_integer(self._body.get(name), "long")
+
+    def set_long(self, name: str, value: int) -> None:
+        """Set a long (64 bits, signed)."""
+        self._body[name] = typed(value, "long")
+
+    def get_float(self, name: str) -> float:
+        """Read an entry as float."""
+        return as_real(self._body.get(name), "float")
+
+    def set_float(self, name: str, value: float) -> None:
+        """Set a float (single precision)."""
+        self._body[name] = typed(value, "float")
+
+    def get_double(self, name: str) -> float:
+        """Read an entry as double."""
+        return as_real(self._body.get(name), "double")
+
+    def set_double(self, name: str, value: float) -> None:
+        """Set a double."""
+        self._body[name] = typed(value, "double")
+
+    def get_string(self, name: str) -> str | None:
+        """Read an entry as string; None if there is none."""
+        return as_text(self._body.get(name))
+
+    def set_string(self, name: str, value: str | None) -> None:
+        """Set a string."""
+        self._body[name] = typed(value, "string")
+
+    def get_bytes(self, name: str) -> bytes | None:
+        """Read an entry as bytes; None if there is none."""
+        return as_bytes(self._body.get(name))
+
+    def set_bytes(self, name: str, value: bytes | bytearray | None) -> None:
+        """Set bytes."""
+        self._body[name] = typed(value, "bytes")
+
+    def _content(self) -> Any:
+        return dict(self._body)
+
+    def _checked(self, body: Any) -> Any:
+        if body is not None and not isinstance(body, Mapping):
+            raise MessageFormatError(f"A MapMessage holds a mapping, not {type(body).__name__}.")
+        return MapBody(cast("Mapping[str, object] | None", body))

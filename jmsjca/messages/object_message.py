@@ -1,0 +1,84 @@
+"""The object message: a pickled Python object, which nothing unpickles by itself."""
+
+from collections.abc import Set as AbstractSet
+from typing import Any, Self
+
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages.message import Message
+
+__all__ = ["ObjectMessage"]
+
+
+class ObjectMessage(Message):
+    """A message whose body is a pickled object, as it was when it was given (JMS 3.1, section 3.11).
+
+    Pickles can run any code when they are loaded, so this library never does it on its own: reading `body` raises
+    `MessageFormatError`. `pickled` is what was sent, and a message can be sent on as it is. Who trusts the senders, and
+    knows the classes, asks with `get_object`. Maps, streams or JSON texts carry data without that danger.
+    """
+
+    __slots__ = ()
+
+    _body: bytes | None
+
+    @classmethod
+    def from_pickled(cls, pickled: bytes | None) -> Self:
+        """Make a message of a pickle, which is not looked at."""
+        message = cls()
+        message._body = pickled
+        return message
+
+    @property
+    def body(self) -> Any:
+        """None if there is no object; refused if there is one. Setting it pickles the object now."""
+        if self._body is None:
+            return None
+        raise MessageFormatError(
+            "The object of an ObjectMessage is not unpickled by itself, for a pickle can run any code. Name the classes"
+            ' that it may hold: get_object(allowed={("decimal", "Decimal")}); or take the bytes: pickled.'
+        )
+
+    @body.setter
+    def body(self, value: Any) -> None:
+        self._check_writeable()
+        self._body = self._checked(value)
+
+    @property
+    def pickled(self) -> bytes | None:
+        """The pickle as it was sent; None if there is no object."""
+        return self._body
+
+    def get_object(
+        self,
+        allowed: AbstractSet[tuple[str, str]],
+        *,
+        max_bytes: int = 1024 * 1024,
+        max_depth: int = 100,
+    ) -> Any:
+        """Unpickle the object, if it needs no class but the allowed ones.
+
+        Args:
+            allowed: Pairs of a module and a qualified name, each exact, of every class and function that the pickle may
+                name. What pickles need no name for (numbers, texts, bytes, lists, tuples, dictionaries, sets, None)
+                comes along. The empty set allows nothing at all. Allow classes only whose construction with any
+                arguments is harmless.
+            max_bytes: The longest pickle that is looked at.
+            max_depth: How deep containers may be nested.
+
+        Returns:
+            The object; None if there is none.
+
+        Raises:
+            MessageFormatError: It names something else, is too long or too deep, or is no pickle.
+        """
+        from jmsjca.messages.pickles import load  # noqa: PLC0415  # who asks for no object does not need it
+
+        return None if self._body is None else load(self._body, allowed, max_bytes, max_depth)
+
+    def _content(self) -> object:
+        return self.body
+
+    def _checked(self, body: Any) -> Any:
+        from jmsjca.messages.pickles import dump  # noqa: PLC0415
+
+        return None if body is None else dump(body)

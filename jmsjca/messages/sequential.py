@@ -1,0 +1,132 @@
+"""What messages with a body of values in a row share: they are written, turned round, and read from the beginning."""
+
+from abc import abstractmethod
+from typing import Any
+
+from jmsjca.errors import MessageFormatError, MessageNotReadableError
+from jmsjca.messages.conversion import EntryValue, typed
+from jmsjca.messages.message import Message
+
+__all__ = ["SequentialMessage", "piece"]
+
+
+class SequentialMessage(Message):
+    """The base of `StreamMessage` and `BytesMessage`.
+
+    A new message, and one whose body was cleared, is written; `reset` turns it round; a received one is read. What is
+    written has the type that the method names, and so has what is read; a read that fails takes nothing.
+
+    ``read_…`` raises `MessageNotReadableError` before `reset`, `MessageEOFError` at the end, and `MessageFormatError`
+    where the value cannot be read as that type. ``write_…`` raises `MessageNotWriteableError` after `reset`, and
+    `MessageFormatError` where the value does not fit.
+    """
+
+    __slots__ = ("_position",)
+
+    _position: int
+
+    def reset(self) -> None:
+        """Make the body read-only, and read on from its beginning."""
+        self._read_only = True
+        self._position = 0
+
+    def freeze(self) -> None:
+        """Make a decoded message read-only. For providers."""
+        self.reset()
+
+    def read_boolean(self) -> bool:
+        """Read a boolean."""
+        return bool(self._read("boolean"))
+
+    def write_boolean(self, value: bool) -> None:
+        """Write a boolean."""
+        self._append(typed(value, "boolean"))
+
+    def read_byte(self) -> int:
+        """Read a byte (8 bits, signed)."""
+        return int(self._read("byte"))
+
+    def write_byte(self, value: int) -> None:
+        """Write a byte (8 bits, signed)."""
+        self._append(typed(value, "byte"))
+
+    def read_short(self) -> int:
+        """Read a short (16 bits, signed)."""
+        return int(self._read("short"))
+
+    def write_short(self, value: int) -> None:
+        """Write a short (16 bits, signed)."""
+        self._append(typed(value, "short"))
+
+    def read_char(self) -> str:
+        """Read a char (one character up to U+FFFF)."""
+        return str(self._read("char"))
+
+    def write_char(self, value: str) -> None:
+        """Write a char (one character up to U+FFFF)."""
+        self._append(typed(value, "char"))
+
+    def read_int(self) -> int:
+        """Read an int (32 bits, signed)."""
+        return int(self._read("int"))
+
+    def write_int(self, value: int) -> None:
+        """Write an int (32 bits, signed)."""
+        self._append(typed(value, "int"))
+
+    def read_long(self) -> int:
+        """Read a long (64 bits, signed)."""
+        return int(self._read("long"))
+
+    def write_long(self, value: int) -> None:
+        """Write a long (64 bits, signed)."""
+        self._append(typed(value, "long"))
+
+    def read_float(self) -> float:
+        """Read a float (single precision)."""
+        return float(self._read("float"))
+
+    def write_float(self, value: float) -> None:
+        """Write a float (single precision)."""
+        self._append(typed(value, "float"))
+
+    def read_double(self) -> float:
+        """Read a double."""
+        return float(self._read("double"))
+
+    def write_double(self, value: float) -> None:
+        """Write a double."""
+        self._append(typed(value, "double"))
+
+    def write_bytes(self, value: bytes | bytearray) -> None:
+        """Write bytes."""
+        self._append(typed(value, "bytes"))
+
+    def write_object(self, value: object) -> None:
+        """Write a value, typed as it stands."""
+        self._append(typed(value))
+
+    @abstractmethod
+    def _read(self, kind: str) -> Any:
+        """The next value, as a type."""
+
+    @abstractmethod
+    def _write(self, value: EntryValue) -> None:
+        """Append a typed value."""
+
+    def _append(self, value: EntryValue) -> None:
+        self._check_writeable()
+        self._write(value)
+
+    def _begin(self) -> int:
+        """Where the next read begins."""
+        if not self._read_only:
+            raise MessageNotReadableError("This message is being written; call reset() to read what was written.")
+        return self._position
+
+
+def piece(data: bytes | bytearray, begin: int, size: int | None) -> bytes:
+    """Cut a piece out of bytes: so many at most, or all that are left."""
+    if size is not None and size < 1:
+        raise MessageFormatError(f"A piece has at least one byte, not {size}.")
+    return bytes(memoryview(data)[begin:][:size])

@@ -1,0 +1,100 @@
+"""The stream message: a row of typed values as a body."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from jmsjca.errors import MessageEOFError, MessageFormatError
+from jmsjca.messages.conversion import EntryValue, convert, typed
+from jmsjca.messages.reading import as_bytes
+from jmsjca.messages.sequential import SequentialMessage, piece
+
+__all__ = ["StreamMessage"]
+
+
+class StreamMessage(SequentialMessage):
+    """A message whose body is a row of typed values, `bytes` and None among them.
+
+    `body` is all of them as a tuple, at any time, and may be set to any sequence of values. The methods write and read
+    one after the other, and convert by the table of JMS 3.1, section 3.11.3.
+    """
+
+    __slots__ = ("_given",)
+
+    _body: list[EntryValue]
+    _given: int | None  # how many bytes of the value at the position were given; None: it was not begun
+
+    @property
+    def body(self) -> Any:
+        """All values, as a tuple."""
+        return tuple(self._body)
+
+    @body.setter
+    def body(self, value: Any) -> None:
+        self._check_writeable()
+        self._body = self._checked(value)
+
+    def reset(self) -> None:
+        """Make the body read-only, and read on from its beginning."""
+        super().reset()
+        self._given = None
+
+    def read_string(self) -> str | None:
+        """Read a string; None if it is null."""
+        return cast("str | None", self._read("string"))
+
+    def write_string(self, value: str | None) -> None:
+        """Write a string."""
+        self._append(typed(value, "string"))
+
+    def read_object(self) -> EntryValue:
+        """Read a value with the type that it was written with."""
+        value = self._next()
+        self._position += 1
+        return value
+
+    def read_bytes(self, size: int | None = None) -> bytes | None:
+        """Read bytes, whole or piece by piece.
+
+        Args:
+            size: How many at most; None for all that are left of this value. Having got as many as asked for, ask
+                again: None says that these were the last. The next value can be read after the last piece.
+
+        Returns:
+            The bytes; None if the value is null, or no bytes of it are left.
+        """
+        value, given = as_bytes(self._current()), self._given
+        read = None if value is None else piece(value, given or 0, size)
+        if read and len(read) == size:
+            self._given = (given or 0) + len(read)
+            return read
+        self._position, self._given = self._position + 1, None
+        return read if given is None else read or None
+
+    def _read(self, kind: str) -> Any:
+        value = convert(self._next(), kind)
+        self._position += 1
+        return value
+
+    def _write(self, value: EntryValue) -> None:
+        self._body.append(value)
+
+    def _next(self) -> EntryValue:
+        if self._begin() and self._given is not None:
+            raise MessageFormatError("Only a part of the bytes here was read: read_bytes() until there are no more.")
+        return self._current()
+
+    def _current(self) -> EntryValue:
+        position = self._begin()
+        if position == len(self._body):
+            raise MessageEOFError(f"All {position} values of this message are read; reset() begins again.")
+        return self._body[position]
+
+    def _content(self) -> Any:
+        return list(self._body)
+
+    def _checked(self, body: Any) -> Any:
+        if body is None:
+            return []
+        if isinstance(body, str | bytes) or not isinstance(body, Iterable):
+            raise MessageFormatError(f"A StreamMessage holds a sequence of values, not {type(body).__name__}.")
+        return [typed(value) for value in cast("Iterable[object]", body)]
