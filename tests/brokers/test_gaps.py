@@ -39,12 +39,15 @@ def amqp(broker_url):
     opened = []
 
     def connect(broker, url=None):
-        opened.append(RawAMQP(url or broker_url(f"{broker}-amqp"), CAPABILITIES.get(broker)))
-        return opened[-1]
+        connection = RawAMQP(url or broker_url(f"{broker}-amqp"), CAPABILITIES.get(broker))
+        opened.append((connection, url is not None))
+        return connection
 
     yield connect
-    for connection in opened:
-        with suppress(ProtonException):  # it may be cut
+    for connection, may_be_cut in opened:
+        if may_be_cut:
+            connection.connection.timeout = 0  # nobody answers
+        with suppress(ProtonException):
             connection.close()
 
 

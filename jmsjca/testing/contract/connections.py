@@ -135,10 +135,12 @@ class TestRefusals(Contract):
         harness.require_lack("redelivery_delay")
         queue = harness.queue()
         harness.send(queue, "a")
-        unit = harness.holding(harness.gather(harness.connection.consumer(queue), 1))
+        consumer = harness.connection.consumer(queue)
+        unit = harness.holding(harness.gather(consumer, 1))
         with pytest.raises(NotSupportedError):
             unit.rollback(delay=60)
         unit.commit()
+        consumer.close()
         harness.expect(queue)
 
     def test_missing_atomicity_is_refused(self, harness: Harness) -> None:
