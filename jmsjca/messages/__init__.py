@@ -1,7 +1,7 @@
 """Messages: their types, typed properties and conversions."""
 
 from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.conversion import EntryValue, PropertyValue, convert, type_name, typed
+from jmsjca.messages.conversion import EntryValue, PropertyValue, convert, entry, type_name, typed
 from jmsjca.messages.delivery import DeliveryContext, DeliveryMode
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message
@@ -36,6 +36,7 @@ __all__ = [
     "StreamMessage",
     "TextMessage",
     "convert",
+    "entry",
     "type_name",
     "typed",
 ]

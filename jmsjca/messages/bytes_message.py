@@ -5,7 +5,7 @@ from typing import Any
 
 from jmsjca.errors import MessageEOFError, MessageFormatError
 from jmsjca.messages import java_text
-from jmsjca.messages.conversion import EntryValue, type_name, typed
+from jmsjca.messages.conversion import EntryValue, entry, type_name
 from jmsjca.messages.numbers import Char
 from jmsjca.messages.sequential import SequentialMessage, piece
 
@@ -67,7 +67,7 @@ class BytesMessage(SequentialMessage):
 
     def write_utf(self, value: str) -> None:
         """Write a text: its length in 16 bits and its modified UTF-8."""
-        self._append(typed(value, "string"))
+        self._append(entry(value, "string"))
 
     def read_bytes(self, size: int | None = None) -> bytes | None:
         """Read bytes.

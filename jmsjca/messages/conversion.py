@@ -9,7 +9,7 @@ from typing import Any, cast
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.numbers import Byte, Char, Double, Float, Int, Long, Short
 
-__all__ = ["EntryValue", "PropertyValue", "convert", "type_name", "typed"]
+__all__ = ["EntryValue", "PropertyValue", "convert", "entry", "type_name", "typed"]
 
 PropertyValue = bool | int | float | str | None
 EntryValue = PropertyValue | bytes
@@ -26,6 +26,7 @@ _NAMES: dict[type, str] = {
     str: "string",
     bytes: "bytes",
 }
+_ONLY_IN_BODIES = (Char, bytes)
 # From each type the types that it may be read as.
 _READABLE = {
     "boolean": {"boolean", "string"},
@@ -62,7 +63,7 @@ def type_name(value: object) -> str:
     )
 
 
-def typed(value: object, name: str | None = None) -> EntryValue:
+def entry(value: object, name: str | None = None) -> EntryValue:
     """Give a value its mark: the plain int 5 becomes ``Int(5)``. None stays None.
 
     Args:
@@ -75,6 +76,18 @@ def typed(value: object, name: str | None = None) -> EntryValue:
     if value is None or (name is None and type(value) in _NAMES):  # it says its type already
         return cast("EntryValue", value)
     return _MAKERS[name or type_name(value)](value)
+
+
+def typed(value: object, name: str | None = None) -> PropertyValue:
+    """Give the value of a property its mark, as `entry` does.
+
+    Raises:
+        MessageFormatError: As there; or it is a char or bytes, which properties cannot hold.
+    """
+    marked = entry(value, name)
+    if isinstance(marked, _ONLY_IN_BODIES):
+        raise MessageFormatError(f"A property cannot hold {type(value).__name__}; the body of a map message can.")
+    return marked
 
 
 def convert(value: EntryValue, wanted: str) -> EntryValue:

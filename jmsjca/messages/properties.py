@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from jmsjca.errors import MessageFormatError
 from jmsjca.messages.conversion import PropertyValue, typed
 from jmsjca.messages.names import CLIENT_JMSX, PROVIDER_JMSX, check_name
-from jmsjca.messages.numbers import Char
 from jmsjca.messages.typed_mapping import TypedMapping
 
 __all__ = ["DUPLICATE_ID", "GROUP_ID", "Properties"]
@@ -37,7 +35,4 @@ class Properties(TypedMapping[PropertyValue]):
             self._values = {name: value for name, value in values.items() if name not in PROVIDER_JMSX}
 
     def _checked(self, name: object, value: object) -> PropertyValue:
-        marked = typed(value, CLIENT_JMSX.get(check_name(name)))
-        if isinstance(marked, bytes | Char):
-            raise MessageFormatError(f"A property cannot hold {type(value).__name__}; a body can.")
-        return marked
+        return typed(value, CLIENT_JMSX.get(check_name(name)))

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import Any
 
 from jmsjca.errors import MessageFormatError, MessageNotReadableError
-from jmsjca.messages.conversion import EntryValue, typed
+from jmsjca.messages.conversion import EntryValue, entry
 from jmsjca.messages.message import Message
 
 __all__ = ["SequentialMessage", "piece"]
@@ -40,7 +40,7 @@ class SequentialMessage(Message):
 
     def write_boolean(self, value: bool) -> None:
         """Write a boolean."""
-        self._append(typed(value, "boolean"))
+        self._append(entry(value, "boolean"))
 
     def read_byte(self) -> int:
         """Read a byte (8 bits, signed)."""
@@ -48,7 +48,7 @@ class SequentialMessage(Message):
 
     def write_byte(self, value: int) -> None:
         """Write a byte (8 bits, signed)."""
-        self._append(typed(value, "byte"))
+        self._append(entry(value, "byte"))
 
     def read_short(self) -> int:
         """Read a short (16 bits, signed)."""
@@ -56,7 +56,7 @@ class SequentialMessage(Message):
 
     def write_short(self, value: int) -> None:
         """Write a short (16 bits, signed)."""
-        self._append(typed(value, "short"))
+        self._append(entry(value, "short"))
 
     def read_char(self) -> str:
         """Read a char (one character up to U+FFFF)."""
@@ -64,7 +64,7 @@ class SequentialMessage(Message):
 
     def write_char(self, value: str) -> None:
         """Write a char (one character up to U+FFFF)."""
-        self._append(typed(value, "char"))
+        self._append(entry(value, "char"))
 
     def read_int(self) -> int:
         """Read an int (32 bits, signed)."""
@@ -72,7 +72,7 @@ class SequentialMessage(Message):
 
     def write_int(self, value: int) -> None:
         """Write an int (32 bits, signed)."""
-        self._append(typed(value, "int"))
+        self._append(entry(value, "int"))
 
     def read_long(self) -> int:
         """Read a long (64 bits, signed)."""
@@ -80,7 +80,7 @@ class SequentialMessage(Message):
 
     def write_long(self, value: int) -> None:
         """Write a long (64 bits, signed)."""
-        self._append(typed(value, "long"))
+        self._append(entry(value, "long"))
 
     def read_float(self) -> float:
         """Read a float (single precision)."""
@@ -88,7 +88,7 @@ class SequentialMessage(Message):
 
     def write_float(self, value: float) -> None:
         """Write a float (single precision)."""
-        self._append(typed(value, "float"))
+        self._append(entry(value, "float"))
 
     def read_double(self) -> float:
         """Read a double."""
@@ -96,15 +96,15 @@ class SequentialMessage(Message):
 
     def write_double(self, value: float) -> None:
         """Write a double."""
-        self._append(typed(value, "double"))
+        self._append(entry(value, "double"))
 
     def write_bytes(self, value: bytes | bytearray) -> None:
         """Write bytes."""
-        self._append(typed(value, "bytes"))
+        self._append(entry(value, "bytes"))
 
     def write_object(self, value: object) -> None:
         """Write a value, typed as it stands."""
-        self._append(typed(value))
+        self._append(entry(value))
 
     @abstractmethod
     def _read(self, kind: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from jmsjca.errors import MessageEOFError, MessageFormatError
-from jmsjca.messages.conversion import EntryValue, convert, typed
+from jmsjca.messages.conversion import EntryValue, convert, entry
 from jmsjca.messages.reading import as_bytes
 from jmsjca.messages.sequential import SequentialMessage, piece
 
@@ -44,7 +44,7 @@ class StreamMessage(SequentialMessage):
 
     def write_string(self, value: str | None) -> None:
         """Write a string."""
-        self._append(typed(value, "string"))
+        self._append(entry(value, "string"))
 
     def read_object(self) -> EntryValue:
         """Read a value with the type that it was written with."""
@@ -97,4 +97,4 @@ class StreamMessage(SequentialMessage):
             return []
         if isinstance(body, str | bytes) or not isinstance(body, Iterable):
             raise MessageFormatError(f"A StreamMessage holds a sequence of values, not {type(body).__name__}.")
-        return [typed(value) for value in cast("Iterable[object]", body)]
+        return [entry(value) for value in cast("Iterable[object]", body)]

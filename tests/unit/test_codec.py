@@ -1,12 +1,33 @@
 """Messages as rows: whatever a message may hold comes out as it went in."""
 
+import json
 import math
+import sqlite3
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsjca import Byte, BytesMessage, DeliveryMode, Double, Float, Int, Long, Message, Queue, Short, TextMessage, Topic
+from jmsjca import (
+    Byte,
+    BytesMessage,
+    Char,
+    DeliveryMode,
+    Double,
+    Float,
+    Int,
+    Long,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Queue,
+    Short,
+    StreamMessage,
+    TextMessage,
+    Topic,
+)
+from jmsjca.errors import MessageFormatError
 from jmsjca.messages import type_name
 from jmsjca.providers.embedded.codec import decode, encode
 
@@ -35,11 +56,18 @@ DESTINATIONS = st.builds(Queue, TEXT.filter(bool)) | st.builds(Topic, TEXT.filte
 BODIES = st.one_of(
     st.builds(TextMessage, st.none() | TEXT), st.builds(BytesMessage, st.none() | st.binary()), st.builds(Message)
 )
+CHARS = st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]).map(Char)
+ENTRIES = VALUES | CHARS | st.binary()
 
 
 def through(message: Message, to: Queue | Topic, deliveries: int = 1) -> Message:
     row = encode(message, to)
     return decode(row.headers.encode(), row.body, deliveries, row.expires)
+
+
+def exactly(value: object) -> tuple[str | None, str]:
+    """A value with its type; two NaNs are alike."""
+    return None if value is None else type_name(value), repr(value)
 
 
 def same(one: object, other: object) -> bool:
@@ -57,10 +85,68 @@ def test_properties(values):
     assert {name: type_name(got[name]) for name in types} == types
 
 
+@given(st.dictionaries(NAMES, st.floats() | st.floats(width=32).map(Float), min_size=1))
+def test_numbers_that_json_does_not_know_are_as_sqlite_reads_them(values):
+    headers = encode(Message(properties=values), Queue("q")).headers
+    with sqlite3.connect(":memory:") as db:
+        read = {
+            name: db.execute("SELECT json_extract(?, ?)", (headers, f'$.p."{name}"')).fetchone()[0] for name in values
+        }
+    assert read == {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
 @given(BODIES)
 def test_bodies(message):
     got = through(message, Queue("q"))
     assert (type(got), got.body) == (type(message), message.body)
+
+
+@given(st.dictionaries(TEXT.filter(bool), ENTRIES))
+def test_maps(values):
+    body = through(MapMessage(values), Queue("q")).body
+    assert list(body) == list(values)
+    assert [exactly(value) for value in body.values()] == [exactly(value) for value in values.values()]
+
+
+@given(st.lists(ENTRIES))
+def test_streams(values):
+    body = through(StreamMessage(values), Queue("q")).body
+    assert [exactly(value) for value in body] == [exactly(value) for value in values]
+
+
+@given(st.none() | st.binary())
+def test_objects_are_not_looked_at(pickled):
+    got = through(ObjectMessage.from_pickled(pickled), Queue("q"))
+    assert (type(got), got.pickled) == (ObjectMessage, pickled)
+
+
+@pytest.mark.parametrize("kind", ["map", "stream"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        None,
+        b"{",
+        b"7",
+        b'"text"',
+        b"[[]]",
+        b'{"a":[]}',
+        b'{"a":["bytes","?"]}',
+        b'{"a":["byte",128]}',
+        b'[["int","x"]]',
+        b'[["bytes","?"]]',
+        b"\xff",
+    ],
+)
+def test_body_that_is_none_of_its_kind(kind, body):
+    headers = json.dumps({"kind": kind, "to": ["queue", "q"], "mode": 2, "priority": 4}).encode()
+    with pytest.raises(MessageFormatError):
+        decode(headers, body, 1, None)
+
+
+def test_kind_of_a_later_release():
+    with pytest.raises(MessageFormatError, match="hologram"):
+        decode(b'{"kind":"hologram"}', b"", 1, None)
 
 
 @given(

@@ -7,13 +7,16 @@ from proton import Message as WireMessage
 from proton import byte, symbol
 
 from jmsjca.destinations import Destination, Queue, Topic
-from jmsjca.errors import MessageFormatError
+from jmsjca.errors import MessageFormatError, NotSupportedError
 from jmsjca.messages import (
     BytesMessage,
     DeliveryMode,
+    MapMessage,
     Message,
+    ObjectMessage,
     Properties,
     PropertyValue,
+    StreamMessage,
     TextMessage,
 )
 from jmsjca.providers.amqp.header import Header
@@ -45,6 +48,7 @@ def encode(message: Message, to: Destination, now: float) -> bytes:
 
     Raises:
         MessageFormatError: Something in it cannot be encoded.
+        NotSupportedError: It is a map, stream or object message.
     """
     try:
         return bytes(_wire_message(message, to, now).encode())
@@ -114,6 +118,8 @@ def _set_body(wire: Any, message: Message) -> byte:
         wire.body = message.body
         wire.content_type = symbol(_BINARY) if wire.inferred else None
         return _BYTES
+    if isinstance(message, MapMessage | StreamMessage | ObjectMessage):
+        raise NotSupportedError(f"A {type(message).__name__} cannot be sent over AMQP yet; send text or bytes.")
     return _PLAIN
 
 

@@ -1,6 +1,6 @@
 """Messages as rows: headers and properties as JSON, the body as bytes."""
 
-import json
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,23 +11,19 @@ from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
     DUPLICATE_ID,
     GROUP_ID,
-    BytesMessage,
     DeliveryMode,
     Message,
     Properties,
     PropertyValue,
-    TextMessage,
     type_name,
     typed,
 )
+from jmsjca.providers.embedded.bodies import decode_body, encode_body
+from jmsjca.providers.embedded.values import from_json, special_type, to_json, with_infinities
 
 __all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "selectable"]
 
 _BUCKETS = 1024
-
-# The type of a property is written down only where JSON does not tell it.
-_PLAIN = {"boolean", "int", "long", "double", "string"}
-
 
 # The headers that a selector may name, and the fields that hold them.
 SELECTABLE = {
@@ -37,11 +33,6 @@ SELECTABLE = {
     "JMSTimestamp": "time",
     "JMSPriority": "priority",
 }
-
-# Made once: json.dumps() and json.loads() look at their options at every call.
-_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-_from_json = json.JSONDecoder().decode
-
 
 # What the stored text of a message may provoke: it may be anything, and as deep or as large as it likes.
 _UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
@@ -74,7 +65,7 @@ def encode(message: Message, to: Destination) -> Outgoing:
 
 
 def _encode(message: Message, to: Destination) -> Outgoing:
-    kind, body = _encode_body(message)
+    kind, body = encode_body(message)
     values: dict[str, PropertyValue] = dict(message.properties)
     headers = {
         "id": message.message_id,
@@ -88,9 +79,9 @@ def _encode(message: Message, to: Destination) -> Outgoing:
         "time": _milliseconds(message.timestamp),
         "due": _milliseconds(message.delivery_time),
         "p": values,
-        "t": {name: special for name, value in values.items() if (special := _special_type(value))},
+        "t": {name: special for name, value in values.items() if (special := special_type(value))},
     }
-    text = _to_json({name: value for name, value in headers.items() if value is not None and value != {}})
+    text = _headers_text({name: value for name, value in headers.items() if value is not None and value != {}})
     text.encode()  # refused here, not when the unit commits
     duplicate, group = (message.properties.get(name) for name in (DUPLICATE_ID, GROUP_ID))
     return Outgoing(
@@ -105,6 +96,16 @@ def _encode(message: Message, to: Destination) -> Outgoing:
     )
 
 
+def _headers_text(headers: dict[str, Any]) -> str:
+    try:
+        return to_json(headers)
+    except ValueError:  # a property is infinite or not a number, which JSON has no word for
+        values = headers.pop("p")
+        unknown = {name: type_name(value) for name, value in values.items() if value != value}  # noqa: PLR0124
+        headers["t"] = {**headers.get("t", {}), **unknown}
+        return f'{to_json(headers)[:-1]},"p":{with_infinities(values)}}}'
+
+
 def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | None) -> Message:
     """Make the message of a row, read-only.
 
@@ -112,17 +113,17 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
         MessageFormatError: The row does not hold a message.
     """
     try:
-        return _decode(_from_json(headers.decode()), body, deliveries, expires)
+        return _decode(from_json(headers.decode()), body, deliveries, expires)
     except _UNDECODABLE as error:
         raise MessageFormatError(f"The stored message cannot be decoded: {error}.") from error
 
 
 def _decode(fields: dict[str, Any], body: bytes | None, deliveries: int, expires: int | None) -> Message:
-    message = _decode_body(fields["kind"], body)
+    message = decode_body(fields["kind"], body)
     types = fields.get("t", {})
-    message.properties = Properties.received(
-        {name: typed(value, types.get(name)) for name, value in fields.get("p", {}).items()}
-    )
+    values = {name: typed(value, types.get(name)) for name, value in fields.get("p", {}).items()}
+    values.update({name: typed(math.nan, mark) for name, mark in types.items() if values[name] is None})
+    message.properties = Properties.received(values)
     message.message_id = fields.get("id")
     message.destination = _destination(fields["to"])
     message.correlation_id = fields.get("correlation")
@@ -140,33 +141,10 @@ def _decode(fields: dict[str, Any], body: bytes | None, deliveries: int, expires
     return message
 
 
-def _encode_body(message: Message) -> tuple[str, bytes | None]:
-    body = message.body
-    if isinstance(message, TextMessage):
-        return "text", None if body is None else body.encode()
-    if isinstance(message, BytesMessage):
-        return "bytes", body
-    return "plain", None
-
-
-def _decode_body(kind: str, body: bytes | None) -> Message:
-    if kind == "text":
-        return TextMessage(None if body is None else body.decode())
-    return BytesMessage(body) if kind == "bytes" else Message()
-
-
-def _special_type(value: PropertyValue) -> str | None:
-    if value is None:
-        return None
-    name = type_name(value)
-    plain = name in _PLAIN and (name != "long" or not -(1 << 31) <= int(value) < 1 << 31)
-    return None if plain else name
-
-
 def selectable(headers: str | bytes) -> dict[str, Any]:
     """What a selector sees of stored headers, by name; nothing of what is not headers."""
     try:
-        fields: dict[str, Any] = _from_json(headers if isinstance(headers, str) else headers.decode())
+        fields: dict[str, Any] = from_json(headers if isinstance(headers, str) else headers.decode())
         mode = "NON_PERSISTENT" if fields.get("mode") == DeliveryMode.NON_PERSISTENT else "PERSISTENT"
         selected = {name: fields.get(field) for name, field in SELECTABLE.items()}
         return {**fields.get("p", {}), **selected, "JMSDeliveryMode": mode}

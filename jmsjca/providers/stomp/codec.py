@@ -12,13 +12,16 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from jmsjca.destinations import Destination, destination
-from jmsjca.errors import MessageFormatError
+from jmsjca.errors import MessageFormatError, NotSupportedError
 from jmsjca.messages import (
     BytesMessage,
     DeliveryMode,
+    MapMessage,
     Message,
+    ObjectMessage,
     Properties,
     PropertyValue,
+    StreamMessage,
     TextMessage,
     convert,
     type_name,
@@ -65,6 +68,7 @@ def encode(message: Message, address: Mapping[str, str], reply_to: str | None) -
 
     Raises:
         MessageFormatError: Some text in it is not Unicode.
+        NotSupportedError: It is a map, stream or object message.
     """
     try:
         return _encode(message, address, reply_to)
@@ -191,6 +195,8 @@ def _reply_to(
 
 
 def _encode_body(message: Message) -> tuple[str, bytes | None]:
+    if isinstance(message, MapMessage | StreamMessage | ObjectMessage):
+        raise NotSupportedError(f"A {type(message).__name__} cannot be sent over STOMP yet; send text or bytes.")
     body = message.body
     if isinstance(message, TextMessage):
         return ("text", body.encode()) if body is not None else ("no text", None)
