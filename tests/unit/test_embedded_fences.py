@@ -120,7 +120,9 @@ def test_commit_that_sqlite_refuses(connected, monkeypatch, code, kind):
     [
         (sqlite3.SQLITE_BUSY, ResourceAllocationError, "locked for too long"),
         (sqlite3.SQLITE_FULL, ResourceAllocationError, "No space left"),
-        (sqlite3.SQLITE_CORRUPT, StoreError, "failed"),
+        (sqlite3.SQLITE_CORRUPT, StoreError, "is damaged"),
+        (sqlite3.SQLITE_IOERR_READ, StoreError, "disk failed"),
+        (sqlite3.SQLITE_ERROR, StoreError, "failed"),
     ],
 )
 def test_no_exception_of_sqlite_escapes(connected, code, kind, match):

@@ -95,12 +95,9 @@ class EmbeddedConsumer:
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; their count is as if they had never been received."""
-        unused = [d for d in self.own(deliveries) if d.unit is None]
-        with self._store.write() as cursor:
-            self.let_go([d.claim for d in unused])
-            release(cursor, [d.claim for d in unused], uncount=1)
-            doorbells = self._store.other_doorbells(cursor)
-        self._store.ring(doorbells)
+        unused = [d.claim for d in self.own(deliveries) if d.unit is None]
+        self.let_go(unused)
+        self._store.ring(self._store.submit(lambda cursor: self._release(cursor, unused)))
 
     def drain(self) -> Sequence[EmbeddedDelivery]:
         """Nothing is ever on its way: `receive` claims exactly what it returns."""
@@ -216,6 +213,10 @@ class EmbeddedConsumer:
         if moved or failed:
             store.ring(doorbells)  # also lets us look again, should all that was found have failed
         return deliveries
+
+    def _release(self, cursor: sqlite3.Cursor, unused: Sequence[Claim]) -> list[str]:
+        release(cursor, unused, uncount=1)
+        return self._store.other_doorbells(cursor)
 
     def _patience(self, remaining: float) -> float:
         with self._store.read() as cursor:

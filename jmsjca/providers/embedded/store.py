@@ -7,24 +7,21 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from jmsjca.config import Clock, Limits
-from jmsjca.errors import (
-    ConnectionLostError,
-    JMSError,
-    ResourceAllocationError,
-    StoreError,
-    TransactionInDoubtError,
-    TransactionRolledBackError,
-)
+from jmsjca.errors import ConnectionLostError, StoreError
 from jmsjca.providers.embedded.bell import Bell, Doorbell
+from jmsjca.providers.embedded.group_commit import GroupCommit, Job
 from jmsjca.providers.embedded.owners import Owner, find_dead, is_registered, remove_owner
 from jmsjca.providers.embedded.schema import open_database
+from jmsjca.providers.embedded.sqlite_errors import commit_error, translate
 
 __all__ = ["Store"]
 
 _MEMORY_OWNER = 1
 _REAP_INTERVAL = 0.25
+_T = TypeVar("_T")
 
 
 class Store:
@@ -47,6 +44,7 @@ class Store:
         self._tokens = itertools.count(1)
         self._pid = os.getpid()
         self._lock = threading.RLock()
+        self._groups = GroupCommit(self.write)
         self._db = open_database(path, limits.lock_timeout)
         self._cursor = self._db.cursor()
         self._lazy = False
@@ -81,7 +79,7 @@ class Store:
             try:
                 yield self._cursor
             except sqlite3.Error as error:
-                raise _translate(error, self.path) from error
+                raise translate(error, self.path) from error
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Generator[sqlite3.Cursor]:
@@ -108,7 +106,21 @@ class Store:
                     raise
                 self._commit()
             except sqlite3.Error as error:
-                raise _translate(error, self.path) from error
+                raise translate(error, self.path) from error
+
+    def submit(self, job: Job[_T]) -> _T:
+        """Run a job in a durable write transaction, which it shares with those that others submit at the same time.
+
+        Not to be called between `read` or `write` and their end: the one who runs the job may wait for that.
+
+        Raises:
+            TransactionRolledBackError: The commit failed and did not happen.
+            TransactionInDoubtError: The commit failed in a way that tells nothing.
+        """
+        if self.path is not None:
+            return self._groups.submit(job)
+        with self.write() as cursor:  # memory: nothing to wait for together
+            return job(cursor)
 
     def ring(self, doorbells: list[str]) -> None:
         """Wake consumers here and behind these doorbells."""
@@ -171,7 +183,9 @@ class Store:
 
     def abandon(self) -> None:
         """In a forked child: let the parent's lock go, touch nothing else."""
-        self._lock = threading.RLock()  # the old one may be held by a thread that does not exist here
+        # The old ones may be held by a thread that does not exist here.
+        self._lock = threading.RLock()
+        self._groups = GroupCommit(self.write)
         if self._owner:
             self._owner.abandon()
         if self._doorbell:
@@ -215,21 +229,4 @@ class Store:
         except sqlite3.Error as error:
             if self._db.in_transaction:
                 self._cursor.execute("ROLLBACK")
-            if (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_IOERR:
-                raise TransactionInDoubtError(
-                    f"The commit to {self.path} failed while writing ({error}); it may or may not be on disk."
-                ) from error
-            raise TransactionRolledBackError(
-                f"The commit to {self.path} failed and did not happen: {error}."
-            ) from error
-
-
-def _translate(error: sqlite3.Error, path: Path | None) -> JMSError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return ResourceAllocationError(f"Another process has kept {path} locked for too long; is one stopped or hung?")
-    if code == sqlite3.SQLITE_FULL:
-        return ResourceAllocationError(
-            f"No space left for {path or 'the broker in memory'}; make room and try again. Nothing was lost."
-        )
-    return StoreError(f"The embedded broker {path or 'in memory'} failed: {error}.")
+            raise commit_error(error, self.path) from error

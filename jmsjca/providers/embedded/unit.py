@@ -1,5 +1,6 @@
 """A unit of the embedded broker: one short SQLite transaction at its end, none before."""
 
+import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
@@ -108,26 +109,34 @@ class EmbeddedUnit:
     def _write(self, claims: list[Claim]) -> list[str]:
         if not (claims or self._outgoing):
             return []
-        with self._store.write() as cursor:
-            if not settle(cursor, claims):
-                raise TransactionRolledBackError("a delivery is not ours any more; somebody else has it or had it.")
-            insert(cursor, self._outgoing, self._sender)
-            return self._store.other_doorbells(cursor) if self._outgoing else []
+        return self._store.submit(lambda cursor: self._settle_and_send(cursor, claims))
+
+    def _settle_and_send(self, cursor: sqlite3.Cursor, claims: list[Claim]) -> list[str]:
+        if not settle(cursor, claims):
+            raise TransactionRolledBackError("a delivery is not ours any more; somebody else has it or had it.")
+        insert(cursor, self._outgoing, self._sender)
+        return self._store.other_doorbells(cursor) if self._outgoing else []
 
     def _give_back(self, *, due: int | None, unused: Sequence[Delivery]) -> None:
         if not self._taken:
             return
-        spared = {id(d) for d in unused}
-        with self._store.write() as cursor:
-            for consumer, first in self._consumers().items():
-                later = consumer.later_than(first)
-                release(cursor, later, uncount=1)
-                consumer.let_go(later)
-            release(cursor, [d.claim for d in self._taken if id(d) not in spared], uncount=0, due=due)
-            release(cursor, [d.claim for d in self._taken if id(d) in spared], uncount=1, due=due)
-            doorbells = self._store.other_doorbells(cursor)
+        later, doorbells = self._store.submit(lambda cursor: self._release(cursor, due, unused))
+        for consumer, claims in later.items():
+            consumer.let_go(claims)
         self._let_go()
         self._store.ring(doorbells)
+
+    def _release(
+        self, cursor: sqlite3.Cursor, due: int | None, unused: Sequence[Delivery]
+    ) -> tuple[dict[EmbeddedConsumer, list[Claim]], list[str]]:
+        """Give all back, and first whatever was received later and is nobody's; tell what that was."""
+        spared = {id(d) for d in unused}
+        later = {consumer: consumer.later_than(first) for consumer, first in self._consumers().items()}
+        for claims in later.values():
+            release(cursor, claims, uncount=1)
+        release(cursor, [d.claim for d in self._taken if id(d) not in spared], uncount=0, due=due)
+        release(cursor, [d.claim for d in self._taken if id(d) in spared], uncount=1, due=due)
+        return later, self._store.other_doorbells(cursor)
 
     def _consumers(self) -> dict[EmbeddedConsumer, EmbeddedDelivery]:
         """Each consumer with its first delivery in this unit."""

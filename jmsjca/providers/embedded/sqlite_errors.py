@@ -1,0 +1,58 @@
+"""What the errors of SQLite mean to those who use a broker."""
+
+import sqlite3
+from pathlib import Path
+
+from jmsjca.errors import (
+    JMSError,
+    ResourceAllocationError,
+    StoreError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
+
+__all__ = ["commit_error", "is_busy", "translate"]
+
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Tell whether another process or connection is in the way."""
+    return _code(error) in _BUSY
+
+
+def translate(error: sqlite3.Error, path: Path | None) -> JMSError:
+    """The error of a statement as one of ours.
+
+    Args:
+        error: What SQLite raised.
+        path: The broker's file; None for memory.
+    """
+    place = path or "in memory"
+    if is_busy(error):
+        return ResourceAllocationError(f"Another process has kept {path} locked for too long; is one stopped or hung?")
+    if _code(error) == sqlite3.SQLITE_FULL:
+        return ResourceAllocationError(f"No space left for {place}; make room and try again. Nothing was lost.")
+    if _code(error) in _DAMAGED:
+        return StoreError(
+            f"The embedded broker {place} is damaged ({error}); stop its processes and restore it from a backup, "
+            "or copy what can still be read."
+        )
+    if _code(error) == sqlite3.SQLITE_IOERR:
+        return StoreError(f"The disk failed while the embedded broker {place} was read or written: {error}.")
+    return StoreError(f"The embedded broker {place} failed: {error}.")
+
+
+def commit_error(error: sqlite3.Error, path: Path | None) -> JMSError:
+    """The error of a commit: it tells whether the commit happened, as far as that is known."""
+    if _code(error) == sqlite3.SQLITE_IOERR:
+        return TransactionInDoubtError(
+            f"The commit to {path} failed while writing ({error}); it may or may not be on disk."
+        )
+    return TransactionRolledBackError(f"The commit to {path} failed and did not happen: {error}.")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary code; errors that Python's own part of the library raises have none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
