@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from jmsjca.destinations import Queue
-from jmsjca.providers.embedded.claiming import Row, has_due, make_ready
-from jmsjca.providers.embedded.delivery import StoredMessage
+from jmsjca.providers.embedded.claiming import has_due, make_ready
+from jmsjca.providers.embedded.delivery import Row, StoredMessage
 from jmsjca.providers.embedded.mailboxes import find_mailbox
 from jmsjca.providers.embedded.matching import condition_of
 from jmsjca.providers.embedded.store import Store
@@ -34,7 +34,7 @@ def browse(store: Store, queue: Queue, selector: str | None, limit: int | None) 
         if not page:
             return
         yield [StoredMessage(row) for _, row in page]
-        last = (page[-1][0], page[-1][1].id)
+        last = (page[-1][0], page[-1][1][0])
         limit = None if limit is None else limit - len(page)
 
 
@@ -55,4 +55,4 @@ def _page(store: Store, queue: Queue, selector: str | None, last: tuple[int, int
     with store.read() as cursor:
         place = (find_mailbox(cursor, queue), *last, store.now())
         rows = cursor.execute(_PAGE + where + _IN_ORDER, (*place, *parameters, limit)).fetchall()
-    return [(urgency, Row(*values)) for urgency, *values in rows]
+    return [(row[0], row[1:]) for row in rows]

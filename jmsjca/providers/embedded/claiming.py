@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jmsjca.providers.embedded.consumers import assign_bucket
+from jmsjca.providers.embedded.delivery import Row
 from jmsjca.providers.embedded.mailboxes import something_returned
-from jmsjca.providers.embedded.rows import runs
+from jmsjca.providers.embedded.rows import Hold, runs
 
-__all__ = ["Claimant", "Row", "claim", "has_due", "is_ready", "make_ready", "next_due", "of_ids", "ready"]
+__all__ = ["Claimant", "claim", "has_due", "is_ready", "make_ready", "next_due", "of_ids", "ready"]
 
 # Headers are read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
 _READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), body FROM message
@@ -22,23 +23,11 @@ _MAKE_READY = "UPDATE message SET due = NULL WHERE mailbox = ? AND due <= ?"
 _CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 WHERE id BETWEEN ? AND ?"
 
 
-class Row(NamedTuple):
-    """A claimed message, as it lies in the store."""
-
-    id: int
-    deliveries: int
-    expires: int | None
-    headers: bytes
-    body: bytes | None
-
-
 class Claimant(NamedTuple):
-    """Who claims messages of which mailbox, under which number, up to which size (one message always passes)."""
+    """Who claims messages, under which hold, up to which size (one message always passes)."""
 
-    mailbox: int
+    hold: Hold
     consumer: int
-    owner: int
-    token: int
     max_bytes: int
 
 
@@ -66,15 +55,17 @@ def next_due(cursor: sqlite3.Cursor, mailbox: int) -> int | None:
 
 def ready(cursor: sqlite3.Cursor, mailbox: int, limit: int) -> Iterator[Row]:
     """The next messages of a mailbox that belong to no group."""
-    return map(Row._make, cursor.execute(_READY, (mailbox, limit)))
+    return cursor.execute(_READY, (mailbox, limit))
 
 
 def of_ids(cursor: sqlite3.Cursor, by: Claimant, ids: Sequence[int]) -> Iterator[Row]:
     """Those of some messages that are ready still, and whose group is no other consumer's."""
     for number in ids:
         values = cursor.execute(_ONE, (number,)).fetchone()
-        if values is not None and (values[-1] is None or assign_bucket(cursor, by.mailbox, values[-1], by.consumer)):
-            yield Row(*values[:-1])
+        if values is not None and (
+            values[-1] is None or assign_bucket(cursor, by.hold.mailbox, values[-1], by.consumer)
+        ):
+            yield values[:-1]
 
 
 def claim(cursor: sqlite3.Cursor, by: Claimant, rows: Iterable[Row], most: int | None) -> tuple[list[Row], list[int]]:
@@ -93,12 +84,13 @@ def claim(cursor: sqlite3.Cursor, by: Claimant, rows: Iterable[Row], most: int |
     failed: list[int] = []
     size = 0
     for row in rows:
-        if most is not None and row.deliveries > most:
-            failed.append(row.id)
+        if most is not None and row[1] > most:
+            failed.append(row[0])
             continue
         taken.append(row)
-        size += len(row.body or b"")
+        size += len(row[4] or b"")
         if size >= by.max_bytes:
             break
-    cursor.executemany(_CLAIM, [(by.owner, by.token, *run) for run in runs(row.id for row in taken)])
+    hold = by.hold
+    cursor.executemany(_CLAIM, [(hold.owner, hold.token, *run) for run in runs([row[0] for row in taken])])
     return taken, failed

@@ -184,7 +184,7 @@ class EmbeddedConnection:
             consumer.close()
         with self._store.write() as cursor:
             for consumer in self._consumers:
-                release(cursor, [d.claim for d in consumer.outstanding.values()], uncount=0)
+                release(cursor, list(consumer.outstanding.values()), uncount=0)
                 consumer.outstanding.clear()
             drop_all(cursor, self._id)
             if self._client_id is not None:

@@ -7,7 +7,6 @@ from typing import NamedTuple, cast
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.providers.embedded.claiming import (
     Claimant,
-    Row,
     claim,
     has_due,
     is_ready,
@@ -17,11 +16,11 @@ from jmsjca.providers.embedded.claiming import (
     ready,
 )
 from jmsjca.providers.embedded.consumers import is_first, unregister
-from jmsjca.providers.embedded.delivery import EmbeddedDelivery
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery, Row
 from jmsjca.providers.embedded.failures import bury, expire
 from jmsjca.providers.embedded.mailboxes import Mailbox, read_mailbox
 from jmsjca.providers.embedded.matching import Match
-from jmsjca.providers.embedded.rows import Claim, release
+from jmsjca.providers.embedded.rows import Hold, release
 from jmsjca.providers.embedded.scan import Scan
 from jmsjca.providers.embedded.store import Store
 from jmsjca.spi import Delivery, Order
@@ -95,7 +94,10 @@ class EmbeddedConsumer:
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; their count is as if they had never been received."""
-        unused = [d.claim for d in self.own(deliveries) if d.unit is None]
+        ours = cast("Sequence[EmbeddedDelivery]", deliveries)
+        for delivery in ours:
+            self.check_held(delivery)
+        unused = [d for d in ours if d.unit is None]
         self.let_go(unused)
         self._store.ring(self._store.submit(lambda cursor: self._release(cursor, unused)))
 
@@ -115,38 +117,33 @@ class EmbeddedConsumer:
         self.closed = True
         self.wake()
         with self._store.write() as cursor:
-            unused = [d.claim for d in self.outstanding.values() if d.unit is None]
+            unused = [d for d in self.outstanding.values() if d.unit is None]
             self.let_go(unused)
             release(cursor, unused, uncount=1)
             unregister(cursor, self._number)
             doorbells = self._store.other_doorbells(cursor)
         self._store.ring(doorbells)
 
-    def later_than(self, delivery: EmbeddedDelivery) -> list[Claim]:
+    def later_than(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
         """What was received after a delivery and no unit took."""
         if self.order is Order.ANY:
             return []
         deliveries = list(self.outstanding.values())
-        return [d.claim for d in deliveries[deliveries.index(delivery) + 1 :] if d.unit is None]
+        return [d for d in deliveries[deliveries.index(delivery) + 1 :] if d.unit is None]
 
-    def let_go(self, claims: Sequence[Claim]) -> None:
+    def let_go(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
         """Forget deliveries that are settled or given back."""
-        for held in claims:
-            self.outstanding.pop(held.id, None)
+        for delivery in deliveries:
+            self.outstanding.pop(delivery.id, None)
 
-    def own(self, deliveries: Sequence[Delivery]) -> list[EmbeddedDelivery]:
-        """Check that deliveries are ours and not settled.
+    def check_held(self, delivery: EmbeddedDelivery) -> None:
+        """Check that a delivery is ours and not settled.
 
         Raises:
-            IllegalStateError: One was settled, given back, or received by somebody else.
+            IllegalStateError: It was settled, given back, or received by somebody else.
         """
-        ours = cast("Sequence[EmbeddedDelivery]", deliveries)
-        for delivery in ours:
-            if self.outstanding.get(delivery.claim.id) is not delivery:
-                raise IllegalStateError(
-                    "This delivery was settled or given back already; it will come again if it must."
-                )
-        return list(ours)
+        if self.outstanding.get(delivery.id) is not delivery:
+            raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
 
     def _take_wake(self) -> bool:
         woken, self._woken = self._woken, False
@@ -179,7 +176,7 @@ class EmbeddedConsumer:
         return not exclusive or is_first(cursor, self._mailbox, self._number)
 
     def _claim_next(self, state: Mailbox, limit: int) -> Sequence[EmbeddedDelivery]:
-        return self._hold(state, lambda cursor, by: ready(cursor, by.mailbox, limit))
+        return self._hold(state, lambda cursor, by: ready(cursor, self._mailbox, limit))
 
     def _claim_found(self, state: Mailbox, limit: int) -> Sequence[EmbeddedDelivery]:
         found = self._scan.find(state, limit)
@@ -189,7 +186,7 @@ class EmbeddedConsumer:
         left = 0
         try:
             deliveries = self._hold(state, lambda cursor, by: of_ids(cursor, by, ids))
-            left = ids.index(deliveries[-1].claim.id) + 1 if deliveries else len(ids)
+            left = ids.index(deliveries[-1].id) + 1 if deliveries else len(ids)
         finally:
             self._scan.put_back(found[left:])
         return deliveries
@@ -200,7 +197,8 @@ class EmbeddedConsumer:
         store = self._store
         settings = state.settings
         most = settings.max_deliveries if settings else None
-        by = Claimant(self._mailbox, self._number, store.owner, store.next_token(), self._max_bytes)
+        hold = Hold(self._mailbox, store.owner, store.next_token())
+        by = Claimant(hold, self._number, self._max_bytes)
         with store.read():  # held until the claims are noted: whoever closes this consumer gives all of them back
             with store.write(durable=False) as cursor:
                 store.check_owner(cursor)
@@ -208,13 +206,13 @@ class EmbeddedConsumer:
                 claimed, failed = ([], []) if self.closed else claim(cursor, by, rows(cursor, by), most)
                 bury(cursor, failed, settings.dead_letter if settings else None)
                 doorbells = store.other_doorbells(cursor) if moved or failed else []
-            deliveries = [EmbeddedDelivery(row, Claim(row.id, by.owner, by.token, by.mailbox), self) for row in claimed]
-            self.outstanding.update((d.claim.id, d) for d in deliveries)
+            deliveries = [EmbeddedDelivery(row, hold, self) for row in claimed]
+            self.outstanding.update([(d.id, d) for d in deliveries])
         if moved or failed:
             store.ring(doorbells)  # also lets us look again, should all that was found have failed
         return deliveries
 
-    def _release(self, cursor: sqlite3.Cursor, unused: Sequence[Claim]) -> list[str]:
+    def _release(self, cursor: sqlite3.Cursor, unused: Sequence[EmbeddedDelivery]) -> list[str]:
         release(cursor, unused, uncount=1)
         return self._store.other_doorbells(cursor)
 

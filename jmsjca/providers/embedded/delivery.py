@@ -1,17 +1,19 @@
 """One received message of the embedded broker."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from jmsjca.messages import Message
-from jmsjca.providers.embedded.claiming import Row
 from jmsjca.providers.embedded.codec import decode
-from jmsjca.providers.embedded.rows import Claim
 
 if TYPE_CHECKING:
     from jmsjca.providers.embedded.consumer import EmbeddedConsumer
+    from jmsjca.providers.embedded.rows import Hold
     from jmsjca.providers.embedded.unit import EmbeddedUnit
 
-__all__ = ["EmbeddedDelivery", "StoredMessage"]
+__all__ = ["EmbeddedDelivery", "Row", "StoredMessage"]
+
+Row: TypeAlias = tuple[int, int, int | None, bytes, bytes | None]
+"""A message as it lies in the store: id, deliveries (this one included), when it expires, headers, body."""
 
 
 class StoredMessage:
@@ -31,39 +33,42 @@ class StoredMessage:
     def message(self) -> Message:
         """The message; decoded now, so a body that cannot be decoded raises `MessageFormatError` here."""
         if self._message is None:
-            row = self._row
-            self._message = decode(row.headers, row.body, row.deliveries, row.expires)
+            _, deliveries, expires, headers, body = self._row
+            self._message = decode(headers, body, deliveries, expires)
         return self._message
 
     @property
     def raw(self) -> bytes:
         """The body as it lies in the store."""
-        return self._row.body or b""
+        return self._row[4] or b""
 
     @property
     def count(self) -> int:
         """How often the message was delivered, this time included."""
-        return self._row.deliveries
+        return self._row[1]
 
     @property
     def redelivered(self) -> bool:
         """True if it was delivered before."""
-        return self._row.deliveries > 1
+        return self._row[1] > 1
 
 
 class EmbeddedDelivery(StoredMessage):
     """A claimed row.
 
     Attributes:
-        claim: What proves that it is ours.
+        id: The row's id.
+        hold: What proves, with the id, that it is ours.
         consumer: Who received it.
         unit: Which unit took it; None as long as none did.
     """
 
-    __slots__ = ("claim", "consumer", "unit")
+    __slots__ = ("consumer", "hold", "id", "unit")
 
-    def __init__(self, row: Row, claim: Claim, consumer: "EmbeddedConsumer") -> None:
-        super().__init__(row)
-        self.claim = claim
+    def __init__(self, row: Row, hold: "Hold", consumer: "EmbeddedConsumer") -> None:
+        self._row = row
+        self._message = None
+        self.id = row[0]
+        self.hold = hold
         self.consumer = consumer
         self.unit: EmbeddedUnit | None = None

@@ -18,7 +18,7 @@ from jmsjca.messages import Message
 from jmsjca.providers.embedded.codec import Outgoing, encode
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
-from jmsjca.providers.embedded.rows import Claim, release, settle
+from jmsjca.providers.embedded.rows import release, settle
 from jmsjca.providers.embedded.sending import Sender, insert
 from jmsjca.providers.embedded.store import Store
 from jmsjca.providers.embedded.temporaries import check_exists
@@ -49,7 +49,7 @@ class EmbeddedUnit:
         """Note that these deliveries are settled with this unit."""
         self._check_open()
         for delivery in cast("Sequence[EmbeddedDelivery]", deliveries):
-            delivery.consumer.own([delivery])
+            delivery.consumer.check_held(delivery)
             if delivery.unit is not None:
                 raise IllegalStateError("This delivery belongs to a unit already.")
             delivery.unit = self
@@ -82,9 +82,8 @@ class EmbeddedUnit:
             TransactionInDoubtError: It may or may not have happened.
         """
         self._finish()
-        claims = [d.claim for d in self._taken]
         try:
-            doorbells = self._write(claims)
+            doorbells = self._write()
         except (TransactionInDoubtError, ConnectionLostError):
             self._let_go()
             raise
@@ -106,13 +105,13 @@ class EmbeddedUnit:
         due = self._store.now() + round(delay * 1000) if delay else None
         self._give_back(due=due, unused=unused)
 
-    def _write(self, claims: list[Claim]) -> list[str]:
-        if not (claims or self._outgoing):
+    def _write(self) -> list[str]:
+        if not (self._taken or self._outgoing):
             return []
-        return self._store.submit(lambda cursor: self._settle_and_send(cursor, claims))
+        return self._store.submit(self._settle_and_send)
 
-    def _settle_and_send(self, cursor: sqlite3.Cursor, claims: list[Claim]) -> list[str]:
-        if not settle(cursor, claims):
+    def _settle_and_send(self, cursor: sqlite3.Cursor) -> list[str]:
+        if not settle(cursor, self._taken):
             raise TransactionRolledBackError("a delivery is not ours any more; somebody else has it or had it.")
         insert(cursor, self._outgoing, self._sender)
         return self._store.other_doorbells(cursor) if self._outgoing else []
@@ -121,21 +120,21 @@ class EmbeddedUnit:
         if not self._taken:
             return
         later, doorbells = self._store.submit(lambda cursor: self._release(cursor, due, unused))
-        for consumer, claims in later.items():
-            consumer.let_go(claims)
+        for consumer, deliveries in later.items():
+            consumer.let_go(deliveries)
         self._let_go()
         self._store.ring(doorbells)
 
     def _release(
         self, cursor: sqlite3.Cursor, due: int | None, unused: Sequence[Delivery]
-    ) -> tuple[dict[EmbeddedConsumer, list[Claim]], list[str]]:
+    ) -> tuple[dict[EmbeddedConsumer, list[EmbeddedDelivery]], list[str]]:
         """Give all back, and first whatever was received later and is nobody's; tell what that was."""
         spared = {id(d) for d in unused}
         later = {consumer: consumer.later_than(first) for consumer, first in self._consumers().items()}
-        for claims in later.values():
-            release(cursor, claims, uncount=1)
-        release(cursor, [d.claim for d in self._taken if id(d) not in spared], uncount=0, due=due)
-        release(cursor, [d.claim for d in self._taken if id(d) in spared], uncount=1, due=due)
+        for deliveries in later.values():
+            release(cursor, deliveries, uncount=1)
+        release(cursor, [d for d in self._taken if id(d) not in spared], uncount=0, due=due)
+        release(cursor, [d for d in self._taken if id(d) in spared], uncount=1, due=due)
         return later, self._store.other_doorbells(cursor)
 
     def _consumers(self) -> dict[EmbeddedConsumer, EmbeddedDelivery]:
@@ -144,7 +143,7 @@ class EmbeddedUnit:
 
     def _let_go(self) -> None:
         for delivery in self._taken:
-            delivery.consumer.let_go([delivery.claim])
+            delivery.consumer.outstanding.pop(delivery.id, None)
 
     def _finish(self) -> None:
         self._check_open()
