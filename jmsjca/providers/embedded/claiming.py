@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from jmsjca.providers.embedded.consumers import assign_bucket
 from jmsjca.providers.embedded.delivery import Row
@@ -62,10 +62,11 @@ def of_ids(cursor: sqlite3.Cursor, by: Claimant, ids: Sequence[int]) -> Iterator
     """Those of some messages that are ready still, and whose group is no other consumer's."""
     for number in ids:
         values = cursor.execute(_ONE, (number,)).fetchone()
-        if values is not None and (
-            values[-1] is None or assign_bucket(cursor, by.hold.mailbox, values[-1], by.consumer)
-        ):
-            yield values[:-1]
+        if values is None:  # somebody else was faster
+            continue
+        *row, bucket = values
+        if bucket is None or assign_bucket(cursor, by.hold.mailbox, bucket, by.consumer):
+            yield cast("Row", tuple(row))
 
 
 def claim(cursor: sqlite3.Cursor, by: Claimant, rows: Iterable[Row], most: int | None) -> tuple[list[Row], list[int]]:

@@ -176,7 +176,7 @@ class EmbeddedConsumer:
         return not exclusive or is_first(cursor, self._mailbox, self._number)
 
     def _claim_next(self, state: Mailbox, limit: int) -> Sequence[EmbeddedDelivery]:
-        return self._hold(state, lambda cursor, by: ready(cursor, self._mailbox, limit))
+        return self._hold(state, lambda cursor, _: ready(cursor, self._mailbox, limit))
 
     def _claim_found(self, state: Mailbox, limit: int) -> Sequence[EmbeddedDelivery]:
         found = self._scan.find(state, limit)
