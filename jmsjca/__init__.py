@@ -30,7 +30,18 @@ from jmsjca.messages import (
     StreamMessage,
     TextMessage,
 )
-from jmsjca.outbound import Connection, ConnectionFactory, Session
+from jmsjca.outbound import (
+    Connection,
+    ConnectionFactory,
+    ConnectionMetaData,
+    JMSContext,
+    JMSProducer,
+    MessageConsumer,
+    MessageProducer,
+    QueueBrowser,
+    Requestor,
+    Session,
+)
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
@@ -46,6 +57,7 @@ __all__ = [
     "Char",
     "Connection",
     "ConnectionFactory",
+    "ConnectionMetaData",
     "DeliveryMode",
     "Destination",
     "DestinationSettings",
@@ -53,14 +65,20 @@ __all__ = [
     "Float",
     "Hooks",
     "Int",
+    "JMSContext",
     "JMSError",
+    "JMSProducer",
     "Limits",
     "Long",
     "MapMessage",
     "Message",
+    "MessageConsumer",
+    "MessageProducer",
     "ObjectMessage",
     "Outcome",
     "Queue",
+    "QueueBrowser",
+    "Requestor",
     "ResourceAdapter",
     "Session",
     "Settlement",

@@ -1,9 +1,10 @@
 """Where messages go to and come from: queues, topics and subscriptions of topics."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from jmsjca.errors import InvalidDestinationError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError
 
 __all__ = [
     "Destination",
@@ -58,19 +59,41 @@ class Topic(Destination):
     __str__ = Destination.__str__
 
 
-@dataclass(frozen=True, slots=True)
-class TemporaryQueue(Queue):
-    """A queue that lives as long as the connection that made it, which alone consumes from it (section 4.1.4)."""
+class _Deletable(Destination):
+    """What whoever made a temporary destination can do with it. Copies of it, and those in messages, are mere names."""
 
+    __slots__ = ()
     temporary: ClassVar[bool] = True
+    _remove: Callable[[Destination], None] | None
+
+    def delete(self) -> None:
+        """Delete it with what waits in it (JMS 3.1, section 6.2.2); otherwise it goes with its connection.
+
+        Raises:
+            IllegalStateError: It has consumers, or this is not what ``create_temporary_…()`` gave.
+            InvalidDestinationError: It is gone already.
+        """
+        if self._remove is None:
+            raise IllegalStateError(f"{self} was received or copied: only what its session made can delete it.")
+        self._remove(self)
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return type(self), (self.name,)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryQueue(Queue, _Deletable):
+    """A queue that lives as long as the connection that made it, which alone consumes from it (section 4.1.5)."""
+
+    _remove: Callable[[Destination], None] | None = field(default=None, repr=False, compare=False)
     __str__ = Destination.__str__
 
 
 @dataclass(frozen=True, slots=True)
-class TemporaryTopic(Topic):
-    """A topic that lives as long as the connection that made it, which alone consumes from it (section 4.2.8)."""
+class TemporaryTopic(Topic, _Deletable):
+    """A topic that lives as long as the connection that made it, which alone consumes from it (section 4.2.7)."""
 
-    temporary: ClassVar[bool] = True
+    _remove: Callable[[Destination], None] | None = field(default=None, repr=False, compare=False)
     __str__ = Destination.__str__
 
 

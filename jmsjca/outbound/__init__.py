@@ -1,10 +1,25 @@
-"""Outbound: connection factories, connections, sessions, producers, consumers and browsers."""
+"""Outbound: connection factories, connections, sessions, contexts, producers, consumers, browsers and requestors."""
 
 from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.consumer import MessageConsumer
+from jmsjca.outbound.context import JMSContext
 from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.outbound.jms_producer import JMSProducer
+from jmsjca.outbound.metadata import ConnectionMetaData
 from jmsjca.outbound.producer import MessageProducer
+from jmsjca.outbound.requesting import Requestor
 from jmsjca.outbound.session import Session
 
-__all__ = ["Connection", "ConnectionFactory", "MessageConsumer", "MessageProducer", "QueueBrowser", "Session"]
+__all__ = [
+    "Connection",
+    "ConnectionFactory",
+    "ConnectionMetaData",
+    "JMSContext",
+    "JMSProducer",
+    "MessageConsumer",
+    "MessageProducer",
+    "QueueBrowser",
+    "Requestor",
+    "Session",
+]

@@ -1,80 +1,164 @@
-"""How a session that is not transacted acknowledges what it receives."""
+"""The acknowledge modes of sessions that are not transacted (JMS 3.1, section 6.2.10)."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode
-from jmsjca.errors import IllegalStateError
-from jmsjca.messages import Message, Outcome, Settlement
+from jmsjca.errors import IllegalStateError, MessageFormatError
+from jmsjca.messages import Message, Settlement
+from jmsjca.outbound.gate import Gate
+from jmsjca.outbound.modes import Mode
+from jmsjca.outbound.open_unit import OpenUnit, Source
 from jmsjca.outbound.work import WorkUnit
 
-__all__ = ["Acknowledgement"]
+__all__ = ["acknowledging"]
 
 
-class Acknowledgement:
-    """Settles deliveries by the acknowledge mode (JMS 3.1, section 6.2.10).
+def acknowledging(mode: AcknowledgeMode, link: spi.Connection) -> Mode:
+    """Make the mode of a session.
 
     Args:
+        mode: Its name.
         link: The provider's connection.
-        mode: The acknowledge mode.
     """
+    return _MODES[mode](link)
 
-    def __init__(self, link: spi.Connection, mode: AcknowledgeMode) -> None:
-        self._link = link
-        self._mode = mode
-        self._pending: list[_Received] = []
 
-    def received(self, delivery: spi.Delivery) -> Message:
-        """Acknowledge a delivery now, or keep it until its message is acknowledged."""
-        if self._mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK):
-            work = WorkUnit(self._link.unit(atomic=False))
-            message = work.take(delivery)
-            work.commit(confirmed=False)  # should it get lost, the message comes again, as JMS allows
-            return message
-        message = delivery.message
-        pending = _Received(self, delivery)
-        self._pending.append(pending)
-        message.bind(pending)
+class _Auto(Mode):
+    """Acknowledges each message as it is handed over."""
+
+    automatic: ClassVar[bool] = True
+
+    def __init__(self, link: spi.Connection) -> None:
+        super().__init__(link)
+        self._unit = OpenUnit(lambda: WorkUnit(link.unit(atomic=False), gate=self.gate))  # it sends nothing
+
+    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+        """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
+        try:
+            message = self._unit.take(delivery, source)
+        except MessageFormatError:
+            self._unit.rollback()
+            raise
+        self._unit.commit(confirmed=False)  # should it get lost, the message comes again, as JMS allows
         return message
 
-    def acknowledge(self, one: "_Received") -> Settlement:
-        """Acknowledge one message, or all so far: as the mode says. Again is harmless."""
-        if one in self._pending:
-            settled = [one] if self._mode is AcknowledgeMode.INDIVIDUAL else list(self._pending)
-            self._pending = [p for p in self._pending if p not in settled]
-            self._settle(settled, WorkUnit.commit)
-        return one.settlement
+    def recover(self) -> None:
+        """Let what was not acknowledged come again, counted."""
+        self._unit.rollback()
 
-    def give_up(self) -> None:
-        """Let what was not acknowledged come again, counted: it was seen."""
-        pending, self._pending = self._pending, []
-        if pending:
-            self._settle(pending, WorkUnit.rollback)
+    def close(self) -> None:
+        """Acknowledge what was handed over: the client has seen it."""
+        self._unit.commit()
 
-    def _settle(self, pending: "list[_Received]", end: Callable[[WorkUnit], None]) -> None:
-        work = WorkUnit.opened_on(self._link)
+
+class _DupsOk(_Auto):
+    """Acknowledges all that was handed over when a consumer has to ask the broker for more, and at the end."""
+
+    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+        """Note it, to be acknowledged later."""
         try:
-            work.unit.take([p.delivery for p in pending])
-            end(work)
-        finally:
-            for received in pending:
-                received.settlement.settle(work.settlement.outcome or Outcome.LOST)
+            delivery.message  # noqa: B018  # decoded here, so that what cannot be stays out of the unit
+        except MessageFormatError:
+            self.idle()
+            return super().take(delivery, source)
+        return self._unit.take(delivery, source, _Receipt(self._unit.begun(), self.gate, _nothing))
+
+    def idle(self) -> None:
+        """Acknowledge what was handed over."""
+        self._unit.commit(confirmed=False)
 
 
-class _Received:
-    """One delivery waiting for its acknowledgement."""
+class _Client(Mode):
+    """`Message.acknowledge` acknowledges all that the session has received, whichever consumer it came from."""
 
-    def __init__(self, owner: Acknowledgement, delivery: spi.Delivery) -> None:
-        self._owner = owner
-        self.delivery = delivery
-        self.settlement = Settlement()
+    def __init__(self, link: spi.Connection) -> None:
+        super().__init__(link)
+        self._unit = OpenUnit(partial(WorkUnit.opened_on, link, self.gate))
+
+    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+        """Keep it until a message of the session is acknowledged."""
+        return self._unit.take(delivery, source, _Receipt(self._unit.begun(), self.gate, self.acknowledge))
+
+    def acknowledge(self) -> None:
+        """Acknowledge all that was received."""
+        self._unit.commit()
+
+    def recover(self) -> None:
+        """Let what was not acknowledged come again, counted."""
+        self._unit.rollback()
+
+    def close(self) -> None:
+        """Closing does not acknowledge (JMS 3.1, section 6.2.15): it comes again, counted."""
+        self._unit.rollback()
+
+
+class _Individual(Mode):
+    """`Message.acknowledge` acknowledges that message."""
+
+    def __init__(self, link: spi.Connection) -> None:
+        super().__init__(link)
+        self._pending: dict[OpenUnit, None] = {}  # in order of receipt
+
+    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+        """Keep it until it is acknowledged."""
+        unit = OpenUnit(partial(WorkUnit.opened_on, self._link, self.gate))
+        self._pending[unit] = None
+        receipt = _Receipt(unit.begun(), self.gate, partial(self._settle, unit))
+        return unit.take(delivery, source, receipt)
+
+    def acknowledge(self) -> None:
+        """Acknowledge all that was received."""
+        for unit in list(self._pending):
+            self._settle(unit)
+
+    def recover(self) -> None:
+        """Let what was not acknowledged come again, counted."""
+        pending, self._pending = self._pending, {}
+        for unit in pending:
+            unit.rollback()
+
+    def close(self) -> None:
+        """Closing does not acknowledge."""
+        self.recover()
+
+    def _settle(self, unit: OpenUnit) -> None:
+        self._pending.pop(unit, None)
+        unit.commit()
+
+
+class _Receipt:
+    """What a message that is not acknowledged yet is bound to."""
+
+    __slots__ = ("_acknowledge", "_gate", "_work")
+
+    def __init__(self, work: WorkUnit, gate: Gate, acknowledge: Callable[[], None]) -> None:
+        self._work = work
+        self._gate = gate
+        self._acknowledge = acknowledge
 
     def acknowledge(self) -> Settlement:
-        """Acknowledge it, or all so far."""
-        return self._owner.acknowledge(self)
+        """Acknowledge as the mode says. Again is harmless."""
+        with self._gate:
+            self._acknowledge()
+        return self._work.settlement
 
     def set_rollback_only(self) -> None:
         """Refused: there is no unit to roll back."""
         raise IllegalStateError(
-            "A session that is not transacted has nothing to roll back; leave the message unacknowledged."
+            "A session that is not transacted has nothing to roll back; recover() lets messages come again."
         )
+
+
+def _nothing() -> None:
+    """Acknowledged by itself, later."""
+
+
+_MODES: dict[AcknowledgeMode, Callable[[spi.Connection], Mode]] = {
+    AcknowledgeMode.AUTO: _Auto,
+    AcknowledgeMode.DUPS_OK: _DupsOk,
+    AcknowledgeMode.CLIENT: _Client,
+    AcknowledgeMode.INDIVIDUAL: _Individual,
+}

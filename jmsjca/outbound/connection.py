@@ -1,33 +1,53 @@
 """A connection: sessions over one link to a broker."""
 
 import threading
-from typing import Self
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Self, TypeVar
 
 from jmsjca import spi
-from jmsjca.config import AcknowledgeMode, Limits
-from jmsjca.errors import IllegalStateError, NotSupportedError
+from jmsjca.config import AcknowledgeMode, ConnectionURL
+from jmsjca.errors import IllegalStateError
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.outbound.alarm import Alarm, ExceptionListener
+from jmsjca.outbound.base_session import BaseSession
 from jmsjca.outbound.closing import Closing
+from jmsjca.outbound.flow import Flow
+from jmsjca.outbound.ground import Ground
+from jmsjca.outbound.metadata import ConnectionMetaData
 from jmsjca.outbound.session import Session
 
 __all__ = ["Connection"]
+
+S = TypeVar("S", bound=BaseSession)
 
 
 class Connection(Closing):
     """Made by `ConnectionFactory.create_connection`. Thread-safe; the sessions that it makes are not.
 
+    Entering it with ``with`` starts it.
+
     Args:
-        link: The provider's connection.
-        client_id: What durable subscriptions belong to.
-        limits: The bounds of its sessions.
+        settings: What it is made from.
+
+    Raises:
+        JMSError: The broker cannot be reached, or refuses.
     """
 
-    def __init__(self, link: spi.Connection, client_id: str | None, limits: Limits) -> None:
-        self._link = link
-        self._limits = limits
-        self._running = threading.Event()
-        self._sessions: list[Session] = []
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._alarm = Alarm()
+        self._protocol = ConnectionURL.parse(settings.url).protocol
+        self._link = connect(settings, self._alarm.ring)
+        self._flow = Flow()
+        self._ground = Ground(self._link, settings.limits, self._flow, settings.client_id)
+        self._lock = threading.Lock()
+        self._sessions: list[BaseSession] = []
         self._closed = False
-        self.client_id = client_id
+
+    @property
+    def client_id(self) -> str | None:
+        """What durable subscriptions belong to; given to the `ConnectionFactory` (JMS 3.1, section 6.1.2)."""
+        return self._ground.client_id
 
     @property
     def capabilities(self) -> spi.Capabilities:
@@ -35,17 +55,49 @@ class Connection(Closing):
         return self._link.capabilities
 
     @property
+    def metadata(self) -> ConnectionMetaData:
+        """What this connection is: protocol, versions, properties (JMS 3.1, section 6.1.6)."""
+        return ConnectionMetaData.of(self._protocol, self._link.capabilities)
+
+    @property
     def admin(self) -> spi.Admin | None:
         """What an operator can see and do; None if the broker offers nothing."""
         return self._link.admin()
 
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """Called, on a thread of its own, with the error when the connection is lost (JMS 3.1, section 6.1.7).
+
+        What a call of this library raises is not told again. A lost connection stays lost: make a new one.
+        """
+        return self._alarm.listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: ExceptionListener | None) -> None:
+        """Set it; None for nobody."""
+        self._alarm.listener = listener
+
     def start(self) -> None:
-        """Let consumers receive."""
-        self._running.set()
+        """Let consumers receive. Again is harmless.
+
+        Raises:
+            IllegalStateError: The connection is closed.
+        """
+        self._check_open()
+        self._flow.start()
 
     def stop(self) -> None:
-        """Let consumers wait. What was received already is not affected."""
-        self._running.clear()
+        """Let consumers wait (JMS 3.1, section 6.1.5). Again is harmless.
+
+        When this returns, no receive will return with a message before the next `start`; their time goes on running.
+
+        Raises:
+            IllegalStateError: The connection is closed.
+        """
+        self._check_open()
+        self._flow.stop()
+        for session in self._open_sessions():
+            session.pause()
 
     def create_session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
@@ -60,35 +112,43 @@ class Connection(Closing):
             IllegalStateError: The connection is closed.
             NotSupportedError: The broker has no transactions.
         """
-        if self._closed:
-            raise IllegalStateError("The connection is closed.")
-        if transacted and not self._link.capabilities.atomic:
-            raise NotSupportedError(
-                "A transacted session needs a broker that sends and acknowledges together or not at all; this one "
-                "cannot (its capability atomic says so). Use an acknowledge mode instead."
-            )
-        session = Session(
-            self._link,
-            transacted=transacted,
-            acknowledge_mode=acknowledge_mode,
-            client_id=self.client_id,
-            limits=self._limits,
-            running=self._running,
-        )
-        self._sessions = [s for s in self._sessions if not s.closed] + [session]
+        return self.adopt(lambda ground: Session(ground, transacted=transacted, acknowledge_mode=acknowledge_mode))
+
+    def adopt(self, make: Callable[[Ground], S]) -> S:
+        """Make a session of any kind, which is closed with the connection. For contexts."""
+        with self._lock:
+            self._check_open()
+            session = make(self._ground)
+            self._sessions = [s for s in self._sessions if not s.closed] + [session]
         return session
 
+    def close_if_idle(self) -> None:
+        """Close the connection if all its sessions are closed. For contexts, which share it."""
+        if not self._open_sessions():
+            self.close()
+
     def close(self) -> None:
-        """Close all sessions, rolling back what is open, and the link. Closing twice does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        self._running.set()
-        try:
+        """Close all sessions, rolling back what is open, and the link (JMS 3.1, section 6.1.8).
+
+        A receive that waits returns None; what other threads are about is waited for. Temporary destinations are
+        deleted. Closing twice does nothing.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        with ExitStack() as stack:  # whatever fails, the rest is closed: the link gives back what is still held
+            stack.callback(self._link.close)
             for session in self._sessions:
-                session.close()
-        finally:
-            self._link.close()  # gives back what is still held, whatever failed before
+                stack.callback(session.close)
+
+    def _open_sessions(self) -> list[BaseSession]:
+        with self._lock:
+            return [session for session in self._sessions if not session.closed]
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError("The connection is closed.")
 
     def __enter__(self) -> Self:
         self.start()

@@ -1,82 +1,164 @@
 """A message consumer of a session."""
 
 from collections import deque
-from threading import Event
+from collections.abc import Callable, Iterator
+from functools import partial
+from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from jmsjca import spi
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import IllegalStateError, MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.outbound.closing import Closing
-
-if TYPE_CHECKING:
-    from jmsjca.outbound.session import Session
+from jmsjca.outbound.flow import Flow
+from jmsjca.outbound.modes import Mode
 
 __all__ = ["MessageConsumer"]
 
+T = TypeVar("T")
+
 
 class MessageConsumer(Closing):
-    """Made by `Session.create_consumer`.
+    """Made by `Session.create_consumer` and its like (JMS 3.1, chapter 8); for one thread at a time, as its session.
+
+    Iterating over it waits for one message after the other, and ends when the consumer is closed.
 
     Args:
-        session: Whose unit takes what is received.
         supplier: The provider's consumer.
-        running: Set while the connection is started.
+        mode: What the session does with what is received.
+        flow: Whether the connection is started.
         prefetch: How many messages are taken ahead.
+        selector: What it was made with.
+
+    Attributes:
+        selector: Only messages that match are received; None for all.
+        closed: True once it was closed.
     """
 
-    def __init__(self, session: "Session", supplier: spi.Consumer, running: Event, prefetch: int) -> None:
-        self._session = session
+    def __init__(self, supplier: spi.Consumer, mode: Mode, flow: Flow, *, prefetch: int, selector: str | None) -> None:
         self._supplier = supplier
-        self._running = running
+        self._mode = mode
+        self._gate = mode.gate
+        self._flow = flow
         self._prefetch = prefetch
         self._prefetched: deque[spi.Delivery] = deque()
-        self._in_unit = False
+        self._receiving = RLock()  # held by a whole call of receive: who closes the consumer waits for its end
+        self._handing_over = RLock()  # held where a message is handed over: who stops the connection waits for that
+        self._woken = False
+        self.selector = selector
         self.closed = False
 
     def receive(self, timeout: float | None = None) -> Message | None:
-        """Receive the next message.
+        """Receive the next message (JMS 3.1, section 8.5).
 
         Args:
             timeout: Seconds to wait; None waits for ever, 0 does not wait.
 
         Returns:
-            The message; None if none came in time, or if the consumer was closed meanwhile.
+            The message; None if none came in time, or if the consumer was closed meanwhile by another thread.
 
         Raises:
-            IllegalStateError: The consumer is closed.
-            MessageFormatError: The message cannot be decoded; it stays unacknowledged.
+            IllegalStateError: The consumer is closed, or another thread uses its session.
+            MessageFormatError: The message cannot be decoded. Under `AcknowledgeMode.AUTO` and ``DUPS_OK`` it comes
+                again, counted; otherwise it was received and is settled with the others.
         """
-        if self.closed:
-            raise IllegalStateError("The consumer is closed.")
-        if not self._prefetched:
-            self._prefetched.extend(self._fetch(timeout))
-        if not self._prefetched:
-            return None
-        self._in_unit = True
-        return self._session.take(self._prefetched.popleft())
+        return self._receive(timeout, self._take)
 
-    def unit_ended(self, *, rolled_back: bool) -> None:
-        """Learn of the end of the session's unit. For the session.
+    def receive_no_wait(self) -> Message | None:
+        """Receive the next message if it is there; None if it is not."""
+        return self._receive(0, self._take)
 
-        A rollback took back what was taken ahead too, to keep the order: but only if the unit had taken something
-        from here.
+    def receive_body(self, kind: type[T], timeout: float | None = None) -> T | None:
+        """Receive the body of the next message (JMS 3.1, section 8.6).
+
+        Args:
+            kind: The type asked for, as in `Message.get_body`.
+            timeout: Seconds to wait; None waits for ever, 0 does not wait.
+
+        Returns:
+            The body; None if no message came in time.
+
+        Raises:
+            MessageFormatError: The body is of another type, or there is none. Under `AcknowledgeMode.AUTO` and
+                ``DUPS_OK`` the message was not received then: it is still the next one. Otherwise it was.
         """
-        if rolled_back and self._in_unit:
-            self._prefetched.clear()
-        self._in_unit = False
+        return self._receive(timeout, partial(self._take_body, kind))
+
+    def forget_ahead(self) -> None:
+        """Forget what was taken ahead: to keep the order, a rollback has taken it back. For the session."""
+        self._prefetched.clear()
+
+    def interrupt(self) -> None:
+        """Let a waiting `receive` look again whether it may go on. For the session."""
+        self._woken = True
+        self._supplier.wake()
+        self._flow.nudge()
+
+    def pause(self) -> None:
+        """Return when no message is being handed over any more: the connection is stopped. For the session."""
+        self.interrupt()
+        with self._handing_over:
+            pass
 
     def close(self) -> None:
-        """Give back what was taken ahead. What the session's unit took stays with the unit."""
+        """Give back what was taken ahead; what was received stays with the session (JMS 3.1, section 8.8).
+
+        Another thread may call it: a waiting `receive` returns None, and this returns after it.
+        """
         if not self.closed:
             self.closed = True
-            self._prefetched.clear()
-            self._supplier.close()
+            self.interrupt()
+            with self._receiving:
+                self._prefetched.clear()
+                self._supplier.close()
 
-    def _fetch(self, timeout: float | None) -> list[spi.Delivery]:
-        deadline = None if timeout is None else monotonic() + timeout
-        if not self._running.wait(timeout):
-            return []
-        left = None if deadline is None else max(deadline - monotonic(), 0)
-        return list(self._supplier.receive(self._prefetch, left))
+    def __iter__(self) -> Iterator[Message]:
+        while not self.closed and (message := self.receive()) is not None:
+            yield message
+
+    def _receive(self, timeout: float | None, hand_over: Callable[[], T]) -> T | None:
+        with self._gate, self._receiving:
+            if self.closed:
+                raise IllegalStateError("The consumer is closed.")
+            deadline = None if timeout is None else monotonic() + timeout
+            while not self._ended():
+                with self._handing_over:
+                    if self._prefetched and self._flow.running:
+                        return hand_over()
+                if not self._refill(deadline):
+                    break
+            return None
+
+    def _refill(self, deadline: float | None) -> bool:
+        """Take messages ahead, once the connection is started; False if there is nothing more to wait for."""
+        if not self._flow.wait(_left(deadline), self._ended):
+            return False
+        if not self._prefetched:
+            self._mode.idle()
+            self._prefetched.extend(self._supplier.receive(self._prefetch, _left(deadline)))
+        woken, self._woken = self._woken, False
+        return bool(self._prefetched) or woken or _left(deadline) != 0
+
+    def _take(self) -> Message:
+        return self._mode.take(self._prefetched.popleft(), self)
+
+    def _take_body(self, kind: type[T]) -> T:
+        first = _decoded(self._prefetched[0]) if self._mode.automatic else None
+        if first is not None:
+            first.get_body(kind)  # refused before it is received: it stays the next one
+        return self._take().get_body(kind)
+
+    def _ended(self) -> bool:
+        return self.closed or self._gate.closed
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(deadline - monotonic(), 0)
+
+
+def _decoded(delivery: spi.Delivery) -> Message | None:
+    try:
+        return delivery.message
+    except MessageFormatError:
+        return None

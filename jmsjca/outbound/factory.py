@@ -1,8 +1,11 @@
 """The connection factory: where outbound work begins."""
 
-from jmsjca.config import ConnectionURL, Limits
-from jmsjca.links import ConnectionSettings, connect
+from dataclasses import replace
+
+from jmsjca.config import AcknowledgeMode, ConnectionURL, Limits
+from jmsjca.links import ConnectionSettings
 from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.context import JMSContext
 
 __all__ = ["ConnectionFactory"]
 
@@ -14,7 +17,7 @@ class ConnectionFactory:
         connection_url: The broker, for instance ``embedded:///var/lib/app/broker.db``.
         user_name: Who connects; None for the user name in the URL, if any.
         password: The password of ``user_name``; ignored without one. It never shows.
-        client_id: The client id of the connections; durable subscriptions belong to it.
+        client_id: The client id of the connections, of one at a time; durable subscriptions belong to it.
         limits: Bounds of what a connection holds; None for the defaults.
 
     Raises:
@@ -33,15 +36,44 @@ class ConnectionFactory:
         self._url = ConnectionURL.parse(connection_url)
         self._settings = ConnectionSettings(connection_url, user_name, password, client_id, limits or Limits())
 
-    def create_connection(self) -> Connection:
+    def create_connection(self, user_name: str | None = None, password: str | None = None) -> Connection:
         """Open a connection, stopped: consumers receive once it is started. Entering it with ``with`` starts it.
+
+        Args:
+            user_name: Who connects, if not the factory's.
+            password: The password of ``user_name``; ignored without one.
 
         Raises:
             UnknownSchemeError: No provider is registered for the URL's scheme.
             ProviderNotInstalledError: The provider's client library is missing.
+            InvalidClientIDError: Another connection has the client id.
             JMSError: The broker cannot be reached, or refuses.
         """
-        return Connection(connect(self._settings), self._settings.client_id, self._settings.limits)
+        if user_name is None:
+            return Connection(self._settings)
+        return Connection(replace(self._settings, user_name=user_name, password=password))
+
+    def create_context(
+        self,
+        session_mode: AcknowledgeMode = AcknowledgeMode.AUTO,
+        *,
+        transacted: bool = False,
+        user_name: str | None = None,
+        password: str | None = None,
+    ) -> JMSContext:
+        """Open a connection with one session in it, for the simplified API (JMS 3.1, section 2.8).
+
+        Args:
+            session_mode: How receipt is acknowledged; ignored if transacted.
+            transacted: True if what is received and sent is committed together.
+            user_name: Who connects, if not the factory's.
+            password: The password of ``user_name``; ignored without one.
+
+        Raises:
+            NotSupportedError: The broker has no transactions.
+            JMSError: As `create_connection`.
+        """
+        return JMSContext.on(self.create_connection(user_name, password), session_mode, transacted=transacted)
 
     def __repr__(self) -> str:
         return f"<ConnectionFactory {self._url}>"

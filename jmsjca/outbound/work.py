@@ -11,7 +11,8 @@ from jmsjca.errors import (
     NotSupportedError,
     TransactionInDoubtError,
 )
-from jmsjca.messages import Message, Outcome, Settlement
+from jmsjca.messages import DeliveryContext, Message, Outcome, Settlement
+from jmsjca.outbound.gate import Gate
 
 __all__ = ["WorkUnit"]
 
@@ -22,23 +23,25 @@ class WorkUnit:
     Args:
         unit: The provider's unit.
         atomic: True if what it receives and what it sends happen together or not at all.
+        gate: That of the session whose unit this is; None if the messages outlive the session.
 
     Attributes:
         settlement: Known to whoever acknowledged a message of this unit.
         rollback_only: True once a message of this unit demanded it.
     """
 
-    def __init__(self, unit: spi.Unit, *, atomic: bool = True) -> None:
+    def __init__(self, unit: spi.Unit, *, atomic: bool = True, gate: Gate | None = None) -> None:
         self.unit = unit
         self.settlement = Settlement()
         self.rollback_only = False
         self._atomic = atomic
+        self._gate = gate
 
     @classmethod
-    def opened_on(cls, link: spi.Connection) -> Self:
+    def opened_on(cls, link: spi.Connection, gate: Gate | None = None) -> Self:
         """Open a unit that is as strong as the broker can make it."""
         atomic = link.capabilities.atomic
-        return cls(link.unit(atomic=atomic), atomic=atomic)
+        return cls(link.unit(atomic=atomic), atomic=atomic, gate=gate)
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send.
@@ -53,15 +56,19 @@ class WorkUnit:
             )
         self.unit.send(message, to)
 
-    def take(self, delivery: spi.Delivery) -> Message:
+    def take(self, delivery: spi.Delivery, bound_to: DeliveryContext | None = None) -> Message:
         """Make a delivery part of this unit and bind its message to it.
+
+        Args:
+            delivery: What was received.
+            bound_to: What the message is bound to; None for this unit.
 
         Raises:
             MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
         """
         self.unit.take([delivery])
         message = delivery.message
-        message.bind(self)
+        message.bind(bound_to or self)
         return message
 
     def commit(self, *, confirmed: bool = True) -> None:
@@ -92,7 +99,13 @@ class WorkUnit:
         self.settlement.settle(Outcome.ROLLED_BACK)
 
     def acknowledge(self) -> Settlement:
-        """Nothing to do: the unit's end acknowledges."""
+        """Nothing to do: the unit's end acknowledges.
+
+        Raises:
+            IllegalStateError: The session is closed (JMS 3.1, section 6.2.15).
+        """
+        if self._gate is not None:
+            self._gate.check_open()
         return self.settlement
 
     def set_rollback_only(self) -> None:

@@ -71,7 +71,7 @@ def test_closed_producer_and_consumer_refuse(connection):
 )
 def test_session_of_a_delivery_is_settled_by_the_listener(connection, call):
     work = WorkUnit(connection._link.unit())
-    with Session.joined_to(connection._link, work, connection._limits) as session:
+    with Session.joined_to(connection._link, work, connection._ground.limits) as session:
         session.create_producer(QUEUE).send(TextMessage("a"))
         with pytest.raises(IllegalStateError):
             call(session)
@@ -109,7 +109,7 @@ def fail_with(monkeypatch, name: str, error: Exception) -> None:
 )
 def test_settlement_learns_of_a_failed_commit(connection, monkeypatch, error, outcome, options):
     session, message = put_and_receive(connection, **options)
-    settlement = message.acknowledge() if session.transacted else message._context.settlement
+    settlement = message.acknowledge() if session.transacted else message._context._work.settlement
     fail_with(monkeypatch, "commit", error)
     with pytest.raises(type(error)):
         session.commit() if session.transacted else message.acknowledge()

@@ -1,0 +1,66 @@
+"""The threading rule of sessions: one thread at a time, and nobody once it is closed."""
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import get_ident
+
+from jmsjca.errors import IllegalStateError
+
+__all__ = ["Gate"]
+
+
+class Gate:
+    """Entered for every use of a session or of what it made (JMS 3.1, section 6.2.5).
+
+    Whoever is inside may enter again. Another thread is refused, not kept waiting: to use a session from two threads at
+    the same time is an error, one after the other is fine. Only closing waits.
+
+    Attributes:
+        closed: True as soon as somebody began to close the session.
+    """
+
+    __slots__ = ("_lock", "_user", "closed")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._user = 0
+        self.closed = False
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self.check_open()  # whoever closes the session is in it
+            raise self._conflict()
+        self._user = get_ident()
+        if self.closed:
+            self._lock.release()
+            self.check_open()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def check_open(self) -> None:
+        """Refuse the use of a closed session.
+
+        Raises:
+            IllegalStateError: It is closed.
+        """
+        if self.closed:
+            raise IllegalStateError("The session is closed.")
+
+    @contextmanager
+    def left(self) -> Generator[None]:
+        """Wait until the last call has ended, and keep everybody out during the block. For closing."""
+        with self._lock:
+            yield
+
+    def _conflict(self) -> IllegalStateError:
+        return IllegalStateError(
+            f"Thread {threading.current_thread().name!r} cannot use this session while thread {_name(self._user)!r} "
+            "does: a session is for one thread at a time (JMS 3.1, section 6.2.5). Make one session for each thread; "
+            "they may share the connection."
+        )
+
+
+def _name(ident: int) -> str:
+    return next((thread.name for thread in threading.enumerate() if thread.ident == ident), f"number {ident}")
