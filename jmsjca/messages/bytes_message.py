@@ -109,9 +109,11 @@ class BytesMessage(SequentialMessage):
         self._body += _packed(value)
 
     def _checked(self, body: Any) -> Any:
-        if body is not None and not isinstance(body, bytes | bytearray):
-            raise MessageFormatError(f"A BytesMessage holds bytes, not {type(body).__name__}.")
-        return body if body is None else bytes(body)
+        if body is None or isinstance(body, bytes):
+            return body
+        if isinstance(body, bytearray):
+            return bytes(body)
+        raise MessageFormatError(f"A BytesMessage holds bytes, not {type(body).__name__}.")
 
 
 def _packed(value: EntryValue) -> bytes:

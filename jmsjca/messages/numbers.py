@@ -20,42 +20,40 @@ _LAST_CHAR = "\uffff"
 
 
 class _Integer(int):
-    bits: ClassVar[int]
+    limit: ClassVar[int]
 
     def __new__(cls, value: int | str) -> Self:
-        if not _is_whole(value):
-            raise MessageFormatError(f"{value!r:.100} is not a number that a {cls.__name__} can be: a whole one.")
-        number = super().__new__(cls, value)
-        limit = 1 << (cls.bits - 1)
-        if not -limit <= number < limit:
+        number = value if isinstance(value, int) else _whole(value, cls.__name__)
+        if not -cls.limit <= number < cls.limit:
             raise MessageFormatError(
-                f"A number of {number.bit_length()} bits and a sign does not fit a {cls.__name__} of {cls.bits} bits."
+                f"A number of {number.bit_length()} bits and a sign does not fit a {cls.__name__}"
+                f" of {cls.limit.bit_length()} bits."
             )
-        return number
+        return super().__new__(cls, number)
 
 
 class Byte(_Integer):
     """A signed integer of 8 bits."""
 
-    bits = 8
+    limit = 1 << 7
 
 
 class Short(_Integer):
     """A signed integer of 16 bits."""
 
-    bits = 16
+    limit = 1 << 15
 
 
 class Int(_Integer):
     """A signed integer of 32 bits."""
 
-    bits = 32
+    limit = 1 << 31
 
 
 class Long(_Integer):
     """A signed integer of 64 bits."""
 
-    bits = 64
+    limit = 1 << 63
 
 
 class Float(float):
@@ -74,7 +72,7 @@ class Double(float):
 
     def __new__(cls, value: float | str) -> Self:
         """Take a number or its text."""
-        return super().__new__(cls, _number(value))
+        return super().__new__(cls, value if isinstance(value, float) else _number(value))
 
 
 class Char(str):
@@ -89,8 +87,10 @@ class Char(str):
         return super().__new__(cls, value)
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) or (isinstance(value, str) and _WHOLE.match(value) is not None)
+def _whole(value: object, kind: str) -> int:
+    if isinstance(value, str) and _WHOLE.match(value):
+        return int(value)
+    raise MessageFormatError(f"{value!r:.100} is not a number that a {kind} can be: a whole one.")
 
 
 def _is_char(value: object) -> bool:

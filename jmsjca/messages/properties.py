@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from jmsjca.errors import MessageFormatError
 from jmsjca.messages.conversion import PropertyValue, typed
 from jmsjca.messages.names import CLIENT_JMSX, PROVIDER_JMSX, check_name
 from jmsjca.messages.typed_mapping import TypedMapping
@@ -29,10 +30,14 @@ class Properties(TypedMapping[PropertyValue]):
 
     _refusal = "The properties of a received message are read-only; call clear_properties()."
 
-    def __init__(self, values: Mapping[str, object] | None = None) -> None:
-        super().__init__(None if isinstance(values, Properties) else values)
+    def _fill(self, values: Mapping[str, object]) -> None:
         if isinstance(values, Properties):  # checked by whoever set them, maybe less strictly
             self._values = {name: value for name, value in values.items() if name not in PROVIDER_JMSX}
+        else:
+            super()._fill(values)
 
     def _checked(self, name: object, value: object) -> PropertyValue:
-        return typed(value, CLIENT_JMSX.get(check_name(name)))
+        if not isinstance(name, str):
+            raise MessageFormatError(f"A property is named by a text, not by {type(name).__name__}.")
+        check_name(name)
+        return typed(value, CLIENT_JMSX.get(name))

@@ -37,7 +37,7 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
         self._values: dict[str, V] = {}
         self.read_only = False
         if values:
-            self.update(cast("Mapping[str, V]", values))
+            self._fill(values)
 
     @classmethod
     def received(cls, values: dict[str, V]) -> Self:
@@ -67,6 +67,9 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
     def __repr__(self) -> str:
         names = ", ".join(shown(name) for name in islice(self._values, _NAMES_SHOWN))
         return f"<{type(self).__name__} of {len(self)}: {names}"[:_LONGEST] + ">"
+
+    def _fill(self, values: Mapping[str, object]) -> None:
+        self.update(cast("Mapping[str, V]", values))
 
     @abstractmethod
     def _checked(self, name: object, value: object) -> V:

@@ -17,7 +17,7 @@ from jmsjca.messages import (
 )
 from jmsjca.providers.embedded.values import from_json, special_type
 
-__all__ = ["decode_body", "encode_body"]
+__all__ = ["DECODERS", "encode_body"]
 
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # with infinities: only we read it
 
@@ -35,16 +35,6 @@ def encode_body(message: Message) -> tuple[str, bytes | None]:
     return ("object", message.pickled) if isinstance(message, ObjectMessage) else ("plain", None)
 
 
-def decode_body(kind: str, body: bytes | None) -> Message:
-    """Make a message of a kind.
-
-    Raises:
-        LookupError: There is no such kind.
-        Exception: The body is none of that kind.
-    """
-    return _DECODERS[kind](body)
-
-
 def _text(body: bytes | None) -> Message:
     return TextMessage(None if body is None else body.decode())
 
@@ -57,7 +47,7 @@ def _stream(body: bytes | None) -> Message:
     return StreamMessage([_read(value) for value in _parsed(body, list)])
 
 
-_DECODERS: dict[str, Callable[[bytes | None], Message]] = {
+DECODERS: dict[str, Callable[[bytes | None], Message]] = {
     "text": _text,
     "bytes": BytesMessage,
     "map": _map,
@@ -65,6 +55,7 @@ _DECODERS: dict[str, Callable[[bytes | None], Message]] = {
     "object": ObjectMessage.from_pickled,
     "plain": lambda _: Message(),
 }
+"""Make a message of each kind; what is none of that kind may raise anything."""
 
 
 def _parsed(body: bytes | None, kind: type) -> Any:

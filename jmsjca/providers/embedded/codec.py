@@ -18,7 +18,7 @@ from jmsjca.messages import (
     type_name,
     typed,
 )
-from jmsjca.providers.embedded.bodies import decode_body, encode_body
+from jmsjca.providers.embedded.bodies import DECODERS, encode_body
 from jmsjca.providers.embedded.values import from_json, special_type, to_json, with_infinities
 
 __all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "selectable"]
@@ -81,7 +81,11 @@ def _encode(message: Message, to: Destination) -> Outgoing:
         "p": values,
         "t": {name: special for name, value in values.items() if (special := special_type(value))},
     }
-    text = _headers_text({name: value for name, value in headers.items() if value is not None and value != {}})
+    fields = {name: value for name, value in headers.items() if value is not None and value != {}}
+    try:
+        text = to_json(fields)
+    except ValueError:  # a property is infinite or not a number, which JSON has no word for
+        text = _with_infinities(fields)
     text.encode()  # refused here, not when the unit commits
     duplicate, group = (message.properties.get(name) for name in (DUPLICATE_ID, GROUP_ID))
     return Outgoing(
@@ -96,14 +100,11 @@ def _encode(message: Message, to: Destination) -> Outgoing:
     )
 
 
-def _headers_text(headers: dict[str, Any]) -> str:
-    try:
-        return to_json(headers)
-    except ValueError:  # a property is infinite or not a number, which JSON has no word for
-        values = headers.pop("p")
-        unknown = {name: type_name(value) for name, value in values.items() if value != value}  # noqa: PLR0124
-        headers["t"] = {**headers.get("t", {}), **unknown}
-        return f'{to_json(headers)[:-1]},"p":{with_infinities(values)}}}'
+def _with_infinities(fields: dict[str, Any]) -> str:
+    values = fields.pop("p")
+    unknown = {name: type_name(value) for name, value in values.items() if value != value}  # noqa: PLR0124
+    fields["t"] = {**fields.get("t", {}), **unknown}
+    return f'{to_json(fields)[:-1]},"p":{with_infinities(values)}}}'
 
 
 def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | None) -> Message:
@@ -119,10 +120,11 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
 
 
 def _decode(fields: dict[str, Any], body: bytes | None, deliveries: int, expires: int | None) -> Message:
-    message = decode_body(fields["kind"], body)
+    message = DECODERS[fields["kind"]](body)
     types = fields.get("t", {})
     values = {name: typed(value, types.get(name)) for name, value in fields.get("p", {}).items()}
-    values.update({name: typed(math.nan, mark) for name, mark in types.items() if values[name] is None})
+    if types:
+        values.update({name: typed(math.nan, mark) for name, mark in types.items() if values[name] is None})
     message.properties = Properties.received(values)
     message.message_id = fields.get("id")
     message.destination = _destination(fields["to"])
