@@ -7,7 +7,7 @@ from weakref import WeakSet
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
-from jmsjca.errors import IllegalStateError, InvalidDestinationError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.providers.embedded.browsing import browse
 from jmsjca.providers.embedded.clients import enter_client, leave_client
@@ -98,12 +98,15 @@ class EmbeddedConnection:
             InvalidSelectorError: The selector is none.
             InvalidDestinationError: The temporary destination is another connection's, or gone.
             IllegalStateError: The durable subscription has a consumer, or is in use in another way.
+            NotSupportedError: ``no_local`` for a queue or a shared subscription.
         """
         self._check_open()
         condition_of(selector)  # refused before anything is made
         source = Subscription(source) if isinstance(source, Topic) else source
         if isinstance(source, Subscription):
             position, selector = self._subscribe(source, selector or None, no_local=no_local), None
+        elif no_local:
+            raise NotSupportedError(f"{source} cannot have no_local: JMS has it for subscriptions only.")
         else:
             position = self._enter_queue(source)
         consumer = EmbeddedConsumer(self._store, position, selector or None, order, self._limits.prefetch_bytes)

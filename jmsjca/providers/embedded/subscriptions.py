@@ -5,7 +5,7 @@ import uuid
 from typing import NamedTuple
 
 from jmsjca.destinations import Subscription, Topic
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, has_consumers, subscription_key
 from jmsjca.providers.embedded.settings import settings_text
 
@@ -43,7 +43,12 @@ def open_subscription(
 
     Raises:
         IllegalStateError: It has a consumer already and is not shared, or is in use in another way.
+        InvalidDestinationError: It is durable, but its topic is temporary.
     """
+    if subscription.durable and subscription.topic.temporary:
+        raise InvalidDestinationError(
+            f"{subscription.topic} is temporary: a durable subscription would outlive it, one that is not will do."
+        )
     wanted = _Wanted(subscription.topic.name, selector, no_local, int(subscription.shared))
     if subscription.name is None:
         return _insert(cursor, ("volatile", uuid.uuid4().hex), wanted, owner)
@@ -59,7 +64,13 @@ def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[Subscriber]:
 
 
 def no_local_mark(subscription: Subscription, connection: str) -> str:
-    """Whose messages a subscriber is spared: those of its client, or else of its connection."""
+    """Whose messages a subscriber is spared: those of its client, or else of its connection.
+
+    Raises:
+        NotSupportedError: The subscription is shared, so that there is no one connection (JMS 3.1, section 16.3.8).
+    """
+    if subscription.shared:
+        raise NotSupportedError(f"The shared subscription {subscription.name} cannot have no_local.")
     return f"client {subscription.client_id}" if subscription.client_id else f"connection {connection}"
 
 
