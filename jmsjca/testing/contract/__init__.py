@@ -13,17 +13,27 @@ for brokers behind a network.
 """
 
 from jmsjca.testing.contract.browsing import TestAdmin, TestBrowsing
+from jmsjca.testing.contract.client_ids import TestClientIds
 from jmsjca.testing.contract.connections import TestClosing, TestRefusals
 from jmsjca.testing.contract.crashes import TestCrashes
 from jmsjca.testing.contract.delivery import TestDelivery
 from jmsjca.testing.contract.give_back import TestGiveBack
+from jmsjca.testing.contract.groups import TestGroups
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestProperties
+from jmsjca.testing.contract.no_local import TestNoLocal
 from jmsjca.testing.contract.ordering import TestOrdering
 from jmsjca.testing.contract.rollbacks import TestRollback
 from jmsjca.testing.contract.selecting import TestSelectors
 from jmsjca.testing.contract.sending import TestDuplicates, TestSending
+from jmsjca.testing.contract.shared_durables import TestSharedDurableSubscriptions
+from jmsjca.testing.contract.shared_subscriptions import TestSharedSubscriptions
 from jmsjca.testing.contract.subscriptions import TestDurableSubscriptions, TestTopics
+from jmsjca.testing.contract.temporary_destinations import (
+    TestTemporaryDestinations,
+    TestTemporaryQueues,
+    TestTemporaryTopics,
+)
 from jmsjca.testing.contract.units import TestCommit, TestUnitStates
 
 __all__ = [
@@ -33,6 +43,7 @@ __all__ = [
     "TestAdmin",
     "TestBodies",
     "TestBrowsing",
+    "TestClientIds",
     "TestClosing",
     "TestCommit",
     "TestCrashes",
@@ -40,13 +51,20 @@ __all__ = [
     "TestDuplicates",
     "TestDurableSubscriptions",
     "TestGiveBack",
+    "TestGroups",
     "TestHeaders",
+    "TestNoLocal",
     "TestOrdering",
     "TestProperties",
     "TestRefusals",
     "TestRollback",
     "TestSelectors",
     "TestSending",
+    "TestSharedDurableSubscriptions",
+    "TestSharedSubscriptions",
+    "TestTemporaryDestinations",
+    "TestTemporaryQueues",
+    "TestTemporaryTopics",
     "TestTopics",
     "TestUnitStates",
 ]

@@ -1,0 +1,197 @@
+"""Subscriptions that several consumers share, and that end with the last of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jmsjca.destinations import Subscription, Topic
+from jmsjca.errors import IllegalStateError, NotSupportedError
+from jmsjca.messages import TextMessage
+from jmsjca.testing.contract.harness import Contract, Harness, bodies
+
+__all__ = ["TestSharedSubscriptions"]
+
+
+class TestSharedSubscriptions(Contract):
+    """Shared subscriptions that are not durable (JMS 3.1, section 8.3.2; capability shared)."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_shared(self, harness: Harness) -> None:
+        harness.require("shared")
+
+    def test_each_message_goes_to_one_consumer(self, harness: Harness) -> None:
+        """The consumers compete, in whichever connections they are (JMS 3.1, section 8.3.2)."""
+        harness.require("exact_credit")
+        subscription = _shared(harness.topic())
+        first, second = (c.consumer(subscription, window=0) for c in (harness.connection, harness.connect()))
+        harness.send(subscription.topic, *"abcde")
+        shares = [bodies(harness.gather(first, 2)), bodies(harness.gather(second, 3))]
+        assert sorted(shares[0] + shares[1]) == list("abcde")
+
+    def test_every_subscription_gets_its_own_copy(self, harness: Harness) -> None:
+        """Only who names the same subscription shares it (JMS 3.1, section 4.2.2)."""
+        topic = harness.topic()
+        consumers = [harness.connection.consumer(_shared(topic, name)) for name in ("s", "t")]
+        unshared = harness.connection.consumer(topic)
+        harness.send(topic, "a")
+        assert [bodies(harness.gather(consumer, 1)) for consumer in (*consumers, unshared)] == [["a"]] * 3
+
+    def test_order_is_kept_from_consumer_to_consumer(self, harness: Harness) -> None:
+        """Whoever asks gets the message that was sent first of those left (JMS 3.1, section 6.2.9)."""
+        harness.require("exact_credit")
+        subscription = _shared(harness.topic())
+        first, second = (harness.connection.consumer(subscription, window=0) for _ in range(2))
+        harness.send(subscription.topic, *"abcd")
+        came = [harness.gather(consumer, 1)[0].message.body for consumer in (first, second, second, first)]
+        assert came == list("abcd")
+
+    def test_rolled_back_message_is_free_for_the_others(self, harness: Harness) -> None:
+        """What one consumer failed with, another may try (JMS 3.1, sections 8.3.2 and 3.5.11)."""
+        harness.require("exact_credit", "delivery_count")
+        subscription = _shared(harness.topic())
+        first, second = (harness.connection.consumer(subscription, window=0) for _ in range(2))
+        harness.send(subscription.topic, "a")
+        harness.holding(harness.gather(first, 1)).rollback()
+        assert [(d.message.body, d.count) for d in harness.gather(second, 1)] == [("a", 2)]
+
+    def test_it_begins_with_its_first_consumer(self, harness: Harness) -> None:
+        """Messages are added only while somebody consumes (JMS 3.1, section 8.3.2)."""
+        subscription = _shared(harness.topic())
+        harness.send(subscription.topic, "before")
+        consumer = harness.connection.consumer(subscription)
+        harness.send(subscription.topic, "after")
+        assert bodies(harness.gather(consumer, 1)) == ["after"]
+        assert harness.nothing_comes(consumer, subscription)
+
+    def test_it_goes_on_while_one_consumer_is_left(self, harness: Harness) -> None:
+        """Neither what waits nor what comes is lost when only one of them closes (JMS 3.1, section 8.3.2)."""
+        subscription = _shared(harness.topic())
+        first, second = (harness.connect().consumer(subscription) for _ in range(2))
+        harness.send(subscription.topic, "a")
+        first.close()
+        harness.send(subscription.topic, "b")
+        assert bodies(harness.gather(second, 2)) == ["a", "b"]
+
+    def test_closing_consumer_leaves_what_it_had_to_the_others(self, harness: Harness) -> None:
+        """What it received and nobody took is as good as new (JMS 3.1, section 8.3.2; rule of `Consumer.close`)."""
+        harness.require_give_back("uncounted")
+        subscription = _shared(harness.topic())
+        first, second = (harness.connect().consumer(subscription) for _ in range(2))
+        harness.send(subscription.topic, *"ab")
+        harness.gather(first, 2)
+        first.close()
+        again = harness.gather(second, 2)
+        assert [(d.message.body, d.redelivered) for d in again] == [("a", False), ("b", False)]
+
+    def test_it_ends_with_its_last_consumer(self, harness: Harness) -> None:
+        """It is deleted together with its messages; its name begins anew (JMS 3.1, section 8.3.2)."""
+        subscription = _shared(harness.topic())
+        consumers = [harness.connect().consumer(subscription) for _ in range(2)]
+        harness.send(subscription.topic, "undelivered")
+        for consumer in consumers:
+            consumer.close()
+        harness.send(subscription.topic, "unheard")
+        late = harness.connection.consumer(subscription)
+        harness.send(subscription.topic, "new")
+        assert bodies(harness.gather(late, 1)) == ["new"]
+        assert harness.nothing_comes(late, subscription)
+
+    def test_it_ends_with_its_last_connection(self, harness: Harness) -> None:
+        """A connection that closes closes its consumers (JMS 3.1, sections 6.1.8 and 8.3.2)."""
+        subscription = _shared(harness.topic())
+        connection = harness.connect()
+        connection.consumer(subscription)
+        harness.send(subscription.topic, "undelivered")
+        connection.close()
+        late = harness.connection.consumer(subscription)
+        assert harness.nothing_comes(late, subscription)
+
+    def test_unit_outlives_it(self, harness: Harness) -> None:
+        """A unit commits what it took although the subscription has ended (JMS 3.1, section 8.8)."""
+        subscription, target = _shared(harness.topic()), harness.queue()
+        consumer = harness.connection.consumer(subscription)
+        harness.send(subscription.topic, "a")
+        unit = harness.holding(harness.gather(consumer, 1))
+        harness.note(unit, target, "done")
+        consumer.close()
+        unit.commit()
+        harness.expect(target, "done")
+
+    def test_message_rolled_back_after_its_end_is_dropped(self, harness: Harness) -> None:
+        """It does not come back in a later subscription of that name (JMS 3.1, section 4.2.8)."""
+        subscription = _shared(harness.topic())
+        consumer = harness.connection.consumer(subscription)
+        harness.send(subscription.topic, "a")
+        unit = harness.holding(harness.gather(consumer, 1))
+        consumer.close()
+        late = harness.connection.consumer(subscription)
+        unit.rollback()
+        assert harness.nothing_comes(late, subscription)
+
+    def test_another_topic_is_refused_while_it_is_in_use(self, harness: Harness) -> None:
+        """One name, one topic (JMS 3.1, section 8.3.2); those who consume do not notice."""
+        subscription = _shared(harness.topic())
+        consumer = harness.connection.consumer(subscription)
+        with pytest.raises(IllegalStateError):
+            harness.connect().consumer(replace(subscription, topic=harness.topic()))
+        harness.send(subscription.topic, "a")
+        assert bodies(harness.gather(consumer, 1)) == ["a"]
+
+    def test_another_selector_is_refused_while_it_is_in_use(self, harness: Harness) -> None:
+        """All consumers of one subscription select alike (JMS 3.1, section 8.3.2)."""
+        harness.require("selectors")
+        subscription = _shared(harness.topic())
+        harness.connection.consumer(subscription, selector="n = 1")
+        for selector in ("n = 2", None):
+            with pytest.raises(IllegalStateError):
+                harness.connection.consumer(subscription, selector=selector)
+
+    def test_name_is_free_for_another_topic_afterwards(self, harness: Harness) -> None:
+        """Nothing is left of a subscription that ended (JMS 3.1, section 8.3.2)."""
+        subscription = _shared(harness.topic())
+        harness.connection.consumer(subscription).close()
+        other = replace(subscription, topic=harness.topic())
+        consumer = harness.connection.consumer(other)
+        harness.send(subscription.topic, "old topic")
+        harness.send(other.topic, "new topic")
+        assert bodies(harness.gather(consumer, 1)) == ["new topic"]
+
+    def test_selector_holds_for_all_consumers(self, harness: Harness) -> None:
+        """What is not selected is not added to the subscription (JMS 3.1, section 8.3.2)."""
+        harness.require("selectors", "exact_credit")
+        subscription = _shared(harness.topic())
+        consumers = [harness.connection.consumer(subscription, selector="n > 1", window=0) for _ in range(2)]
+        harness.send_messages(subscription.topic, *(TextMessage(str(n), properties={"n": n}) for n in range(4)))
+        assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["2"], ["3"]]
+
+    def test_client_ids_keep_subscriptions_of_one_name_apart(self, harness: Harness) -> None:
+        """With a client id the name is that client's, without one it is everybody's (JMS 3.1, section 8.3.2)."""
+        topic = harness.topic()
+        client = harness.subscription(topic).client_id
+        mine = harness.connect(client).consumer(replace(_shared(topic), client_id=client))
+        common = harness.connection.consumer(_shared(topic))
+        harness.send(topic, "a")
+        assert [bodies(harness.gather(consumer, 1)) for consumer in (mine, common)] == [["a"], ["a"]]
+
+    def test_durable_one_of_the_same_name_is_another(self, harness: Harness) -> None:
+        """Such subscriptions are completely separate (JMS 3.1, sections 8.3.2 and 8.3.4)."""
+        harness.require("durable")
+        volatile = _shared(harness.topic())
+        durable = replace(volatile, volatile=False)
+        ending, consumer = harness.connection.consumer(volatile), harness.connection.consumer(durable)
+        harness.send(volatile.topic, "a")
+        assert bodies(harness.gather(ending, 1)) == ["a"]
+        ending.close()
+        assert bodies(harness.gather(consumer, 1)) == ["a"]
+
+    def test_no_local_is_refused(self, harness: Harness) -> None:
+        """Shared subscriptions have no such parameter (JMS 3.1, section 16.3.8.1): whose messages would it mean?"""
+        with pytest.raises(NotSupportedError):
+            harness.connection.consumer(_shared(harness.topic()), no_local=True)
+
+
+def _shared(topic: Topic, name: str = "s") -> Subscription:
+    """A subscription without client id: its name is everybody's, so it holds the topic's, which nobody else uses."""
+    return Subscription(topic, f"{topic.name}.{name}", shared=True, volatile=True)
