@@ -11,7 +11,9 @@ from jmsjca.providers.embedded import admin, browsing, claiming, failures, mailb
 QUERIES = [
     (claiming._READY, "message_ready"),
     (claiming._ONE, "INTEGER PRIMARY KEY"),
-    (claiming._IS_READY, "message_ready"),
+    (mailboxes._STATE, "message_ready"),
+    (mailboxes._STATE, "message_due"),
+    (mailboxes._STATE, "message_expires"),
     (claiming._HAS_DUE, "message_due"),
     (claiming._NEXT_DUE, "message_due"),
     (claiming._MAKE_READY, "message_due"),
@@ -19,7 +21,6 @@ QUERIES = [
     (scan._NEXT_URGENCY, "message_ready"),
     (scan._BOUND, "message_ready"),
     (matching._CANDIDATES, "message_ready"),
-    (failures._HAS_EXPIRED, "message_expires"),
     (failures._EXPIRED_TO_MOVE, "message_expires"),
     (failures._EXPIRE, "message_expires"),
     (failures._FAILED, "INTEGER PRIMARY KEY"),
@@ -46,7 +47,7 @@ QUERIES = [
 def test_plan(connected, query, index):
     with connected()._store.read() as cursor:
         plan = [row[3] for row in cursor.execute(f"EXPLAIN QUERY PLAN {query}", [1] * query.count("?"))]
-    assert re.match(rf"SEARCH message USING .*{index}", plan[0]), plan
+    assert any(re.match(rf"SEARCH message USING .*{index}", step) for step in plan), plan
     assert not re.search("SCAN|TEMP B-TREE", "\n".join(plan)), plan
 
 

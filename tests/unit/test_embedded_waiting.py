@@ -68,7 +68,7 @@ def test_ring_between_looking_and_waiting_is_not_missed(connected, monkeypatch):
     monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
     connection = connected()
     consumer = connection.consumer(Queue("mine"))
-    look = consumer._claim
+    look = consumer._claims.claim
 
     def look_then_send(limit: int) -> object:
         found = look(limit)
@@ -76,7 +76,7 @@ def test_ring_between_looking_and_waiting_is_not_missed(connected, monkeypatch):
             send(connection, "mine")
         return found
 
-    monkeypatch.setattr(consumer, "_claim", look_then_send)
+    monkeypatch.setattr(consumer._claims, "claim", look_then_send)
     assert len(in_thread(lambda: consumer.receive(1, None))) == 1
 
 
@@ -106,7 +106,7 @@ def test_whatever_gives_a_message_back_wakes_a_waiter(connected, monkeypatch, gi
     send(holding, "mine")
     holder, waiter = holding.consumer(Queue("mine")), connection.consumer(Queue("mine"))
     [delivery] = holder.receive(1, 0)
-    look = waiter._claim
+    look = waiter._claims.claim
 
     def look_then_give_up(limit: int) -> object:
         """The message goes back after the waiter has looked and before it waits."""
@@ -115,7 +115,7 @@ def test_whatever_gives_a_message_back_wakes_a_waiter(connected, monkeypatch, gi
             give_up(holding, holder, delivery)
         return found
 
-    monkeypatch.setattr(waiter, "_claim", look_then_give_up)
+    monkeypatch.setattr(waiter._claims, "claim", look_then_give_up)
     assert len(in_thread(lambda: waiter.receive(1, None))) == 1
 
 
@@ -160,13 +160,13 @@ def test_closing_between_two_looks_ends_the_receive(connected_file, monkeypatch)
     """The file is closed with its last connection; a receive that was just about to look is not told of SQLite."""
     connection = connected_file()
     consumer = connection.consumer(Queue("mine"))
-    look = consumer._claim
+    look = consumer._claims.claim
 
     def close_then_look(limit: int) -> object:
         connection.close()
         return look(limit)
 
-    monkeypatch.setattr(consumer, "_claim", close_then_look)
+    monkeypatch.setattr(consumer._claims, "claim", close_then_look)
     assert consumer.receive(1, None) == []
 
 

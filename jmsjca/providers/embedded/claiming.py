@@ -2,38 +2,24 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from jmsjca.providers.embedded.consumers import assign_bucket
 from jmsjca.providers.embedded.delivery import Row
 from jmsjca.providers.embedded.mailboxes import something_returned
 from jmsjca.providers.embedded.rows import Hold, runs
 
-__all__ = ["Claimant", "claim", "has_due", "is_ready", "make_ready", "next_due", "of_ids", "ready"]
+__all__ = ["claim", "has_due", "make_ready", "next_due", "of_ids", "ready"]
 
 # Headers are read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
 _READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), body FROM message
             WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND bucket IS NULL ORDER BY urgency, id LIMIT ?"""
 _ONE = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), body, bucket FROM message
           WHERE id = ? AND owner IS NULL AND due IS NULL"""
-_IS_READY = "SELECT 1 FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL LIMIT 1"
 _HAS_DUE = "SELECT 1 FROM message WHERE mailbox = ? AND due <= ? LIMIT 1"
 _NEXT_DUE = "SELECT min(due) FROM message WHERE mailbox = ? AND due IS NOT NULL"
 _MAKE_READY = "UPDATE message SET due = NULL WHERE mailbox = ? AND due <= ?"
 _CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 WHERE id BETWEEN ? AND ?"
-
-
-class Claimant(NamedTuple):
-    """Who claims messages, under which hold, up to which size (one message always passes)."""
-
-    hold: Hold
-    consumer: int
-    max_bytes: int
-
-
-def is_ready(cursor: sqlite3.Cursor, mailbox: int) -> bool:
-    """Tell whether something waits in a mailbox; takes no lock."""
-    return bool(cursor.execute(_IS_READY, (mailbox,)).fetchone())
 
 
 def has_due(cursor: sqlite3.Cursor, mailbox: int, now: int) -> bool:
@@ -53,29 +39,32 @@ def next_due(cursor: sqlite3.Cursor, mailbox: int) -> int | None:
     return moment
 
 
-def ready(cursor: sqlite3.Cursor, mailbox: int, limit: int) -> Iterator[Row]:
+def ready(cursor: sqlite3.Cursor, mailbox: int, limit: int) -> Iterable[Row]:
     """The next messages of a mailbox that belong to no group."""
     return cursor.execute(_READY, (mailbox, limit))
 
 
-def of_ids(cursor: sqlite3.Cursor, by: Claimant, ids: Sequence[int]) -> Iterator[Row]:
+def of_ids(cursor: sqlite3.Cursor, mailbox: int, consumer: int, ids: Sequence[int]) -> Iterator[Row]:
     """Those of some messages that are ready still, and whose group is no other consumer's."""
     for number in ids:
         values = cursor.execute(_ONE, (number,)).fetchone()
         if values is None:  # somebody else was faster
             continue
         *row, bucket = values
-        if bucket is None or assign_bucket(cursor, by.hold.mailbox, bucket, by.consumer):
+        if bucket is None or assign_bucket(cursor, mailbox, bucket, consumer):
             yield cast("Row", tuple(row))
 
 
-def claim(cursor: sqlite3.Cursor, by: Claimant, rows: Iterable[Row], most: int | None) -> tuple[list[Row], list[int]]:
+def claim(
+    cursor: sqlite3.Cursor, hold: Hold, rows: Iterable[Row], max_bytes: int, most: int | None
+) -> tuple[list[Row], list[int]]:
     """Make messages somebody's.
 
     Args:
         cursor: A write transaction.
-        by: Who takes them.
+        hold: Whose, and by which claim.
         rows: Which, in order; the last ones are left when they would be too many bytes.
+        max_bytes: The largest size of all bodies together; one message always passes.
         most: How often a message is delivered at most.
 
     Returns:
@@ -90,8 +79,8 @@ def claim(cursor: sqlite3.Cursor, by: Claimant, rows: Iterable[Row], most: int |
             continue
         taken.append(row)
         size += len(row[4] or b"")
-        if size >= by.max_bytes:
+        if size >= max_bytes:
             break
-    hold = by.hold
-    cursor.executemany(_CLAIM, [(hold.owner, hold.token, *run) for run in runs([row[0] for row in taken])])
+    ids = [row[0] for row in taken]
+    cursor.executemany(_CLAIM, [(hold.owner, hold.token, *run) for run in runs(ids)])
     return taken, failed

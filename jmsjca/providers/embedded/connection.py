@@ -10,8 +10,9 @@ from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.providers.embedded.browsing import browse
+from jmsjca.providers.embedded.claims import Position
 from jmsjca.providers.embedded.clients import enter_client, leave_client
-from jmsjca.providers.embedded.consumer import EmbeddedConsumer, Position
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.consumers import register
 from jmsjca.providers.embedded.delivery import StoredMessage
 from jmsjca.providers.embedded.mailboxes import open_queue, remove_mailbox

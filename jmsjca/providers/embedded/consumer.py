@@ -1,41 +1,22 @@
 """A consumer of one mailbox: claims messages, keeps note of what it holds."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError
-from jmsjca.providers.embedded.claiming import (
-    Claimant,
-    claim,
-    has_due,
-    is_ready,
-    make_ready,
-    next_due,
-    of_ids,
-    ready,
-)
-from jmsjca.providers.embedded.consumers import is_first, unregister
+from jmsjca.providers.embedded.claiming import next_due
+from jmsjca.providers.embedded.claims import Claims, Position
+from jmsjca.providers.embedded.consumers import unregister
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery, Row
-from jmsjca.providers.embedded.failures import bury, expire
-from jmsjca.providers.embedded.mailboxes import Mailbox, read_mailbox
-from jmsjca.providers.embedded.matching import Match
 from jmsjca.providers.embedded.rows import Hold, release
-from jmsjca.providers.embedded.scan import Scan
 from jmsjca.providers.embedded.store import Store
 from jmsjca.spi import Delivery, Order
 
-__all__ = ["EmbeddedConsumer", "Position"]
+__all__ = ["EmbeddedConsumer"]
 
 # A waiter looks by itself this often, in seconds, should a ring get lost or a process die.
 _SAFETY_POLL = 0.5
-
-
-class Position(NamedTuple):
-    """Where a consumer stands: its mailbox, and its number among all consumers."""
-
-    mailbox: int
-    number: int
 
 
 class EmbeddedConsumer:
@@ -51,10 +32,8 @@ class EmbeddedConsumer:
 
     def __init__(self, store: Store, position: Position, selector: str | None, order: Order, max_bytes: int) -> None:
         self._store = store
-        self._mailbox, self._number = position
-        self._max_bytes = max_bytes
-        self._selective = selector is not None
-        self._scan = Scan(store, self._mailbox, Match(selector, self._number))
+        self._position = position
+        self._claims = Claims(store, position, selector, max_bytes, self._keep)
         self._woken = False
         self.order = order
         self.closed = False
@@ -82,7 +61,7 @@ class EmbeddedConsumer:
             if self._take_wake():
                 break
             self._store.reap()  # also under load: what the dead held must not wait until the queue is empty
-            chunk = self._claim(limit)
+            chunk = self._claims.claim(limit)
             if chunk:
                 return chunk
             remaining = _SAFETY_POLL if deadline is None else deadline - clock.monotonic()
@@ -117,10 +96,11 @@ class EmbeddedConsumer:
         self.closed = True
         self.wake()
         with self._store.write() as cursor:
+            self._claims.closed = True
             unused = [d for d in self.outstanding.values() if d.unit is None]
             self.let_go(unused)
             release(cursor, unused, uncount=1)
-            unregister(cursor, self._number)
+            unregister(cursor, self._position.number)
             doorbells = self._store.other_doorbells(cursor)
         self._store.ring(doorbells)
 
@@ -149,67 +129,9 @@ class EmbeddedConsumer:
         woken, self._woken = self._woken, False
         return woken or self.closed
 
-    def _claim(self, limit: int) -> Sequence[EmbeddedDelivery]:
-        state = self._look()
-        if state is None:
-            return []
-        if self._selective or state.grouped:
-            return self._claim_found(state, limit)
-        return self._claim_next(state, limit)
-
-    def _look(self) -> Mailbox | None:
-        """Read the mailbox; None if there is nothing for this consumer. Takes no lock unless messages became due."""
-        store, now = self._store, self._store.now()
-        with store.read() as cursor:
-            state = read_mailbox(cursor, self._mailbox)
-            if state is None or not self._may_claim(cursor, state):
-                return None
-            due = has_due(cursor, self._mailbox, now)
-            if not due:
-                return state if is_ready(cursor, self._mailbox) else None
-        with store.write(durable=False) as cursor:
-            make_ready(cursor, self._mailbox, now)
-            return read_mailbox(cursor, self._mailbox)
-
-    def _may_claim(self, cursor: sqlite3.Cursor, state: Mailbox) -> bool:
-        exclusive = state.settings is not None and state.settings.exclusive
-        return not exclusive or is_first(cursor, self._mailbox, self._number)
-
-    def _claim_next(self, state: Mailbox, limit: int) -> Sequence[EmbeddedDelivery]:
-        return self._hold(state, lambda cursor, _: ready(cursor, self._mailbox, limit))
-
-    def _claim_found(self, state: Mailbox, limit: int) -> Sequence[EmbeddedDelivery]:
-        found = self._scan.find(state, limit)
-        if not found:
-            return []
-        ids = [candidate.id for candidate in found]
-        left = 0
-        try:
-            deliveries = self._hold(state, lambda cursor, by: of_ids(cursor, by, ids))
-            left = ids.index(deliveries[-1].id) + 1 if deliveries else len(ids)
-        finally:
-            self._scan.put_back(found[left:])
-        return deliveries
-
-    def _hold(
-        self, state: Mailbox, rows: Callable[[sqlite3.Cursor, Claimant], Iterable[Row]]
-    ) -> Sequence[EmbeddedDelivery]:
-        store = self._store
-        settings = state.settings
-        most = settings.max_deliveries if settings else None
-        hold = Hold(self._mailbox, store.owner, store.next_token())
-        by = Claimant(hold, self._number, self._max_bytes)
-        with store.read():  # held until the claims are noted: whoever closes this consumer gives all of them back
-            with store.write(durable=False) as cursor:
-                store.check_owner(cursor)
-                moved = expire(cursor, store.now())
-                claimed, failed = ([], []) if self.closed else claim(cursor, by, rows(cursor, by), most)
-                bury(cursor, failed, settings.dead_letter if settings else None)
-                doorbells = store.other_doorbells(cursor) if moved or failed else []
-            deliveries = [EmbeddedDelivery(row, hold, self) for row in claimed]
-            self.outstanding.update([(d.id, d) for d in deliveries])
-        if moved or failed:
-            store.ring(doorbells)  # also lets us look again, should all that was found have failed
+    def _keep(self, rows: Sequence[Row], hold: Hold) -> Sequence[EmbeddedDelivery]:
+        deliveries = [EmbeddedDelivery(row, hold, self) for row in rows]
+        self.outstanding.update([(d.id, d) for d in deliveries])
         return deliveries
 
     def _release(self, cursor: sqlite3.Cursor, unused: Sequence[EmbeddedDelivery]) -> list[str]:
@@ -218,6 +140,6 @@ class EmbeddedConsumer:
 
     def _patience(self, remaining: float) -> float:
         with self._store.read() as cursor:
-            due = next_due(cursor, self._mailbox)
+            due = next_due(cursor, self._position.mailbox)
         until_due = _SAFETY_POLL if due is None else (due - self._store.now()) / 1000
         return max(min(remaining, _SAFETY_POLL, until_due), 0.001)

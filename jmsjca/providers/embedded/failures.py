@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 from jmsjca.destinations import Destination
 from jmsjca.providers.embedded.codec import Outgoing
-from jmsjca.providers.embedded.mailboxes import read_mailbox
+from jmsjca.providers.embedded.mailboxes import read_mailbox_settings
 from jmsjca.providers.embedded.sending import Sender, insert
 
 __all__ = ["bury", "bury_failed", "expire"]
 
 _CHUNK = 100
-_HAS_EXPIRED = "SELECT 1 FROM message WHERE expires <= ? AND owner IS NULL LIMIT 1"
 _EXPIRED_TO_MOVE = """SELECT message.id, message.mailbox FROM message INDEXED BY message_expires
                       JOIN mailbox ON mailbox.id = message.mailbox
                       WHERE message.expires <= ? AND message.owner IS NULL
@@ -39,26 +38,23 @@ def expire(cursor: sqlite3.Cursor, now: int) -> bool:
         cursor: A write transaction.
         now: Milliseconds since the epoch.
     """
-    if cursor.execute(_HAS_EXPIRED, (now,)).fetchone() is None:
-        return False
     moved = False
     while rows := cursor.execute(_EXPIRED_TO_MOVE, (now, _CHUNK)).fetchall():
         moved = True
         for message, mailbox in rows:
-            state = read_mailbox(cursor, mailbox)
-            _move(cursor, message, state.settings.expiry if state and state.settings else None)
+            settings = read_mailbox_settings(cursor, mailbox)
+            _move(cursor, message, settings.expiry if settings else None)
     cursor.execute(_EXPIRE, (now,))
     return moved
 
 
 def bury_failed(cursor: sqlite3.Cursor, mailbox: int, messages: Iterable[int]) -> None:
     """Take away those of a mailbox's messages that were delivered as often as its settings allow."""
-    state = read_mailbox(cursor, mailbox)
-    if state is None or state.settings is None or state.settings.max_deliveries is None:
+    settings = read_mailbox_settings(cursor, mailbox)
+    if settings is None or settings.max_deliveries is None:
         return
-    allowed = state.settings.max_deliveries
-    failed = [m for m in messages if cursor.execute(_FAILED, (m, allowed)).fetchone()]
-    bury(cursor, failed, state.settings.dead_letter)
+    failed = [m for m in messages if cursor.execute(_FAILED, (m, settings.max_deliveries)).fetchone()]
+    bury(cursor, failed, settings.dead_letter)
 
 
 def bury(cursor: sqlite3.Cursor, messages: Iterable[int], to: Destination | None) -> None:

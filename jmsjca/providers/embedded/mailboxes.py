@@ -19,28 +19,54 @@ __all__ = [
     "list_destinations",
     "open_queue",
     "read_mailbox",
+    "read_mailbox_settings",
     "remove_mailbox",
     "something_returned",
     "subscription_key",
 ]
 
+# One statement for all that a claim must know: most of a statement's cost is to run it at all.
+_STATE = """SELECT returns, grouped, settings,
+                   EXISTS (SELECT 1 FROM message
+                           WHERE message.mailbox = mailbox.id AND message.owner IS NULL AND due IS NULL),
+                   EXISTS (SELECT 1 FROM message WHERE message.mailbox = mailbox.id AND due <= ?),
+                   EXISTS (SELECT 1 FROM message WHERE expires <= ? AND message.owner IS NULL)
+            FROM mailbox WHERE id = ?"""
 # Two statements, as each has an index of its own.
 _EMPTY_READY = "DELETE FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
 _EMPTY_SCHEDULED = "DELETE FROM message WHERE mailbox = ? AND due IS NOT NULL"
 
 
 class Mailbox(NamedTuple):
-    """What a consumer must know of its mailbox before it claims from it."""
+    """What a consumer must know of its mailbox before it claims from it.
+
+    Attributes:
+        returns: How often messages came back or became due.
+        grouped: True if messages of groups were sent to it.
+        settings: Those of its address; None if there are none.
+        ready: True if something waits in it.
+        due: True if a scheduled message is due.
+        expired: True if some message of the broker has expired.
+    """
 
     returns: int
     grouped: bool
     settings: DestinationSettings | None
+    ready: bool
+    due: bool
+    expired: bool
 
 
-def read_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> Mailbox | None:
-    """Read a mailbox; None if it was removed."""
-    row = cursor.execute("SELECT returns, grouped, settings FROM mailbox WHERE id = ?", (mailbox,)).fetchone()
-    return None if row is None else Mailbox(row[0], row[1] == 1, decode_settings(row[2]))
+def read_mailbox(cursor: sqlite3.Cursor, mailbox: int, now: int) -> Mailbox | None:
+    """Read a mailbox as it is now, in milliseconds since the epoch; None if it was removed."""
+    row = cursor.execute(_STATE, (now, now, mailbox)).fetchone()
+    return None if row is None else Mailbox(row[0], row[1] == 1, decode_settings(row[2]), *row[3:])
+
+
+def read_mailbox_settings(cursor: sqlite3.Cursor, mailbox: int) -> DestinationSettings | None:
+    """Read the settings of a mailbox; None if there are none, or it was removed."""
+    row = cursor.execute("SELECT settings FROM mailbox WHERE id = ?", (mailbox,)).fetchone()
+    return None if row is None else decode_settings(row[0])
 
 
 def open_queue(cursor: sqlite3.Cursor, name: str) -> int:

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jmsjca.providers.embedded.mailboxes import Mailbox
 from jmsjca.providers.embedded.matching import Match, Stretch
 from jmsjca.providers.embedded.store import Store
 
@@ -45,15 +44,15 @@ class Scan:
         self._returns = -1
         self._passed: dict[int, int] = {}  # by urgency, up to which id everything was looked at
 
-    def find(self, state: Mailbox, limit: int) -> list[Found]:
+    def find(self, returns: int, limit: int) -> list[Found]:
         """The next candidates, by priority and age.
 
         Args:
-            state: The mailbox as it was read before.
+            returns: The mailbox's number of returns as it was read before.
             limit: How many at most.
         """
-        if state.returns != self._returns:
-            self._returns = state.returns
+        if returns != self._returns:
+            self._returns = returns
             self._passed.clear()
         found: list[Found] = []
         urgency = self._next_urgency(-1)

@@ -92,7 +92,8 @@ class EmbeddedUnit:
                 self._give_back(due=None, unused=())
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
         self._let_go()
-        self._store.ring(doorbells)
+        if self._outgoing:  # else there is nothing new for anybody
+            self._store.ring(doorbells)
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; give the deliveries back, counted but for the unused ones.
