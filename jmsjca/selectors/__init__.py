@@ -1,0 +1,6 @@
+"""Message selectors (JMS 3.1, section 3.8): read, evaluated, translated to SQL, and built from templates."""
+
+from jmsjca.selectors.selector import Selector
+from jmsjca.selectors.sql import Condition, Layout, translate
+
+__all__ = ["Condition", "Layout", "Selector", "translate"]

@@ -1,0 +1,120 @@
+"""What a selector says: a tree of immutable nodes.
+
+The parser has reduced it: ``x NOT LIKE p`` is a `Not` of a `Like`, ``x BETWEEN a AND b`` the two comparisons that JMS
+explains it by, ``-x`` is ``0 - x``, and nested ``AND`` or ``OR`` are one node.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = [
+    "And",
+    "Arithmetic",
+    "Comparison",
+    "Expression",
+    "Identifier",
+    "In",
+    "IsNull",
+    "Like",
+    "Literal",
+    "Not",
+    "Or",
+    "Value",
+    "children",
+]
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value that stands in the selector."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """The value of a header or a property; a condition where it stands for one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``left operator right`` with one of ``+ - * /``."""
+
+    operator: str
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``left operator right`` with one of ``= <> < <= > >=``."""
+
+    operator: str
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """``name LIKE pattern [ESCAPE escape]``."""
+
+    name: str
+    pattern: str
+    escape: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``name IN (values)``."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``name IS NULL``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``NOT operand``."""
+
+    operand: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Two operands or more, joined by AND."""
+
+    operands: tuple["Expression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Two operands or more, joined by OR."""
+
+    operands: tuple["Expression", ...]
+
+
+Expression = Literal | Identifier | Arithmetic | Comparison | Like | In | IsNull | Not | And | Or
+
+
+def children(node: Expression) -> Iterator[Expression]:
+    """The nodes that a node is made of."""
+    match node:
+        case And(operands) | Or(operands):
+            yield from operands
+        case Arithmetic(_, left, right) | Comparison(_, left, right):
+            yield left
+            yield right
+        case Not(operand):
+            yield operand
+        case _:
+            pass

@@ -1,0 +1,148 @@
+"""LIKE (JMS 3.1, section 3.8.1.1), matched in time proportional to the text, whatever the pattern."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+__all__ = ["ANY", "LONGEST_PATTERN", "Characters", "Pattern", "split_pattern"]
+
+LONGEST_PATTERN = 1000
+"""Characters of a pattern at most."""
+
+ANY = None
+"""What ``_`` stands for in a piece of a pattern: any one character."""
+
+Characters = tuple[str | None, ...]
+
+
+def split_pattern(pattern: str, escape: str | None) -> list[Characters]:
+    """Split a pattern at each ``%``.
+
+    Args:
+        pattern: The text behind LIKE.
+        escape: The character that makes the next one stand for itself; None if there is none.
+
+    Returns:
+        The pieces, which stand in this order with anything between them.
+
+    Raises:
+        ValueError: The escape is not one character, or escapes nothing, or the pattern is too long.
+    """
+    if escape is not None and len(escape) != 1:
+        raise ValueError(f"ESCAPE takes one character, not {escape[:20]!r}")
+    if len(pattern) > LONGEST_PATTERN:
+        raise ValueError(f"a pattern of {len(pattern)} characters is too long; at most {LONGEST_PATTERN} are taken")
+    pieces: list[list[str | None]] = [[]]
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            pieces[-1].append(_escaped(characters))
+        elif character == "%":
+            pieces.append([])
+        else:
+            pieces[-1].append(ANY if character == "_" else character)
+    return [tuple(piece) for piece in pieces]
+
+
+def _escaped(characters: Iterator[str]) -> str:
+    for character in characters:
+        return character
+    raise ValueError("the pattern ends with its escape character, which escapes nothing there")
+
+
+class Pattern:
+    """A pattern, ready to be matched.
+
+    Args:
+        pattern: The text behind LIKE.
+        escape: The escape character; None if there is none.
+
+    Raises:
+        ValueError: As `split_pattern` does.
+    """
+
+    __slots__ = ("_first", "_last", "_middle", "_shortest")
+
+    def __init__(self, pattern: str, escape: str | None) -> None:
+        first, *others = (_piece(piece) for piece in split_pattern(pattern, escape))
+        self._first = first
+        self._middle = others[:-1]
+        self._last = others[-1] if others else None
+        self._shortest = sum(len(piece) for piece in (first, *others))
+
+    def matches(self, text: str) -> bool:
+        """Tell whether the whole text is like the pattern."""
+        if self._last is None:
+            return len(text) == self._shortest and self._first.stands(text, 0)
+        if len(text) < self._shortest or not self._first.stands(text, 0):
+            return False
+        end = len(text) - len(self._last)
+        return self._last.stands(text, end) and self._middle_stands(text, len(self._first), end)
+
+    def _middle_stands(self, text: str, start: int, end: int) -> bool:
+        # Each piece may be taken where it is found first: that leaves most of the text to the others.
+        for piece in self._middle:
+            found = piece.find(text, start, end)
+            if found < 0:
+                return False
+            start = found + len(piece)
+        return start <= end
+
+
+class _Piece(Protocol):
+    def __len__(self) -> int: ...
+    def stands(self, text: str, start: int, /) -> bool: ...
+    def find(self, text: str, start: int, end: int, /) -> int: ...
+
+
+def _piece(characters: Characters) -> _Piece:
+    return _Shape(characters) if ANY in characters else _Text("".join(filter(None, characters)))
+
+
+class _Text:
+    """A piece without ``_``."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __len__(self) -> int:
+        return len(self._text)
+
+    def stands(self, text: str, start: int) -> bool:
+        return text.startswith(self._text, start)
+
+    def find(self, text: str, start: int, end: int) -> int:
+        return text.find(self._text, start, end)
+
+
+class _Shape:
+    """A piece with ``_``, sought at all positions at once: one bit stands for each beginning of the piece."""
+
+    __slots__ = ("_characters", "_goal", "_masks", "_wild")
+
+    def __init__(self, characters: Characters) -> None:
+        self._characters = characters
+        self._goal = 1 << len(characters) - 1
+        self._wild = sum(1 << place for place, character in enumerate(characters) if character is ANY)
+        self._masks: dict[str, int] = {}
+        for place, character in enumerate(characters):
+            if character is not None:
+                self._masks[character] = self._masks.get(character, self._wild) | 1 << place
+
+    def __len__(self) -> int:
+        return len(self._characters)
+
+    def stands(self, text: str, start: int) -> bool:
+        """Tell whether the piece is at a place; the text is long enough."""
+        there = text[start : start + len(self._characters)]
+        return all(mine is ANY or mine == its for mine, its in zip(self._characters, there, strict=True))
+
+    def find(self, text: str, start: int, end: int) -> int:
+        """Find the first place between two, or -1."""
+        begun = 0
+        for place in range(start, end):
+            begun = (begun << 1 | 1) & self._masks.get(text[place], self._wild)
+            if begun & self._goal:
+                return place - len(self._characters) + 1
+        return -1

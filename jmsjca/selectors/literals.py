@@ -1,0 +1,97 @@
+"""The literals of the selector syntax (JMS 3.1, section 3.8.1.1): their texts read, and values written as such."""
+
+import math
+import re
+import struct
+
+from jmsjca.errors import InvalidSelectorError
+from jmsjca.selectors.ast import Value
+
+__all__ = ["LONG", "read_integer", "read_list", "read_real", "read_string", "write_literal"]
+
+LONG = 1 << 63
+"""Exact numbers are from -LONG to LONG - 1, as Java's long."""
+
+_STRINGS = re.compile(r"'((?:[^']|'')*+)'")
+
+
+def read_string(text: str) -> str:
+    """Read ``'it''s'``."""
+    return text[1:-1].replace("''", "'")
+
+
+def read_list(text: str) -> tuple[str, ...]:
+    """Read the strings of ``('a', 'b')``."""
+    return tuple(inner.replace("''", "'") for inner in _STRINGS.findall(text))
+
+
+def read_integer(text: str) -> int:
+    """Read a decimal, octal (``017``) or hexadecimal (``0xF``) literal, with or without ``L``.
+
+    Octal and hexadecimal ones write the 64 bits of a long, as in Java: ``0xFFFFFFFFFFFFFFFF`` is -1. Of decimal ones
+    `LONG` is let through: whoever reads the sign before it decides.
+
+    Raises:
+        ValueError: It is no octal number, or does not fit 64 bits.
+    """
+    digits = text.rstrip("lL").lower()
+    if digits.startswith("0"):
+        number = _bits(digits)
+        return number - 2 * LONG if LONG <= number < 2 * LONG else _fitting(number, digits)
+    return _fitting(int(digits[:20]), digits)
+
+
+def read_real(text: str) -> float:
+    """Read a literal with a point, an exponent or a suffix; with ``f`` it is rounded to single precision.
+
+    Raises:
+        ValueError: It is larger than the largest number of its type.
+    """
+    number = float(text.rstrip("fFdD"))
+    if text[-1] in "fF":
+        number = _single(number)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is larger than the largest number of its type")
+    return number
+
+
+def write_literal(value: Value) -> str:
+    """Write a value so that the selector syntax reads it back; negative numbers in parentheses.
+
+    Raises:
+        InvalidSelectorError: There is no literal for it: not a value of JMS, out of range, infinite or NaN.
+    """
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if not _is_number(value):
+        raise InvalidSelectorError(f"{value!r:.100} cannot stand in a selector: there is no JMS literal for it.")
+    number = int(value) if isinstance(value, int) else float(value)  # without the mark of its JMS type
+    return f"({number})" if math.copysign(1, number) < 0 else str(number)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, int):
+        return -LONG <= value < LONG
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _bits(digits: str) -> int:
+    try:
+        return int(digits, 16 if digits.startswith("0x") else 8)
+    except ValueError:
+        raise ValueError(f"{digits[:40]} is octal, as it begins with 0, and 8 and 9 are no octal digits") from None
+
+
+def _fitting(number: int, digits: str) -> int:
+    if number > LONG:
+        raise ValueError(f"{digits[:40]} does not fit the 64 bits of a long; a double has a point: {digits[:40]}.0")
+    return number
+
+
+def _single(number: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        return math.inf

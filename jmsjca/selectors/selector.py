@@ -1,0 +1,113 @@
+"""Message selectors, ready to use."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from jmsjca.messages import Message
+from jmsjca.selectors.ast import Expression, Identifier, In, IsNull, Like, children
+from jmsjca.selectors.evaluation import Fields, compile_condition
+from jmsjca.selectors.parser import parse
+
+__all__ = ["Selector"]
+
+
+class Selector:
+    """A message selector (JMS 3.1, section 3.8.1); immutable, equal to those of the same text, picklable.
+
+    Made by `parse`.
+
+    Attributes:
+        text: The selector as it was written.
+        expression: Its tree; None if it is empty, and so selects everything.
+        identifiers: The headers and properties that it names.
+    """
+
+    __slots__ = ("_evaluate", "expression", "identifiers", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.expression = parse(text)
+        self.identifiers = frozenset(_names(self.expression))
+        self._evaluate = compile_condition(self.expression) if self.expression else _select_all
+
+    @staticmethod
+    def parse(text: str) -> "Selector":
+        """Make a selector, as calling the class does, but keep the last few hundred: the same again costs nothing.
+
+        Args:
+            text: As for the class.
+
+        Raises:
+            InvalidSelectorError: As for the class.
+        """
+        return _kept(text)
+
+    def evaluate(self, values: Mapping[str, Any]) -> bool | None:
+        """Evaluate the selector (JMS 3.1, sections 3.8.1.2 and 3.8.1.3).
+
+        Args:
+            values: Values by the names of headers and properties; a name that is missing is a property not set.
+                ``JMSDeliveryMode`` is "PERSISTENT" or "NON_PERSISTENT", ``JMSTimestamp`` is in milliseconds.
+
+        Returns:
+            True, False, or None for unknown. Only True selects.
+        """
+        return self._evaluate(values)
+
+    def matches(self, message: Message) -> bool:
+        """Tell whether the selector selects a message."""
+        return self._evaluate(_MessageFields(message)) is True
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Selector {self.text!r:.200}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Selector) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self) -> tuple[Callable[[str], "Selector"], tuple[str]]:
+        return Selector.parse, (self.text,)
+
+
+_kept = lru_cache(512)(Selector)
+
+
+def _select_all(_: Fields) -> bool:
+    return True
+
+
+def _names(expression: Expression | None) -> Iterator[str]:
+    nodes = [expression] if expression else []
+    for node in nodes:
+        nodes += children(node)
+        if isinstance(node, Identifier | Like | In | IsNull):
+            yield node.name
+
+
+_HEADERS: dict[str, Callable[[Message], object]] = {
+    "JMSCorrelationID": lambda message: message.correlation_id,
+    "JMSDeliveryMode": lambda message: message.delivery_mode.name,
+    "JMSMessageID": lambda message: message.message_id,
+    "JMSPriority": lambda message: message.priority,
+    "JMSTimestamp": lambda message: message.timestamp and round(message.timestamp.timestamp() * 1000),
+    "JMSType": lambda message: message.type,
+}
+
+
+class _MessageFields:
+    """The headers and properties of a message under the names that selectors use."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+
+    def get(self, name: str) -> object:
+        header = _HEADERS.get(name)
+        return header(self._message) if header else self._message.properties.get(name)
