@@ -4,6 +4,7 @@ A plain `int` is an int if it fits 32 bits, else a long; a plain `float` is a do
 ``message.properties["level"] = Short(3)``.
 """
 
+import math
 import re
 import struct
 from typing import ClassVar, Self
@@ -15,7 +16,7 @@ __all__ = ["Byte", "Char", "Double", "Float", "Int", "Long", "Short"]
 
 _WHOLE = re.compile(r"[+-]?\d{1,50}\Z")  # Python would also take blanks and underscores
 # As Java writes and reads numbers; Python would also take "inf" and underscores, and not the letter at the end.
-_REAL = re.compile(r"\s*([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?\s*\Z")
+_REAL = re.compile(r"\s*([+-]?(?:NaN|Infinity|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?\s*\Z")
 _LAST_CHAR = "\uffff"
 
 
@@ -60,10 +61,13 @@ class Float(float):
     """A number in single precision (rounded to it)."""
 
     def __new__(cls, value: float | str) -> Self:
-        """Round the value to single precision."""
+        """Round the value to single precision; a text beyond it is infinite, as for Java."""
+        number = _number(value)
         try:
-            return super().__new__(cls, struct.unpack("<f", struct.pack("<f", _number(value)))[0])
+            return super().__new__(cls, struct.unpack("<f", struct.pack("<f", number))[0])
         except OverflowError as error:
+            if isinstance(value, str):
+                return super().__new__(cls, math.copysign(math.inf, number))
             raise MessageFormatError(f"{value!r:.100} is not a number of single precision: it is too large.") from error
 
 
