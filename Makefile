@@ -25,6 +25,7 @@ torture: $(VENV)/.dev    ## processes killed at random, a queue of a million mes
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_decision.py
 
 bench: $(VENV)/.dev      ## how fast, beside what is possible
+	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python -m tests.benchmarks.import_time
 	$(BIN)/python -m tests.benchmarks.embedded
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.amqp

@@ -2,129 +2,63 @@
 
 ``python -m tests.benchmarks.embedded --rounds 7 --json figures.json``
 
-The contenders take turns within every round, so that what else the machine does hits all of them alike; the figures
-are medians. "session" is the public API, "unit" the provider's interface below it.
+The contenders take turns within every round, so that what else the machine does hits all of them alike. "session" is
+the public API, "unit" the provider's interface below it; kombu and persist-queue are what others use (see `queues`).
 """
 
 import argparse
 import gc
-import json
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from jmsjca import BytesMessage, ConnectionFactory, Limits, Queue
-from jmsjca.links import ConnectionSettings, connect
 from tests.benchmarks.bare import BareStore
+from tests.benchmarks.contenders import Contender, SessionContender, UnitContender
+from tests.benchmarks.measurements import Measurements, write
+from tests.benchmarks.pair import Pair
+from tests.benchmarks.queues import KombuContender, PersistQueueContender
 
-BODY = b"x" * 1024
-QUEUE = Queue("bench")
-# Messages per round: enough to time, few enough that every commit can wait for the disk.
-COUNTS = {("memory", 1): 2000, ("memory", 100): 5000, ("file", 1): 300, ("file", 100): 5000}
-
-
-class Contender(Protocol):
-    """What can be timed."""
-
-    def send(self, count: int, batch: int, body: bytes) -> None: ...
-    def receive(self, count: int, batch: int) -> None: ...
-    def close(self) -> None: ...
-
-
-class SessionContender:
-    """Transacted sessions of the public API; a batch is one transaction.
-
-    Args:
-        url: The broker.
-        batch: How many messages a consumer takes ahead; None for the default.
-    """
-
-    def __init__(self, url: str, batch: int | None = None) -> None:
-        limits = Limits() if batch is None else Limits(prefetch_messages=batch)
-        self._connection = ConnectionFactory(url, limits=limits).create_connection()
-        self._connection.start()
-        self._session = self._connection.create_session(transacted=True)
-        self._producer = self._session.create_producer(QUEUE)
-        self._consumer = self._session.create_consumer(QUEUE)
-
-    def send(self, count: int, batch: int, body: bytes) -> None:
-        for _ in range(count // batch):
-            for _ in range(batch):
-                self._producer.send(self._session.create_bytes_message(body))
-            self._session.commit()
-
-    def receive(self, count: int, batch: int) -> None:
-        for _ in range(count // batch):
-            for _ in range(batch):
-                message = self._consumer.receive(timeout=0)
-                assert message is not None
-                assert len(message.body) == len(BODY)
-            self._session.commit()
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-class UnitContender:
-    """Units and consumers of the provider; a batch is one unit."""
-
-    def __init__(self, url: str) -> None:
-        self._link = connect(ConnectionSettings(url))
-        self._consumer = self._link.consumer(QUEUE)
-
-    def send(self, count: int, batch: int, body: bytes) -> None:
-        for _ in range(count // batch):
-            unit = self._link.unit()
-            for _ in range(batch):
-                unit.send(BytesMessage(body), QUEUE)
-            unit.commit()
-
-    def receive(self, count: int, batch: int) -> None:
-        for _ in range(count // batch):
-            deliveries = self._consumer.receive(batch, 0)
-            assert len(deliveries) == batch
-            assert all(len(d.message.body) == len(BODY) for d in deliveries)
-            unit = self._link.unit()
-            unit.take(deliveries)
-            unit.commit()
-
-    def close(self) -> None:
-        self._link.close()
+# Messages per turn: enough to time, few enough that every commit can wait for the disk.
+COUNTS = {
+    ("memory", 1): 2000,
+    ("memory", 100): 10_000,
+    ("file", 1): 300,
+    ("file", 100): 10_000,
+    ("two processes", 1): 300,
+    ("two processes", 100): 10_000,
+}
 
 
 class Case(NamedTuple):
-    """One line of the table."""
+    """One block of the table."""
 
     store: str
     batch: int
     operation: str
 
 
-def measure(rounds: int, folder: Path) -> dict[Case, dict[str, list[float]]]:
-    """Time every contender in every case.
-
-    Returns:
-        For each case and contender the rates of the rounds, in messages per second.
-    """
-    rates: dict[Case, dict[str, list[float]]] = {}
+def measure(rounds: int, folder: Path) -> Measurements[Case]:
+    """Time every contender in every case, in messages per second."""
+    rates = Measurements[Case]()
     for (store, batch), count in COUNTS.items():
-        with _contenders(store, batch, folder) as contenders:
+        with _contenders(store, batch, folder / f"{store}-{batch}".replace(" ", "-")) as contenders:
             for _ in range(rounds + 1):
                 for name, contender in contenders.items():
                     for operation, rate in _turn(contender, count, batch).items():
-                        rates.setdefault(Case(store, batch, operation), {}).setdefault(name, []).append(rate)
-    return {case: {name: r[1:] for name, r in by.items()} for case, by in rates.items()}  # the first round warms up
+                        rates.note(Case(store, batch, operation), name, rate)
+    rates.forget_first_round()
+    return rates
 
 
 def _turn(contender: Contender, count: int, batch: int) -> dict[str, float]:
     gc.collect()
     began = time.perf_counter()
-    contender.send(count, batch, BODY)
+    contender.send(count, batch)
     sent = time.perf_counter()
     contender.receive(count, batch)
     received = time.perf_counter()
@@ -132,17 +66,9 @@ def _turn(contender: Contender, count: int, batch: int) -> dict[str, float]:
 
 
 @contextmanager
-def _contenders(store: str, batch: int, folder: Path) -> Iterator[dict[str, Contender]]:
-    def url(name: str) -> str:
-        return f"embedded://{folder}/{name}-{batch}.db" if store == "file" else f"embedded://{name}-{batch}"
-
-    contenders: dict[str, Contender] = {
-        "bare": BareStore(folder / f"bare-{batch}.db" if store == "file" else None),
-        "unit": UnitContender(url("unit")),
-        "session": SessionContender(url("session")),
-    }
-    if batch > Limits().prefetch_messages:
-        contenders["session, all ahead"] = SessionContender(url("ahead"), batch)
+def _contenders(store: str, batch: int, folder: Path) -> Generator[dict[str, Contender]]:
+    folder.mkdir()
+    contenders = _in_memory(batch) if store == "memory" else _in_files(batch, folder, pairs=store == "two processes")
     try:
         yield contenders
     finally:
@@ -150,17 +76,40 @@ def _contenders(store: str, batch: int, folder: Path) -> Iterator[dict[str, Cont
             contender.close()
 
 
-def rows(rates: dict[Case, dict[str, list[float]]]) -> list[dict[str, Any]]:
-    """The medians, each beside that of bare SQLite in the same rounds."""
+def _in_memory(batch: int) -> dict[str, Contender]:
+    contenders: dict[str, Contender] = {
+        "bare": BareStore(None),
+        "unit": UnitContender(f"embedded://unit-{batch}"),
+        "session": SessionContender(f"embedded://session-{batch}"),
+    }
+    if batch == 1:
+        return contenders | {"kombu": KombuContender()}
+    return contenders | {"session, all ahead": SessionContender(f"embedded://ahead-{batch}", ahead=batch)}
+
+
+def _in_files(batch: int, folder: Path, *, pairs: bool) -> dict[str, Contender]:
+    makers: dict[str, partial[Contender]] = {
+        "bare": partial(BareStore, folder / "bare.db"),
+        "unit": partial(UnitContender, f"embedded://{folder}/unit.db"),
+        "session": partial(SessionContender, f"embedded://{folder}/session.db"),
+    }
+    if batch > 1:
+        makers["session, all ahead"] = partial(SessionContender, f"embedded://{folder}/ahead.db", ahead=batch)
+    elif not pairs:
+        makers["persist-queue"] = partial(PersistQueueContender, folder / "persist-queue")
+    return {name: Pair(make) if pairs else make() for name, make in makers.items()}
+
+
+def figures(rates: Measurements[Case]) -> list[dict[str, Any]]:
+    """The medians, each beside that of bare SQLite."""
     return [
         {
             **case._asdict(),
             "contender": name,
-            "messages_per_second": round(statistics.median(values)),
-            "ratio_to_bare": round(statistics.median(values) / statistics.median(by["bare"]), 3),
+            "messages_per_second": round(summary.median),
+            "ratio_to_bare": round(summary.ratio, 3),
         }
-        for case, by in rates.items()
-        for name, values in by.items()
+        for case, name, summary in rates.summaries("bare")
     ]
 
 
@@ -171,15 +120,14 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jmsjca-bench-") as folder:
-        table = rows(measure(options.rounds, Path(folder)))
-    print(f"{'store':8}{'batch':>6}  {'operation':10}{'contender':20}{'msg/s':>10}{'of bare':>9}")
+        table = figures(measure(options.rounds, Path(folder)))
+    print(f"{'store':15}{'batch':>6}  {'operation':10}{'contender':20}{'msg/s':>10}{'of bare':>9}")
     for row in table:
         print(
-            f"{row['store']:8}{row['batch']:>6}  {row['operation']:10}{row['contender']:20}"
+            f"{row['store']:15}{row['batch']:>6}  {row['operation']:10}{row['contender']:20}"
             f"{row['messages_per_second']:>10,}{row['ratio_to_bare']:>9.2f}"
         )
-    if options.json:
-        options.json.write_text(json.dumps({"rounds": options.rounds, "figures": table}, indent=2) + "\n")
+    write(options.json, {"rounds": options.rounds}, table)
     return 0
 
 

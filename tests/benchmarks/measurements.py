@@ -1,0 +1,70 @@
+"""What a benchmark measures: values by case and contender, one per round; told as medians, printed and written."""
+
+import json
+import os
+import platform
+import sqlite3
+import statistics
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+__all__ = ["Measurements", "Summary", "environment", "write"]
+
+Case = TypeVar("Case", bound=Hashable)
+
+
+class Summary(NamedTuple):
+    """One line of a table.
+
+    Args:
+        median: Of the values of all rounds.
+        ratio: The median of the quotients with the reference's value in the same round, which what else the machine
+            did in that round hit as well.
+    """
+
+    median: float
+    ratio: float
+
+
+class Measurements(Generic[Case]):
+    """Collects values in rounds."""
+
+    def __init__(self) -> None:
+        self._values: dict[Case, dict[str, list[float]]] = {}
+
+    def note(self, case: Case, contender: str, value: float) -> None:
+        """Add the value of another round."""
+        self._values.setdefault(case, {}).setdefault(contender, []).append(value)
+
+    def forget_first_round(self) -> None:
+        """Drop what only warmed up."""
+        for contenders in self._values.values():
+            for values in contenders.values():
+                del values[0]
+
+    def summaries(self, reference: str) -> Iterator[tuple[Case, str, Summary]]:
+        """The lines of the table, in the order in which they were measured first."""
+        for case, contenders in self._values.items():
+            for contender, values in contenders.items():
+                quotients = [v / r for v, r in zip(values, contenders[reference], strict=True)]
+                yield case, contender, Summary(statistics.median(values), statistics.median(quotients))
+
+
+def environment() -> dict[str, Any]:
+    """Where figures come from: without it they mean little."""
+    return {
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "cores": os.cpu_count(),
+        "load": [round(load, 1) for load in os.getloadavg()],
+    }
+
+
+def write(path: Path | None, about: Mapping[str, Any], figures: Sequence[Mapping[str, Any]]) -> None:
+    """Write figures as JSON, one line each, if asked to."""
+    if path is None:
+        return
+    values = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in {**about, **environment()}.items()]
+    rows = ",\n    ".join(json.dumps(figure) for figure in figures)
+    path.write_text("{\n  " + ",\n  ".join([*values, f'"figures": [\n    {rows}\n  ]']) + "\n}\n")
