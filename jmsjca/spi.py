@@ -74,7 +74,10 @@ class Delivery(Protocol):
 
     @property
     def message(self) -> Message:
-        """The message, decoded on first use: `MessageFormatError` is raised here, never by `Consumer.receive`."""
+        """The message, decoded on first use: `MessageFormatError` is raised here, never by `Consumer.receive`.
+
+        A provider may leave the headers until the first of them is asked for; then it is raised there.
+        """
         ...
 
     @property

@@ -1,9 +1,9 @@
 """The message types: headers, typed properties and a body."""
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
@@ -44,6 +44,7 @@ class Message(PropertyAccessors):
         "_body",
         "_context",
         "_read_only",
+        "_undecoded",
         "correlation_id",
         "delivery_count",
         "delivery_mode",
@@ -84,6 +85,38 @@ class Message(PropertyAccessors):
         self.delivery_time: datetime | None = None
         self.redelivered = False
         self.delivery_count = 0
+
+    @classmethod
+    def received(cls, body: Any, headers: Callable[[], Mapping[str, Any]]) -> Self:
+        """Make a read-only message whose headers are decoded when the first of them is asked for. For providers.
+
+        Args:
+            body: The body, of the type that the class holds; of an object message its pickle.
+            headers: Gives every header and the properties by the name of its attribute. What it raises is raised
+                where a header is asked for.
+
+        Raises:
+            MessageFormatError: The body does not fit this kind of message.
+        """
+        message = cls.__new__(cls)
+        message._receive(body, headers)  # noqa: SLF001  # our own
+        return message
+
+    def _receive(self, body: Any, headers: Callable[[], Mapping[str, Any]]) -> None:
+        self._context = None
+        self._body = self._decoded(body)
+        self._undecoded = headers
+        self.freeze()
+
+    if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checkers
+
+        def __getattr__(self, name: str) -> Any:
+            """Decode the headers: only what is not set comes here."""
+            if name not in _HEADERS:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            for header, value in self._undecoded().items():
+                _set_if_unset(_HEADERS[header], self, value)
+            return object.__getattribute__(self, name)
 
     @property
     def body(self) -> Any:
@@ -174,6 +207,10 @@ class Message(PropertyAccessors):
             raise IllegalStateError("This message was not delivered by a session or a listener, so it has no unit.")
         return self._context
 
+    def _decoded(self, body: Any) -> Any:
+        """What is kept of a body that was received."""
+        return self._checked(body)
+
     def _content(self) -> object:
         """What `get_body` gives."""
         return self._body
@@ -190,4 +227,18 @@ class Message(PropertyAccessors):
 
     def __repr__(self) -> str:
         # Never touches the body: it may be huge, secret or hostile. Ids and names come from others, too.
-        return f"<{type(self).__name__} {shown(self.message_id)} to {shown(self.destination)}>"
+        try:
+            return f"<{type(self).__name__} {shown(self.message_id)} to {shown(self.destination)}>"
+        except MessageFormatError:  # its headers are damaged, which is found out here
+            return f"<{type(self).__name__} that cannot be decoded>"
+
+
+def _set_if_unset(slot: Any, message: Message, value: object) -> None:
+    """Set a header, but not one that somebody has set meanwhile."""
+    try:
+        slot.__get__(message)
+    except AttributeError:
+        slot.__set__(message, value)
+
+
+_HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}

@@ -75,6 +75,9 @@ class ObjectMessage(Message):
 
         return None if self._body is None else load(self._body, allowed, max_bytes, max_depth)
 
+    def _decoded(self, body: Any) -> Any:
+        return body
+
     def _content(self) -> object:
         return self.body
 

@@ -61,6 +61,25 @@ def test_poison_is_refused_when_looked_at(poisoned):
     assert (poison.count, poison.redelivered) == (1, False)
 
 
+def test_headers_that_are_damaged_hide_no_body(connected_file, broker_file):
+    """They are decoded when one is asked for, and refused then, each time."""
+    connection = connected_file()
+    unit = connection.unit()
+    unit.send(prepare(TextMessage("a"), QUEUE), QUEUE)
+    unit.commit()
+    db = sqlite3.connect(broker_file)
+    db.execute("UPDATE message SET headers = substr(headers, 1, length(headers) - 9)")
+    db.commit()
+    db.close()
+    [delivery] = connection.consumer(QUEUE).receive(1, 0)
+    message = delivery.message
+    assert message.body == "a"
+    for look in (lambda: message.priority, lambda: message.properties):
+        with pytest.raises(MessageFormatError, match="cannot be decoded"):
+            look()
+    assert repr(message) == "<TextMessage that cannot be decoded>"
+
+
 def test_poison_can_be_settled(poisoned):
     deliveries = poisoned.consumer(QUEUE).receive(3, 0)
     unit = poisoned.unit()

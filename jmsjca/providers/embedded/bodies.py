@@ -35,27 +35,35 @@ def encode_body(message: Message) -> tuple[str, bytes | None]:
     return ("object", message.pickled) if isinstance(message, ObjectMessage) else ("plain", None)
 
 
-def _text(body: bytes | None) -> Message:
-    return TextMessage(None if body is None else body.decode())
+def _text(body: bytes | None) -> str | None:
+    return None if body is None else body.decode()
 
 
-def _map(body: bytes | None) -> Message:
-    return MapMessage({name: _read(value) for name, value in _parsed(body, dict).items()})
+def _map(body: bytes | None) -> dict[str, EntryValue]:
+    return {name: _read(value) for name, value in _parsed(body, dict).items()}
 
 
-def _stream(body: bytes | None) -> Message:
-    return StreamMessage([_read(value) for value in _parsed(body, list)])
+def _stream(body: bytes | None) -> list[EntryValue]:
+    return [_read(value) for value in _parsed(body, list)]
 
 
-DECODERS: dict[str, Callable[[bytes | None], Message]] = {
-    "text": _text,
-    "bytes": BytesMessage,
-    "map": _map,
-    "stream": _stream,
-    "object": ObjectMessage.from_pickled,
-    "plain": lambda _: Message(),
+def _as_it_is(body: bytes | None) -> bytes | None:
+    return body
+
+
+def _nothing(body: bytes | None) -> None:
+    del body
+
+
+DECODERS: dict[str, tuple[type[Message], Callable[[bytes | None], Any]]] = {
+    "text": (TextMessage, _text),
+    "bytes": (BytesMessage, _as_it_is),
+    "map": (MapMessage, _map),
+    "stream": (StreamMessage, _stream),
+    "object": (ObjectMessage, _as_it_is),
+    "plain": (Message, _nothing),
 }
-"""Make a message of each kind; what is none of that kind may raise anything."""
+"""The type of each kind of message, and what decodes its body; what is none of that kind may raise anything."""
 
 
 def _parsed(body: bytes | None, kind: type) -> Any:

@@ -1,8 +1,10 @@
 """Messages as rows: headers and properties as JSON, the body as bytes."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -24,6 +26,7 @@ from jmsjca.providers.embedded.values import from_json, special_type, to_json, w
 __all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "selectable"]
 
 _BUCKETS = 1024
+_KIND_FIRST = b'{"kind":"'
 
 # The headers that a selector may name, and the fields that hold them.
 SELECTABLE = {
@@ -68,9 +71,9 @@ def _encode(message: Message, to: Destination) -> Outgoing:
     kind, body = encode_body(message)
     values: dict[str, PropertyValue] = dict(message.properties)
     headers = {
+        "kind": kind,  # first: see _kind_of
         "id": message.message_id,
         "to": _address(to),
-        "kind": kind,
         "correlation": message.correlation_id,
         "reply": _address(message.reply_to) if message.reply_to else None,
         "type": message.type,
@@ -108,39 +111,63 @@ def _with_infinities(fields: dict[str, Any]) -> str:
 
 
 def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | None) -> Message:
-    """Make the message of a row, read-only.
+    """Make the message of a row, read-only. Its headers are decoded when the first of them is asked for.
 
     Raises:
-        MessageFormatError: The row does not hold a message.
+        MessageFormatError: The row does not hold a message; of damaged headers it is raised where they are asked for.
     """
     try:
-        return _decode(from_json(headers.decode()), body, deliveries, expires)
+        if headers.startswith(_KIND_FIRST):
+            kind = headers[len(_KIND_FIRST) : headers.index(b'"', len(_KIND_FIRST))].decode()
+            return _received(kind, body, partial(_decode_headers, headers, deliveries, expires))
+        fields = from_json(headers.decode())  # of the first release, or damaged: decoded at once
+        return _received(fields["kind"], body, partial(dict, _named(fields, deliveries, expires)))
     except _UNDECODABLE as error:
-        raise MessageFormatError(f"The stored message cannot be decoded: {error}.") from error
+        raise _undecodable(error) from error
 
 
-def _decode(fields: dict[str, Any], body: bytes | None, deliveries: int, expires: int | None) -> Message:
-    message = DECODERS[fields["kind"]](body)
+def _received(kind: str, body: bytes | None, headers: Callable[[], dict[str, Any]]) -> Message:
+    message_type, decoder = DECODERS[kind]
+    return message_type.received(decoder(body), headers)
+
+
+def _decode_headers(headers: bytes, deliveries: int, expires: int | None) -> dict[str, Any]:
+    try:
+        return _named(from_json(headers.decode()), deliveries, expires)
+    except _UNDECODABLE as error:
+        raise _undecodable(error) from error
+
+
+def _named(fields: dict[str, Any], deliveries: int, expires: int | None) -> dict[str, Any]:
+    """The headers by the names of the attributes of `Message`."""
+    reply = fields.get("reply")
+    return {
+        "properties": _properties(fields),
+        "message_id": fields.get("id"),
+        "destination": _destination(fields["to"]),
+        "correlation_id": fields.get("correlation"),
+        "reply_to": _destination(reply) if reply else None,
+        "type": fields.get("type"),
+        "delivery_mode": DeliveryMode(fields["mode"]),
+        "priority": fields["priority"],
+        "timestamp": _moment(fields.get("time")),
+        "expiration": _moment(expires),
+        "delivery_time": _moment(fields.get("due")),
+        "delivery_count": deliveries,
+        "redelivered": deliveries > 1,
+    }
+
+
+def _properties(fields: dict[str, Any]) -> Properties:
     types = fields.get("t", {})
     values = {name: typed(value, types.get(name)) for name, value in fields.get("p", {}).items()}
     if types:
         values.update({name: typed(math.nan, mark) for name, mark in types.items() if values[name] is None})
-    message.properties = Properties.received(values)
-    message.message_id = fields.get("id")
-    message.destination = _destination(fields["to"])
-    message.correlation_id = fields.get("correlation")
-    reply = fields.get("reply")
-    message.reply_to = _destination(reply) if reply else None
-    message.type = fields.get("type")
-    message.delivery_mode = DeliveryMode(fields["mode"])
-    message.priority = fields["priority"]
-    message.timestamp = _moment(fields.get("time"))
-    message.expiration = _moment(expires)
-    message.delivery_time = _moment(fields.get("due"))
-    message.delivery_count = deliveries
-    message.redelivered = deliveries > 1
-    message.freeze()
-    return message
+    return Properties.received(values)
+
+
+def _undecodable(error: Exception) -> MessageFormatError:
+    return MessageFormatError(f"The stored message cannot be decoded: {error}.")
 
 
 def selectable(headers: str | bytes) -> dict[str, Any]:

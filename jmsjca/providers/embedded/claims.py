@@ -1,0 +1,135 @@
+"""How a consumer comes to its messages: look whether there are any, choose where it must, claim."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from jmsjca.config import DestinationSettings
+from jmsjca.providers.embedded.claiming import claim, make_ready, of_ids, ready
+from jmsjca.providers.embedded.consumers import is_first
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery, Row
+from jmsjca.providers.embedded.failures import bury, expire
+from jmsjca.providers.embedded.mailboxes import Mailbox, read_mailbox
+from jmsjca.providers.embedded.matching import Match
+from jmsjca.providers.embedded.rows import Hold
+from jmsjca.providers.embedded.scan import Found, Scan
+from jmsjca.providers.embedded.store import Store
+
+__all__ = ["Claims", "Position"]
+
+_Candidates = Callable[[sqlite3.Cursor], Iterable[Row]]
+
+
+class Position(NamedTuple):
+    """Where a consumer stands: its mailbox, and its number among all consumers."""
+
+    mailbox: int
+    number: int
+
+
+class Claims:
+    """Claims what a consumer may take.
+
+    Args:
+        store: The broker's database.
+        position: Whose messages, under which number.
+        selector: Which of them; None for all.
+        max_bytes: The largest size of one chunk; one message always passes.
+        keep: Makes deliveries of a claim, under the lock of the store: whoever closes the consumer there knows of all.
+
+    Attributes:
+        closed: Set under the lock of the store; then nothing is claimed any more.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        position: Position,
+        selector: str | None,
+        max_bytes: int,
+        keep: Callable[[Sequence[Row], Hold], Sequence[EmbeddedDelivery]],
+    ) -> None:
+        self._store = store
+        self._mailbox, self._number = position
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._scan = Scan(store, self._mailbox, Match(selector, self._number))
+        self._choosy = selector is not None
+        self._busy = False
+        self.closed = False
+
+    def claim(self, limit: int) -> Sequence[EmbeddedDelivery]:
+        """Claim the next messages, if there are any.
+
+        Args:
+            limit: How many at most.
+        """
+        if self._choosy:
+            return self._claim_found(self._find(limit))
+        if self._busy or self._is_ready():  # a busy consumer need not look before it takes the lock
+            return self._claim(lambda cursor: ready(cursor, self._mailbox, limit))
+        return []
+
+    def _is_ready(self) -> bool:
+        with self._store.read() as cursor:
+            state = read_mailbox(cursor, self._mailbox, self._store.now())
+        return state is not None and (state.ready or state.due)
+
+    def _find(self, limit: int) -> list[Found]:
+        store, now = self._store, self._store.now()
+        with store.read() as cursor:
+            state = read_mailbox(cursor, self._mailbox, now)
+        if state is not None and state.due:
+            with store.write(durable=False) as cursor:
+                make_ready(cursor, self._mailbox, now)
+                state = read_mailbox(cursor, self._mailbox, now)
+        return [] if state is None else self._scan.find(state.returns, limit)
+
+    def _claim_found(self, found: Sequence[Found]) -> Sequence[EmbeddedDelivery]:
+        if not found:
+            return []
+        ids = [candidate.id for candidate in found]
+        used = 0
+        try:
+            claimed = self._claim(lambda cursor: of_ids(cursor, self._mailbox, self._number, ids))
+            used = ids.index(claimed[-1].id) + 1 if claimed else len(ids)
+        finally:
+            self._scan.put_back(found[used:])
+        return claimed
+
+    def _claim(self, candidates: _Candidates) -> Sequence[EmbeddedDelivery]:
+        store = self._store
+        hold = Hold(self._mailbox, store.owner, store.next_token())
+        with store.read():  # the lock is held until the claim is kept
+            with store.write(durable=False) as cursor:
+                store.check_owner(cursor)
+                rows, moved = self._take(cursor, hold, candidates)
+                doorbells = store.other_doorbells(cursor) if moved else []
+            self._busy = bool(rows)
+            claimed = self._keep(rows, hold)
+        if moved:
+            store.ring(doorbells)  # also lets us look again, should all that was found have failed
+        return claimed
+
+    def _take(self, cursor: sqlite3.Cursor, hold: Hold, candidates: _Candidates) -> tuple[Sequence[Row], bool]:
+        """Claim what is there by now; tell whether there is reason to look again, here or elsewhere."""
+        now = self._store.now()
+        state = read_mailbox(cursor, self._mailbox, now)
+        if state is None or not self._may_claim(cursor, state):
+            return [], False
+        moved = state.expired and expire(cursor, now)
+        if state.due:
+            make_ready(cursor, self._mailbox, now)
+        if state.grouped and not self._choosy:
+            self._choosy = True
+            return [], True
+        settings = state.settings or DestinationSettings()
+        rows, failed = claim(cursor, hold, candidates(cursor), self._max_bytes, settings.max_deliveries)
+        bury(cursor, failed, settings.dead_letter)
+        return rows, moved or bool(failed)
+
+    def _may_claim(self, cursor: sqlite3.Cursor, state: Mailbox) -> bool:
+        if self.closed:
+            return False
+        exclusive = state.settings is not None and state.settings.exclusive
+        return not exclusive or is_first(cursor, self._mailbox, self._number)
