@@ -100,7 +100,7 @@ class Claims:
     def _claim(self, candidates: _Candidates) -> Sequence[EmbeddedDelivery]:
         store = self._store
         hold = Hold(self._mailbox, store.owner, store.next_token())
-        with store.read():  # the lock is held until the claim is kept
+        with store.lock:  # until the claim is kept
             with store.write(durable=False) as cursor:
                 store.check_owner(cursor)
                 rows, moved = self._take(cursor, hold, candidates)

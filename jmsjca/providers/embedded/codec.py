@@ -121,7 +121,8 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
             kind = headers[len(_KIND_FIRST) : headers.index(b'"', len(_KIND_FIRST))].decode()
             return _received(kind, body, partial(_decode_headers, headers, deliveries, expires))
         fields = from_json(headers.decode())  # of the first release, or damaged: decoded at once
-        return _received(fields["kind"], body, partial(dict, _named(fields, deliveries, expires)))
+        named = _named(fields, deliveries, expires)
+        return _received(fields["kind"], body, lambda: named)
     except _UNDECODABLE as error:
         raise _undecodable(error) from error
 

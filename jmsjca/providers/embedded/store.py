@@ -63,6 +63,11 @@ class Store:
         """The id under which this process holds messages."""
         return self._owner.id if self._owner else _MEMORY_OWNER
 
+    @property
+    def lock(self) -> threading.RLock:
+        """Held by whoever reads or writes; hold it where more must happen before others do."""
+        return self._lock
+
     def next_token(self) -> int:
         """A number that no other claim of this owner has."""
         return next(self._tokens)
