@@ -1,11 +1,12 @@
 """Consumers and producers around a current unit: what sessions and contexts have in common."""
 
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
 from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination, DestinationKind, Subscription, TemporaryQueue, TemporaryTopic
+from jmsjca.errors import ConnectionLostError
 from jmsjca.messages import Message
 from jmsjca.outbound.acknowledgement import acknowledging
 from jmsjca.outbound.checks import require
@@ -129,7 +130,8 @@ class BaseSession(Making, Subscribing, Closing):
         self._gate.closed = True
         for consumer in self._consumers:
             consumer.interrupt()
-        with self._gate.left(), ExitStack() as stack:
+        # A lost connection has ended everything by itself: it comes again.
+        with self._gate.left(), suppress(ConnectionLostError), ExitStack() as stack:
             for consumer in self._consumers:
                 stack.callback(consumer.close)
             self._mode.close()

@@ -1,0 +1,133 @@
+"""Acknowledgement by the client, session-wide and one by one, and what closing does to it (JMS 3.1, section 6.2.10)."""
+
+import pytest
+
+from jmsjca import AcknowledgeMode, Outcome, Queue
+from jmsjca.errors import IllegalStateError, TransactionRolledBackError
+from jmsjca.providers.embedded.unit import EmbeddedUnit
+from tests.unit.outbound import QUEUE, left, put, shown, take
+
+OTHER = Queue("other")
+EXPLICIT = [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL]
+
+
+@pytest.fixture
+def session(connection):
+    with connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT) as session:
+        yield session
+
+
+def test_one_message_acknowledges_those_of_all_consumers(connection, session):
+    """It acknowledges all messages that have been delivered by its session (6.2.10)."""
+    put(connection, *"ab")
+    put(connection, *"xy", to=OTHER)
+    consumers = [session.create_consumer(queue) for queue in (QUEUE, OTHER)]
+    first, _ = (consumer.receive(0) for consumer in consumers)
+    first.acknowledge()
+    session.close()
+    assert (shown(connection), shown(connection, OTHER)) == (["b"], ["y"])
+
+
+def test_any_message_of_the_session_acknowledges(connection, session):
+    """Also one that is acknowledged already: it acknowledges what came after it (6.2.10)."""
+    put(connection, *"abc")
+    consumer = session.create_consumer(QUEUE)
+    first = consumer.receive(0)
+    first.acknowledge()
+    assert take(consumer, 1) == ["b"]
+    assert first.acknowledge().outcome is Outcome.COMMITTED
+    session.close()
+    assert shown(connection) == ["c"]
+
+
+def test_what_was_taken_ahead_is_not_acknowledged(connection, session):
+    """Only what was handed over is (6.2.10)."""
+    put(connection, *"abc")
+    session.create_consumer(QUEUE).receive(0).acknowledge()
+    session.close()
+    assert shown(connection) == ["b", "c"]
+
+
+@pytest.mark.parametrize("mode", EXPLICIT)
+def test_message_can_be_acknowledged_after_its_consumer_was_closed(connection, mode):
+    """Acknowledgement is a function of the session, not of the consumer (8.8)."""
+    put(connection, *"ab")
+    with connection.create_session(acknowledge_mode=mode) as session:
+        with session.create_consumer(QUEUE) as consumer:
+            message = consumer.receive(0)
+        assert message.acknowledge().outcome is Outcome.COMMITTED
+    assert shown(connection) == ["b"]
+
+
+def test_closed_consumer_of_a_transaction_changes_nothing(connection):
+    """The transaction can be committed, or rolled back, all the same (8.8)."""
+    put(connection, *"abc")
+    with connection.create_session(transacted=True) as session:
+        for end in (session.rollback, session.commit):
+            with session.create_consumer(QUEUE) as consumer:
+                assert take(consumer, 1) == ["a"]
+            end()
+    assert shown(connection) == ["b", "c"]
+
+
+@pytest.mark.parametrize("mode", EXPLICIT)
+def test_session_acknowledges_without_a_message(connection, mode):
+    """All that was received, as JMSContext.acknowledge does (2.8)."""
+    put(connection, *"abc")
+    with connection.create_session(acknowledge_mode=mode) as session:
+        assert take(session.create_consumer(QUEUE), 2) == ["a", "b"]
+        session.acknowledge()
+        session.acknowledge()
+    assert shown(connection) == ["c"]
+
+
+def test_session_acknowledgement_has_no_effect_on_a_transaction(connection):
+    """It is for the client modes (2.8)."""
+    put(connection, "a")
+    with connection.create_session(transacted=True) as session:
+        assert take(session.create_consumer(QUEUE), 1) == ["a"]
+        session.acknowledge()
+    assert shown(connection) == ["a"]
+
+
+@pytest.mark.parametrize("options", [{"transacted": True}, *({"acknowledge_mode": mode} for mode in AcknowledgeMode)])
+@pytest.mark.parametrize("closed", ["session", "connection"])
+def test_message_of_what_was_closed_cannot_be_acknowledged(jms_connection_factory, closed, options):
+    """Closing does not acknowledge, and afterwards nobody can; the message stays readable (6.1.8 and 6.2.15)."""
+    with jms_connection_factory.create_connection() as connection:
+        put(connection, "a")
+        session = connection.create_session(**options)
+        message = session.create_consumer(QUEUE).receive(0)
+        {"session": session, "connection": connection}[closed].close()
+        with pytest.raises(IllegalStateError, match="closed"):
+            message.acknowledge()
+        assert message.body == "a"
+
+
+def test_failed_acknowledgement_brings_everything_again_in_order(connection, session, monkeypatch):
+    """What was taken ahead comes behind what was not acknowledged, not before it (6.2.9)."""
+    put(connection, *"abcd")
+    consumer = session.create_consumer(QUEUE)
+    message, _ = consumer.receive(0), consumer.receive(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddedUnit, "commit", _failing_commit)
+        with pytest.raises(TransactionRolledBackError):
+            message.acknowledge()
+    assert left(consumer) == [("a", 2), ("b", 2), ("c", 1), ("d", 1)]
+
+
+def test_failed_automatic_acknowledgement_brings_the_message_again(connection, monkeypatch):
+    """`receive` did not return successfully, so nothing was acknowledged (6.2.10)."""
+    put(connection, *"abc")
+    with connection.create_session() as session:
+        consumer = session.create_consumer(QUEUE)
+        with monkeypatch.context() as patch:
+            patch.setattr(EmbeddedUnit, "commit", _failing_commit)
+            with pytest.raises(TransactionRolledBackError):
+                consumer.receive(0)
+        assert left(consumer) == [("a", 2), ("b", 1), ("c", 1)]
+
+
+def _failing_commit(unit, **_):
+    unit.rollback()
+    raise TransactionRolledBackError("planted")

@@ -1,0 +1,158 @@
+"""Closing a session, a consumer or a connection from any thread (JMS 3.1, sections 6.1.8, 6.2.15 and 8.8)."""
+
+import threading
+
+import pytest
+
+from jmsjca import Queue, TextMessage
+from jmsjca.errors import IllegalStateError
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer
+from jmsjca.providers.embedded.unit import EmbeddedUnit
+from tests.unit.outbound import PATIENCE, QUEUE, put, shown, take
+
+OTHER = Queue("other")
+
+
+@pytest.fixture
+def session(connection):
+    with connection.create_session() as session:
+        yield session
+
+
+@pytest.fixture
+def stuck(monkeypatch):
+    """Lets every commit wait until `release` is set; `entered` tells that one began."""
+
+    class Stuck:
+        entered, release = threading.Event(), threading.Event()
+
+    real = EmbeddedUnit.commit
+
+    def commit(self, **options):
+        Stuck.entered.set()
+        assert Stuck.release.wait(PATIENCE)
+        real(self, **options)
+
+    monkeypatch.setattr(EmbeddedUnit, "commit", commit)
+    return Stuck
+
+
+def test_closing_the_session_ends_its_receive(session, receiving):
+    """Another thread may close it; the receive returns None (6.2.15)."""
+    call = receiving(session.create_consumer(QUEUE))
+    session.close()
+    assert call.result() is None
+    with pytest.raises(IllegalStateError, match="closed"):
+        session.recover()
+
+
+def test_closing_the_connection_ends_all_receives(connection, receiving):
+    """It terminates all pending receives (6.1.8)."""
+    calls = [receiving(connection.create_session().create_consumer(queue)) for queue in (QUEUE, OTHER)]
+    connection.close()
+    assert [call.result() for call in calls] == [None, None]
+
+
+def test_closing_the_consumer_ends_its_receive(connection, session, receiving):
+    """And leaves the rest of the session as it is (8.8)."""
+    call = receiving(consumer := session.create_consumer(QUEUE))
+    consumer.close()
+    assert call.result() is None
+    put(connection, "a")
+    assert take(session.create_consumer(QUEUE), 1) == ["a"]
+
+
+def test_closing_another_consumer_does_not_wait(connection, session, receiving):
+    """It waits for a receive of that consumer only (8.8)."""
+    waiting, closed = session.create_consumer(QUEUE), session.create_consumer(OTHER)
+    call = receiving(waiting)
+    closed.close()
+    put(connection, "a")
+    assert call.result().body == "a"
+
+
+@pytest.mark.parametrize("what", ["consumer", "session", "connection"])
+def test_closing_ends_a_receive_that_waits_for_the_start(jms_connection_factory, receiving, what):
+    """A stopped connection's receive ends as well (6.1.5 and 6.1.8)."""
+    with jms_connection_factory.create_connection() as connection:
+        connection.stop()
+        session = connection.create_session()
+        consumer = session.create_consumer(QUEUE)
+        call = receiving(consumer, stopped=True)
+        {"consumer": consumer, "session": session, "connection": connection}[what].close()
+        assert call.result() is None
+
+
+def test_closing_waits_for_a_call_in_another_thread(connection, stuck, in_thread):
+    """What another thread is about ends in an orderly fashion: the commit happens (6.2.15)."""
+    session = connection.create_session(transacted=True)
+    session.create_producer(QUEUE).send(TextMessage("a"))
+    commit = in_thread(session.commit, "committer")
+    assert stuck.entered.wait(PATIENCE)
+    closing = in_thread(session.close, "closer")
+    with pytest.raises(IllegalStateError):
+        session.commit()
+    stuck.release.set()
+    assert (commit.result(), closing.result()) == (None, None)
+    assert shown(connection) == ["a"]
+
+
+def test_thread_that_is_late_learns_that_the_session_is_closed(session, receiving):
+    """Not that somebody else uses it (6.2.15)."""
+    call = receiving(session.create_consumer(QUEUE))
+    session._gate.closed = True  # as close() does first
+    with pytest.raises(IllegalStateError, match="The session is closed"):
+        session.recover()
+    session._gate.closed = False
+    session.close()
+    assert call.result() is None
+
+
+def test_closing_inside_of_a_receive(session, monkeypatch):
+    """A signal handler runs in the thread that it interrupts, and may close what that thread waits for (6.2.5)."""
+    real = EmbeddedConsumer.receive
+
+    def interrupted(self, limit, timeout):
+        session.close()
+        return real(self, limit, timeout)
+
+    consumer = session.create_consumer(QUEUE)
+    monkeypatch.setattr(EmbeddedConsumer, "receive", interrupted)
+    assert consumer.receive() is None
+
+
+def test_block_of_a_transaction_that_another_thread_ends(connection, in_thread):
+    """Its own exception comes out, not that of the rollback that is not needed any more."""
+
+    def fail():
+        with session.transaction():
+            in_thread(session.close).result()
+            raise KeyError("mine")
+
+    session = connection.create_session(transacted=True)
+    session.create_producer(QUEUE).send(TextMessage("never"))
+    with pytest.raises(KeyError, match="mine"):
+        fail()
+    assert shown(connection) == []
+
+
+def test_message_that_came_too_late_is_given_back(connection, receiving, monkeypatch, in_thread):
+    """What arrives while the consumer is being closed is not handed over, and is not counted (8.8)."""
+    session = connection.create_session()
+    consumer = session.create_consumer(QUEUE)
+    real, interrupt, closed, closing = EmbeddedConsumer.receive, consumer.interrupt, threading.Event(), []
+
+    def closed_meanwhile(self, limit, timeout):
+        chunk = real(self, limit, timeout)
+        closing.append(in_thread(consumer.close))
+        assert closed.wait(PATIENCE)
+        return chunk
+
+    put(connection, "a")
+    monkeypatch.setattr(consumer, "interrupt", lambda: (closed.set(), interrupt()))
+    monkeypatch.setattr(EmbeddedConsumer, "receive", closed_meanwhile)
+    assert consumer.receive(0) is None
+    closing[0].result()
+    monkeypatch.undo()
+    again = session.create_consumer(QUEUE).receive(0)
+    assert (again.body, again.delivery_count) == ("a", 1)
