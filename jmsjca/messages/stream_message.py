@@ -79,9 +79,10 @@ class StreamMessage(SequentialMessage):
         self._body.append(value)
 
     def _next(self) -> EntryValue:
-        if self._begin() and self._given is not None:
+        value = self._current()
+        if self._given is not None:
             raise MessageFormatError("Only a part of the bytes here was read: read_bytes() until there are no more.")
-        return self._current()
+        return value
 
     def _current(self) -> EntryValue:
         position = self._begin()
