@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from jmsjca.destinations import Destination, destination
@@ -16,7 +15,6 @@ from jmsjca.messages import (
     DeliveryMode,
     Message,
     Properties,
-    PropertyValue,
     type_name,
     typed,
 )
@@ -41,8 +39,7 @@ SELECTABLE = {
 _UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A message on its way into the store: encoded when the unit noted it, so that it can be reused at once."""
 
     to: Destination
@@ -62,45 +59,53 @@ def encode(message: Message, to: Destination) -> Outgoing:
         MessageFormatError: Some text in it is not Unicode: it holds half of a surrogate pair.
     """
     try:
-        return _encode(message, to)
+        kind, body = encode_body(message)
+        headers = _text_of(_fields(message, kind, to))
+        headers.encode()  # refused here, not when the unit commits
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
+    duplicate_id, bucket = _keys(message.properties)
+    expires, due = _milliseconds(message.expiration), _milliseconds(message.delivery_time)
+    return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket)
 
 
-def _encode(message: Message, to: Destination) -> Outgoing:
-    kind, body = encode_body(message)
-    values: dict[str, PropertyValue] = dict(message.properties)
-    headers = {
-        "kind": kind,  # first: see _kind_of
+def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "kind": kind,  # first: see _KIND_FIRST
         "id": message.message_id,
         "to": _address(to),
-        "correlation": message.correlation_id,
-        "reply": _address(message.reply_to) if message.reply_to else None,
-        "type": message.type,
         "mode": int(message.delivery_mode),
         "priority": message.priority,
         "time": _milliseconds(message.timestamp),
-        "due": _milliseconds(message.delivery_time),
-        "p": values,
-        "t": {name: special for name, value in values.items() if (special := special_type(value))},
     }
-    fields = {name: value for name, value in headers.items() if value is not None and value != {}}
+    if message.correlation_id is not None:
+        fields["correlation"] = message.correlation_id
+    if message.reply_to is not None:
+        fields["reply"] = _address(message.reply_to)
+    if message.type is not None:
+        fields["type"] = message.type
+    if message.delivery_time is not None:
+        fields["due"] = _milliseconds(message.delivery_time)
+    if message.properties:
+        values = fields["p"] = dict(message.properties)
+        fields["t"] = {name: special for name, value in values.items() if (special := special_type(value))}
+    return fields
+
+
+def _text_of(fields: dict[str, Any]) -> str:
     try:
-        text = to_json(fields)
+        return to_json(fields)
     except ValueError:  # a property is infinite or not a number, which JSON has no word for
-        text = _with_infinities(fields)
-    text.encode()  # refused here, not when the unit commits
-    duplicate, group = (message.properties.get(name) for name in (DUPLICATE_ID, GROUP_ID))
-    return Outgoing(
-        to,
-        9 - message.priority,
-        _milliseconds(message.expiration),
-        _milliseconds(message.delivery_time),
-        text,
-        body,
-        None if duplicate is None else str(duplicate),
-        None if group is None else crc32(str(group).encode()) % _BUCKETS,
-    )
+        return _with_infinities(fields)
+
+
+def _keys(properties: Properties) -> tuple[str | None, int | None]:
+    """The duplicate id of a message and the bucket of its group; None where there is none."""
+    if not properties:
+        return None, None
+    duplicate, group = properties.get(DUPLICATE_ID), properties.get(GROUP_ID)
+    bucket = None if group is None else crc32(str(group).encode()) % _BUCKETS
+    return None if duplicate is None else str(duplicate), bucket
 
 
 def _with_infinities(fields: dict[str, Any]) -> str:
@@ -117,7 +122,7 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
         MessageFormatError: The row does not hold a message; of damaged headers it is raised where they are asked for.
     """
     try:
-        if headers.startswith(_KIND_FIRST):
+        if headers.startswith(_KIND_FIRST):  # found without decoding the rest
             kind = headers[len(_KIND_FIRST) : headers.index(b'"', len(_KIND_FIRST))].decode()
             return _received(kind, body, partial(_decode_headers, headers, deliveries, expires))
         fields = from_json(headers.decode())  # of the first release, or damaged: decoded at once

@@ -1,7 +1,6 @@
 """One broker's database: short transactions under a lock, shared by all connections of this process."""
 
 import itertools
-import os
 import sqlite3
 import threading
 from collections.abc import Generator
@@ -12,6 +11,7 @@ from typing import TypeVar
 from jmsjca.config import Clock, Limits
 from jmsjca.errors import ConnectionLostError, StoreError
 from jmsjca.providers.embedded.bell import Bell, Doorbell
+from jmsjca.providers.embedded.forks import generation
 from jmsjca.providers.embedded.group_commit import GroupCommit, Job
 from jmsjca.providers.embedded.owners import Owner, find_dead, is_registered, remove_owner
 from jmsjca.providers.embedded.schema import open_database
@@ -42,7 +42,7 @@ class Store:
         self.lost = False
         self._closed = False
         self._tokens = itertools.count(1)
-        self._pid = os.getpid()
+        self._generation = generation()
         self._lock = threading.RLock()
         self._groups = GroupCommit(self.write)
         self._db = open_database(path, limits.lock_timeout)
@@ -220,7 +220,7 @@ class Store:
     def _check_usable(self) -> None:
         if self._closed:
             raise ConnectionLostError("This broker was closed; connect again.")
-        if self._pid != os.getpid():
+        if self._generation != generation():
             raise ConnectionLostError("This connection was opened before a fork; open a new one in the child process.")
 
     def _sync(self, *, lazily: bool) -> None:
