@@ -73,7 +73,7 @@ class Claims:
     def _is_ready(self) -> bool:
         with self._store.read() as cursor:
             state = read_mailbox(cursor, self._mailbox, self._store.now())
-        return state is not None and (state.ready or state.due)
+            return state is not None and (state.ready or state.due) and self._may_claim(cursor, state)
 
     def _find(self, limit: int) -> list[Found]:
         store, now = self._store, self._store.now()
