@@ -96,15 +96,13 @@ class _Machine:
         return taken[::-1]
 
     def _made(self, name: str, argument: Any, taken: list[_Note]) -> _Note:
-        if name in _UPDATES:
-            note, *parts = taken
-            _check_update(note)
-        else:
-            note, parts = _Note(_size(argument), named=name in _NAMED), taken
+        note, *parts = taken if name in _UPDATES else [_Note(_size(argument)), *taken]
         for part in parts:
             part.held = True
-            note.size += part.size
-            note.depth = max(note.depth, part.depth + 1)
+        _check_update(note)
+        note.named = name in _NAMED
+        note.size += sum(part.size for part in parts)
+        note.depth = max([note.depth, *(part.depth + 1 for part in parts)])
         self._check_limits(note)
         return note
 
