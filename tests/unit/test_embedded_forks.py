@@ -36,22 +36,27 @@ unit.commit()
 tell("committed")
 """
 
-_HOLD_THE_LOCK = """
+_HOLD_A_LOCK = """
 locked, unlock = threading.Event(), threading.Event()
 def hold():
-    with connection._store.read():
+    with connection._store.{lock}:
         locked.set()
         unlock.wait()
 holder = threading.Thread(target=hold)
 holder.start()
 locked.wait()
 """
+_UNLOCK = "unlock.set()\nholder.join()"
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("", ""), (_HOLD_THE_LOCK, "unlock.set()\nholder.join()")],
-    ids=["quiet", "while another thread uses the store"],
+    [
+        ("", ""),
+        (_HOLD_A_LOCK.format(lock="read()"), _UNLOCK),
+        (_HOLD_A_LOCK.format(lock="_groups._mutex"), _UNLOCK),
+    ],
+    ids=["quiet", "while another thread uses the store", "while another thread lines up to commit"],
 )
 def test_forked_child_refuses_what_its_parent_opened(connected_file, broker_file, before, after):
     connection = connected_file()
