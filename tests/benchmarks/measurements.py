@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["Measurements", "Summary", "environment", "write"]
+__all__ = ["Measurements", "Summary", "alternating", "environment", "write"]
 
 Case = TypeVar("Case", bound=Hashable)
 
@@ -49,6 +49,11 @@ class Measurements(Generic[Case]):
             for contender, values in contenders.items():
                 quotients = [v / r for v, r in zip(values, contenders[reference], strict=True)]
                 yield case, contender, Summary(statistics.median(values), statistics.median(quotients))
+
+
+def alternating(names: Sequence[str], rounds: int) -> Iterator[Sequence[str]]:
+    """The order of each round: forwards, then backwards, so that nobody is always the last."""
+    return (names[:: -1 if number % 2 else 1] for number in range(rounds))
 
 
 def environment() -> dict[str, Any]:

@@ -13,13 +13,13 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jmsjca import BytesMessage, Queue
 from jmsjca.links import ConnectionSettings, connect
-from tests.benchmarks.measurements import Measurements, write
+from tests.benchmarks.measurements import Measurements, alternating, write
 
 BACKLOGS = (10_000, 100_000, 1_000_000, 5_000_000)
 QUEUE = Queue("bench")
@@ -96,11 +96,11 @@ class Backlog:
             unit.commit()
 
 
-def measure(backlogs: list[int], rounds: int, folder: Path) -> Measurements[Work]:
+def measure(backlogs: Sequence[int], rounds: int, folder: Path) -> Measurements[Work]:
     """Let all files take turns, in microseconds per message."""
     files = {str(size): Backlog(folder / f"{size}.db", size) for size in backlogs}
     costs = Measurements[Work]()
-    for order in _orders(list(files), rounds + 1):
+    for order in alternating(list(files), rounds + 1):
         for work in TURN:
             for size in order:
                 costs.note(work, size, files[size].microseconds(work))
@@ -108,11 +108,6 @@ def measure(backlogs: list[int], rounds: int, folder: Path) -> Measurements[Work
         file.close()
     costs.forget_first_round()
     return costs
-
-
-def _orders(names: list[str], rounds: int) -> Iterator[list[str]]:
-    """Forwards, then backwards, so that nobody is always the last."""
-    return (names[:: -1 if number % 2 else 1] for number in range(rounds))
 
 
 def figures(costs: Measurements[Work], reference: str) -> list[dict[str, Any]]:
