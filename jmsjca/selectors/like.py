@@ -5,7 +5,7 @@ from typing import Protocol
 
 __all__ = ["ANY", "LONGEST_PATTERN", "Characters", "Pattern", "split_pattern"]
 
-LONGEST_PATTERN = 1000
+LONGEST_PATTERN = 500
 """Characters of a pattern at most."""
 
 ANY = None

@@ -90,14 +90,17 @@ def _read_like(value: float, field: Field) -> Fragment:
 def _with_any(symbol: str, left: Operand, right: Operand) -> Fragment:
     kinds = tuple(_OF) if symbol in {"=", "<>"} else ("number",)
     pairs = [(_of_kind(kind, left), _of_kind(kind, right)) for kind in kinds]
-    alike = [fill(f"{{}} {symbol} {{}}, ", one, other) for one, other in pairs if one and other]
-    result = fill("{}" * len(alike), *alike)
+    alike = [fill(f"{{}} {symbol} {{}}", one, other) for one, other in pairs if one and other]
     unknown = fill("{} IS NULL OR {} IS NULL", _plain(left), _plain(right))
-    return fill("CASE WHEN {} THEN NULL ELSE coalesce({}NULL, 0) END", unknown, result)
+    return fill(f"CASE WHEN {{}} THEN NULL ELSE coalesce({'{}, ' * len(alike)}NULL, 0) END", unknown, *alike)
 
 
 def _plain(operand: Operand) -> Fragment:
-    return operand.value if isinstance(operand, Field) else as_number(operand)
+    match operand:
+        case Field(value=value) | Calculation(value):
+            return value
+        case Constant(known):
+            return parameter(known)
 
 
 def _of_kind(kind: str, operand: Operand) -> Fragment | None:

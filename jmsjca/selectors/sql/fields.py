@@ -8,7 +8,7 @@ is looked at in its JSON, where that character is ``\u0000``; and GLOB is given 
 
 from dataclasses import dataclass
 
-from jmsjca.selectors.sql.fragments import Fragment, fill, parameter
+from jmsjca.selectors.sql.fragments import Fragment, fill, parameter, text
 from jmsjca.selectors.sql.layout import Layout
 
 __all__ = ["Field", "field"]
@@ -36,8 +36,8 @@ class Field:
 def field(name: str, layout: Layout) -> Field:
     """Find where a header or property is."""
     if name in layout.headers:
-        return _header(Fragment(layout.headers[name]))
-    return _property(Fragment(layout.properties), parameter(f'{layout.path}."{name}"'))
+        return _header(text(layout.headers[name]))
+    return _property(text(layout.properties), parameter(f'{layout.path}."{name}"'))
 
 
 def _header(expression: Fragment) -> Field:

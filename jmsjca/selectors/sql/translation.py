@@ -1,5 +1,6 @@
 """From the tree of a selector to SQL."""
 
+from jmsjca.errors import NotSupportedError
 from jmsjca.selectors.ast import (
     And,
     Arithmetic,
@@ -17,10 +18,13 @@ from jmsjca.selectors.numbers import ARITHMETIC
 from jmsjca.selectors.selector import Selector
 from jmsjca.selectors.sql.comparisons import Calculation, Constant, Operand, as_number, compare, is_in, is_like, is_true
 from jmsjca.selectors.sql.fields import field
-from jmsjca.selectors.sql.fragments import NULL, Fragment, balanced, fill
+from jmsjca.selectors.sql.fragments import NULL, Fragment, fill, joined
 from jmsjca.selectors.sql.layout import Condition, Layout
 
 __all__ = ["translate"]
+
+# Of the hundred words that the parser of SQLite keeps in mind, some belong to the query around the condition.
+_DEEPEST = 80
 
 
 def translate(selector: Selector, layout: Layout) -> Condition:
@@ -37,11 +41,15 @@ def translate(selector: Selector, layout: Layout) -> Condition:
 
     Raises:
         NotSupportedError: A string of the selector holds U+0000, or a pattern of LIKE U+0001, U+FFFD, U+FFFE or
-            U+FFFF, which SQLite cannot tell from others. Evaluate such a selector in Python.
+            U+FFFF, which SQLite cannot tell from others; or the selector is nested deeper than SQLite reads, which is
+            at least 15 operators, each right of the one that it stands in. `Selector.evaluate` takes these, too.
     """
     if selector.expression is None:
         return Condition("(1)")
-    return fill("({})", _Translation(layout).condition(selector.expression))
+    fragment = fill("({})", _Translation(layout).condition(selector.expression))
+    if fragment.depth > _DEEPEST:
+        raise NotSupportedError(f"The selector {str(selector)!r:.100} is nested too deep for SQLite; write it flatter.")
+    return Condition(fragment.sql, fragment.parameters)
 
 
 class _Translation:
@@ -53,11 +61,11 @@ class _Translation:
     def condition(self, node: Expression) -> Fragment:
         match node:
             case And(operands):
-                return balanced("AND", [self.condition(operand) for operand in operands])
+                return joined("AND", [self.condition(operand) for operand in operands])
             case Or(operands):
-                return balanced("OR", [self.condition(operand) for operand in operands])
+                return joined("OR", [self.condition(operand) for operand in operands])
             case Not(operand):
-                return fill("(NOT {})", self.condition(operand))
+                return fill("NOT {}", self.condition(operand))
             case Comparison(symbol, left, right):
                 return compare(symbol, self._operand(left), self._operand(right))
             case _:
