@@ -59,13 +59,21 @@ class Claims:
         self.closed = False
 
     def claim(self, limit: int) -> Sequence[EmbeddedDelivery]:
-        """Claim the next messages, if there are any.
+        """Claim the next messages, if there are any; what had expired or failed does not hide what is behind it.
 
         Args:
             limit: How many at most.
         """
+        claimed = None
+        while claimed is None:
+            claimed = self._claim_next(limit)
+        return claimed
+
+    def _claim_next(self, limit: int) -> Sequence[EmbeddedDelivery] | None:
+        """None if all that was found is gone by now, so that there is reason to look again."""
         if self._choosy:
-            return self._claim_found(self._find(limit))
+            found = self._find(limit)
+            return self._claim_found(found) if found else []
         if self._busy or self._is_ready():  # a busy consumer need not look before it takes the lock
             return self._claim(lambda cursor: ready(cursor, self._mailbox, limit))
         return []
@@ -79,15 +87,15 @@ class Claims:
         store, now = self._store, self._store.now()
         with store.read() as cursor:
             state = read_mailbox(cursor, self._mailbox, now)
-        if state is not None and state.due:
+            if state is None or not self._may_claim(cursor, state):
+                return []
+        if state.due:
             with store.write(durable=False) as cursor:
                 make_ready(cursor, self._mailbox, now)
                 state = read_mailbox(cursor, self._mailbox, now)
         return [] if state is None else self._scan.find(state.returns, limit)
 
-    def _claim_found(self, found: Sequence[Found]) -> Sequence[EmbeddedDelivery]:
-        if not found:
-            return []
+    def _claim_found(self, found: Sequence[Found]) -> Sequence[EmbeddedDelivery] | None:
         ids = [candidate.id for candidate in found]
         used = 0
         try:
@@ -95,9 +103,9 @@ class Claims:
             used = ids.index(claimed[-1].id) + 1 if claimed else len(ids)
         finally:
             self._scan.put_back(found[used:])
-        return claimed
+        return claimed or None
 
-    def _claim(self, candidates: _Candidates) -> Sequence[EmbeddedDelivery]:
+    def _claim(self, candidates: _Candidates) -> Sequence[EmbeddedDelivery] | None:
         store = self._store
         hold = Hold(self._mailbox, store.owner, store.next_token())
         with store.lock:  # until the claim is kept
@@ -108,8 +116,8 @@ class Claims:
             self._busy = bool(rows)
             claimed = self._keep(rows, hold)
         if moved:
-            store.ring(doorbells)  # also lets us look again, should all that was found have failed
-        return claimed
+            store.ring(doorbells)
+        return claimed or (None if moved else [])
 
     def _take(self, cursor: sqlite3.Cursor, hold: Hold, candidates: _Candidates) -> tuple[Sequence[Row], bool]:
         """Claim what is there by now; tell whether there is reason to look again, here or elsewhere."""
