@@ -12,6 +12,7 @@ more than a URL, so they are imported by name: `jmsjca.testing.contract.poison`,
 for brokers behind a network.
 """
 
+from jmsjca.testing.contract.bodies import TestBodies
 from jmsjca.testing.contract.browsing import TestAdmin, TestBrowsing
 from jmsjca.testing.contract.client_ids import TestClientIds
 from jmsjca.testing.contract.connections import TestClosing, TestRefusals
@@ -20,14 +21,18 @@ from jmsjca.testing.contract.delivery import TestDelivery
 from jmsjca.testing.contract.give_back import TestGiveBack
 from jmsjca.testing.contract.groups import TestGroups
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
-from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestProperties
+from jmsjca.testing.contract.headers import TestHeaders
+from jmsjca.testing.contract.maps import TestMaps
 from jmsjca.testing.contract.no_local import TestNoLocal
+from jmsjca.testing.contract.objects import TestObjects
 from jmsjca.testing.contract.ordering import TestOrdering
+from jmsjca.testing.contract.properties import TestProperties
 from jmsjca.testing.contract.rollbacks import TestRollback
 from jmsjca.testing.contract.selecting import TestSelectors
 from jmsjca.testing.contract.sending import TestDuplicates, TestSending
 from jmsjca.testing.contract.shared_durables import TestSharedDurableSubscriptions
 from jmsjca.testing.contract.shared_subscriptions import TestSharedSubscriptions
+from jmsjca.testing.contract.streams import TestStreams
 from jmsjca.testing.contract.subscriptions import TestDurableSubscriptions, TestTopics
 from jmsjca.testing.contract.temporary_destinations import (
     TestTemporaryDestinations,
@@ -53,7 +58,9 @@ __all__ = [
     "TestGiveBack",
     "TestGroups",
     "TestHeaders",
+    "TestMaps",
     "TestNoLocal",
+    "TestObjects",
     "TestOrdering",
     "TestProperties",
     "TestRefusals",
@@ -62,6 +69,7 @@ __all__ = [
     "TestSending",
     "TestSharedDurableSubscriptions",
     "TestSharedSubscriptions",
+    "TestStreams",
     "TestTemporaryDestinations",
     "TestTemporaryQueues",
     "TestTemporaryTopics",

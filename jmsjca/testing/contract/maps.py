@@ -1,0 +1,170 @@
+"""Map messages arrive as they were sent (capability structured)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from jmsjca.errors import MessageFormatError, MessageNotWriteableError
+from jmsjca.messages import Byte, Char, Double, Float, Int, Long, MapMessage, Short, TextMessage, type_name
+from jmsjca.testing.contract.harness import Contract, Harness, prepare
+from jmsjca.testing.contract.round_trip import through
+
+__all__ = ["TestMaps"]
+
+
+class TestMaps(Contract):
+    """Names and typed values (JMS 3.1, section 3.11)."""
+
+    @pytest.fixture(autouse=True)
+    def structured(self, harness: Harness) -> None:
+        """Only for brokers that take such messages."""
+        harness.require("structured")
+
+    def test_every_type_arrives(self, harness: Harness) -> None:
+        """Ten types, each kept apart from the others (JMS 3.1, section 3.11.3)."""
+        values = (True, Byte(1), Short(1), Char("1"), Int(1), Long(1), Float(1), Double(1), "1", b"1")
+        sent: dict[str, object] = {type_name(value): value for value in values}
+        body = _through(harness, sent).body
+        assert body == sent
+        assert {name: type_name(value) for name, value in body.items()} == {name: name for name in sent}
+
+    def test_bounds_of_numbers_arrive(self, harness: Harness) -> None:
+        """The least and the greatest of each type."""
+        sent: dict[str, object] = {}
+        for mark, bits in ((Byte, 8), (Short, 16), (Int, 32), (Long, 64)):
+            sent |= {f"{mark.__name__} from": mark(-(1 << bits - 1)), f"{mark.__name__} to": mark((1 << bits - 1) - 1)}
+        sent |= {"float": Float(1e-45), "Float": Float(3.4e38), "double": 5e-324, "Double": 1.7e308, "zero": -0.0}
+        body = _through(harness, sent).body
+        assert {name: repr(value) for name, value in body.items()} == {name: repr(v) for name, v in sent.items()}
+
+    def test_infinite_numbers_arrive(self, harness: Harness) -> None:
+        """Infinity and not-a-number are values of both precisions."""
+        sent: dict[str, object] = {
+            f"{mark.__name__} {value}": mark(value)
+            for mark in (Float, Double)
+            for value in (math.inf, -math.inf, math.nan)
+        }
+        body = _through(harness, sent).body
+        assert {name: (type_name(value), repr(value)) for name, value in body.items()} == {
+            name: (type_name(value), repr(value)) for name, value in sent.items()
+        }
+
+    def test_texts_and_bytes_arrive_whole(self, harness: Harness) -> None:
+        """Empty ones, large ones, and every sign."""
+        sent: dict[str, object] = {
+            "empty": "",
+            "signs": "ünïcödé \U0001f600 \x00 \r\n \" ' \\ \u2028",
+            "large": "x" * 100_000,
+            "no bytes": b"",
+            "all bytes": bytes(range(256)),
+            "many bytes": bytes(100_000),
+            "first char": Char("\0"),
+            "last char": Char("\uffff"),
+        }
+        assert _through(harness, sent).body == sent
+
+    def test_any_text_names_an_entry(self, harness: Harness) -> None:
+        """Names of entries are no identifiers (JMS 3.1, section 3.11)."""
+        names = ["1", " ", "a.b", "a b", "NULL", "JMSX", "größe", "\U0001f600", '"', "\n", "\0", "x" * 10_000]
+        sent: dict[str, object] = {name: number for number, name in enumerate(names)}
+        assert _through(harness, sent).body == sent
+
+    def test_null_exists(self, harness: Harness) -> None:
+        """An entry without a value reads as one that is not set, but is there (JMS 3.1, section 3.11.3)."""
+        message = _through(harness, {"null": None})
+        assert (message.item_exists("null"), message.item_exists("missing")) == (True, False)
+        for name in ("null", "missing"):
+            assert (message.get_object(name), message.get_string(name), message.get_bytes(name)) == (None, None, None)
+            assert message.get_boolean(name) is False
+            for read in (message.get_int, message.get_double, message.get_char):
+                with pytest.raises(MessageFormatError):
+                    read(name)
+
+    def test_received_values_convert_by_their_type(self, harness: Harness) -> None:
+        """The table holds for what arrives as for what is set (JMS 3.1, section 3.11.3)."""
+        message = _through(harness, {"s": Short(7), "c": Char("c"), "t": "7.5", "b": b"7"})
+        assert (message.get_int("s"), message.get_string("s"), message.get_string("c")) == (7, "7", "c")
+        assert message.get_double("t") == 7.5
+        for name, read in (("s", message.get_byte), ("c", message.get_int), ("t", message.get_char)):
+            with pytest.raises(MessageFormatError):
+                read(name)
+        with pytest.raises(MessageFormatError):
+            message.get_string("b")
+
+    def test_empty_map_arrives(self, harness: Harness) -> None:
+        """A map without entries is still a map message (JMS 3.1, section 3.11.4)."""
+        message = _through(harness, {})
+        assert (message.body, message.get_map_names()) == ({}, [])
+
+    def test_received_map_is_read_only(self, harness: Harness) -> None:
+        """By method and by mapping, until the body is cleared (JMS 3.1, section 3.11.2)."""
+        message = _through(harness, {"a": 1})
+        with pytest.raises(MessageNotWriteableError):
+            message.set_int("a", 2)
+        with pytest.raises(MessageNotWriteableError):
+            message.body["a"] = 2
+        with pytest.raises(MessageNotWriteableError):
+            del message.body["a"]
+        with pytest.raises(MessageNotWriteableError):
+            message.body = {"a": 2}
+        assert message.body == {"a": 1}
+
+    def test_cleared_map_is_empty_and_can_be_sent(self, harness: Harness) -> None:
+        """Properties and headers stay (JMS 3.1, section 3.11.1)."""
+        message = _through(harness, {"a": 1}, correlation_id="c", properties={"p": 1})
+        message.clear_body()
+        assert message.body == {}
+        message.set_int("b", 2)
+        got = through(harness, message)
+        assert (got.body, got.correlation_id, dict(got.properties)) == ({"b": 2}, "c", {"p": 1})
+
+    def test_map_changed_after_send_is_sent_as_it_was(self, harness: Harness) -> None:
+        """The sender keeps its message, to change it and to send it again (JMS 3.1, section 3.9)."""
+        queue = harness.queue()
+        message = MapMessage({"a": 1})
+        unit = harness.unit()
+        unit.send(prepare(message, queue), queue)
+        message.body["a"] = 2
+        unit.send(prepare(message, queue), queue)
+        message.body.clear()
+        unit.commit()
+        deliveries = harness.gather(harness.connection.consumer(queue), 2)
+        assert [delivery.message.body for delivery in deliveries] == [{"a": 1}, {"a": 2}]
+
+    def test_received_map_can_be_sent_on(self, harness: Harness) -> None:
+        """Forwarding needs no copy, and changes no type."""
+        sent: dict[str, object] = {"s": Short(1), "c": Char("c"), "b": b"b", "n": None}
+        body = through(harness, _through(harness, sent)).body
+        assert [(value, type(value)) for value in body.values()] == [(value, type(value)) for value in sent.values()]
+
+    def test_map_is_given_as_a_dictionary(self, harness: Harness) -> None:
+        """Changing what `get_body` gave changes nothing in the message (JMS 3.1, sections 3.11 and 3.12)."""
+        message = _through(harness, {"a": 1})
+        message.get_body(dict)["a"] = 2
+        assert message.get_body(dict) == {"a": 1}
+
+    def test_map_that_no_broker_can_carry_is_refused(self, harness: Harness) -> None:
+        """A lone surrogate is no Unicode text, as name, as text and as char; the unit stays usable."""
+        queue = harness.queue()
+        unit = harness.unit()
+        for body in ({"\ud800": 1}, {"a": "\ud800"}, {"a": Char("\ud800")}):
+            with pytest.raises(MessageFormatError):
+                unit.send(prepare(MapMessage(body), queue), queue)
+        unit.send(prepare(TextMessage("good"), queue), queue)
+        unit.commit()
+        harness.expect(queue, "good")
+
+
+def _through(
+    harness: Harness,
+    body: Mapping[str, object],
+    *,
+    correlation_id: str | None = None,
+    properties: Mapping[str, object] | None = None,
+) -> MapMessage:
+    message = through(harness, MapMessage(body, correlation_id=correlation_id, properties=properties))
+    assert isinstance(message, MapMessage)
+    return message
