@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from jmsjca.errors import MessageEOFError, MessageFormatError, MessageNotWriteableError
-from jmsjca.messages import BytesMessage, Message, Short, TextMessage, type_name
-from jmsjca.testing.contract.harness import Contract, Harness
+from jmsjca.errors import MessageEOFError, MessageFormatError, MessageNotWriteableError, NotSupportedError
+from jmsjca.messages import (
+    BytesMessage,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Short,
+    StreamMessage,
+    TextMessage,
+    type_name,
+)
+from jmsjca.testing.contract.harness import Contract, Harness, prepare
 from jmsjca.testing.contract.round_trip import through
 
 __all__ = ["TestBodies"]
@@ -115,6 +124,18 @@ class TestBodies(Contract):
         message.write_utf("ß")
         message.write_double(-2.0)
         assert through(harness, message).body == b"\x00\x01" + b"\x00\x02\xc3\x9f" + b"\xc0" + bytes(7)
+
+    def test_missing_structured_bodies_are_refused(self, harness: Harness) -> None:
+        """A broker that cannot carry them gets no message without its body; the unit stays usable."""
+        harness.require_lack("structured")
+        queue = harness.queue()
+        unit = harness.unit()
+        for message in (MapMessage({"a": 1}), StreamMessage([1]), ObjectMessage(1), ObjectMessage()):
+            with pytest.raises(NotSupportedError):
+                unit.send(prepare(message, queue), queue)
+        harness.note(unit, queue, "good")
+        unit.commit()
+        harness.expect(queue, "good")
 
     def test_body_is_given_as_its_type_only(self, harness: Harness) -> None:
         """`get_body` refuses every type that the body has not (JMS 3.1, section 3.11)."""
