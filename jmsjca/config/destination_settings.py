@@ -19,7 +19,8 @@ class DestinationSettings:
         exclusive: True if only the consumer that has been there longest receives; the next takes over when it closes.
 
     Raises:
-        ConfigurationError: ``max_deliveries`` is below 1, or there is a dead-letter destination without it.
+        ConfigurationError: ``max_deliveries`` is below 1, there is a dead-letter destination without it, or a
+            destination is temporary.
     """
 
     max_deliveries: int | None = None
@@ -34,3 +35,6 @@ class DestinationSettings:
             )
         if self.dead_letter is not None and self.max_deliveries is None:
             raise ConfigurationError(f"The dead-letter destination {self.dead_letter} needs max_deliveries as well.")
+        for place in (self.dead_letter, self.expiry):
+            if place is not None and place.temporary:
+                raise ConfigurationError(f"{place} is temporary: it would be gone when a message is to go there.")

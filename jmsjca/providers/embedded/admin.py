@@ -13,8 +13,8 @@ __all__ = ["EmbeddedAdmin"]
 
 _READY = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
 _HELD = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NOT NULL"
-_DUE = "SELECT count(*) FROM message WHERE mailbox = ? AND due <= ?"
-_SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND due > ?"
+_DUE = "SELECT count(*) FROM message WHERE mailbox = ? AND due <= ? AND (expires IS NULL OR expires > ?)"
+_SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND due > ? AND (expires IS NULL OR expires > ?)"
 _EXPIRED = """SELECT count(*) FROM message INDEXED BY message_expires
               WHERE mailbox = ? AND expires <= ? AND owner IS NULL AND due IS NULL"""
 
@@ -41,7 +41,7 @@ class EmbeddedAdmin:
             mailbox = find_mailbox(cursor, source)
             ready, held = (cursor.execute(q, (mailbox,)).fetchone()[0] for q in (_READY, _HELD))
             now = self._store.now()
-            due, scheduled = (cursor.execute(q, (mailbox, now)).fetchone()[0] for q in (_DUE, _SCHEDULED))
+            due, scheduled = (cursor.execute(q, (mailbox, now, now)).fetchone()[0] for q in (_DUE, _SCHEDULED))
             expired = cursor.execute(_EXPIRED, (mailbox, now)).fetchone()[0]
         return Depth(ready + due - expired, held, scheduled)
 

@@ -81,19 +81,30 @@ class Claims:
     def _is_ready(self) -> bool:
         with self._store.read() as cursor:
             state = read_mailbox(cursor, self._mailbox, self._store.now())
-            return state is not None and (state.ready or state.due) and self._may_claim(cursor, state)
+            if state is None or not (state.ready or state.due or state.expired):  # what expired elsewhere may come here
+                return False
+            return self._may_claim(cursor, state)
 
     def _find(self, limit: int) -> list[Found]:
-        store, now = self._store, self._store.now()
-        with store.read() as cursor:
-            state = read_mailbox(cursor, self._mailbox, now)
+        with self._store.read() as cursor:
+            state = read_mailbox(cursor, self._mailbox, self._store.now())
             if state is None or not self._may_claim(cursor, state):
                 return []
-        if state.due:
-            with store.write(durable=False) as cursor:
-                make_ready(cursor, self._mailbox, now)
-                state = read_mailbox(cursor, self._mailbox, now)
+        if state.due or state.expired:
+            state = self._bring_up_to_date()
         return [] if state is None else self._scan.find(state.returns, limit)
+
+    def _bring_up_to_date(self) -> Mailbox | None:
+        """Let what is due by now be ready, and what has expired go where it belongs: that may be here."""
+        store, now = self._store, self._store.now()
+        with store.write(durable=False) as cursor:
+            make_ready(cursor, self._mailbox, now)
+            moved = expire(cursor, now)
+            doorbells = store.other_doorbells(cursor) if moved else []
+            state = read_mailbox(cursor, self._mailbox, now)
+        if moved:
+            store.ring(doorbells)
+        return state
 
     def _claim_found(self, found: Sequence[Found]) -> Sequence[EmbeddedDelivery] | None:
         ids = [candidate.id for candidate in found]

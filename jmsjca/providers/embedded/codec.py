@@ -21,7 +21,7 @@ from jmsjca.messages import (
 from jmsjca.providers.embedded.bodies import DECODERS, encode_body
 from jmsjca.providers.embedded.values import from_json, special_type, to_json, with_infinities
 
-__all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "selectable"]
+__all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "header_text", "selectable"]
 
 _BUCKETS = 1024
 _KIND_FIRST = b'{"kind":"'
@@ -60,7 +60,7 @@ def encode(message: Message, to: Destination) -> Outgoing:
     """
     try:
         kind, body = encode_body(message)
-        headers = _text_of(_fields(message, kind, to))
+        headers = header_text(_fields(message, kind, to))
         headers.encode()  # refused here, not when the unit commits
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
@@ -92,7 +92,8 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     return fields
 
 
-def _text_of(fields: dict[str, Any]) -> str:
+def header_text(fields: dict[str, Any]) -> str:
+    """Write the headers of a message, with its properties among them, as SQLite and `decode` read them."""
     try:
         return to_json(fields)
     except ValueError:  # a property is infinite or not a number, which JSON has no word for

@@ -1,14 +1,14 @@
 """Messages that expired or failed too often: deleted, or moved where their destination's settings say."""
 
-import json
 import sqlite3
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jmsjca.destinations import Destination
-from jmsjca.providers.embedded.codec import Outgoing
+from jmsjca.providers.embedded.codec import Outgoing, header_text
 from jmsjca.providers.embedded.mailboxes import read_mailbox_settings
 from jmsjca.providers.embedded.sending import Sender, insert
+from jmsjca.providers.embedded.values import from_json
 
 __all__ = ["bury", "bury_failed", "expire"]
 
@@ -43,7 +43,7 @@ def expire(cursor: sqlite3.Cursor, now: int) -> bool:
         moved = True
         for message, mailbox in rows:
             settings = read_mailbox_settings(cursor, mailbox)
-            _move(cursor, message, settings.expiry if settings else None)
+            _move(cursor, message, settings.expiry if settings else None, expired=True)
     cursor.execute(_EXPIRE, (now,))
     return moved
 
@@ -63,26 +63,26 @@ def bury(cursor: sqlite3.Cursor, messages: Iterable[int], to: Destination | None
         _move(cursor, message, to)
 
 
-def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None) -> None:
+def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None, *, expired: bool = False) -> None:
     if to is not None:
         content = _Content(*cursor.execute(_CONTENT, (message,)).fetchone())
-        headers = _relabelled(content, to)
+        headers = _relabelled(content, to, expired=expired)
         outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket)
         insert(cursor, [outgoing], Sender())
     cursor.execute(_DELETE, (message,))
 
 
-def _relabelled(content: _Content, to: Destination) -> str | bytes:
+def _relabelled(content: _Content, to: Destination, *, expired: bool) -> str | bytes:
     """The headers with the new destination, and the old one as Artemis names it; as they are if they are no headers."""
     try:
-        fields: dict[str, Any] = json.loads(content.headers)
+        fields: dict[str, Any] = from_json(content.headers.decode())
         old = fields["to"][1]
     except (ValueError, LookupError, TypeError):
         return content.headers
     properties = fields.setdefault("p", {})
     properties.update({"_AMQ_ORIG_ADDRESS": old, "_AMQ_ORIG_MESSAGE_ID": fields.get("id")})
-    if content.expires is not None:
+    if expired:
         properties["_AMQ_ACTUAL_EXPIRY"] = content.expires
         fields.setdefault("t", {})["_AMQ_ACTUAL_EXPIRY"] = "long"
-    fields["to"] = [to.kind, to.name]  # never temporary
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    fields["to"] = [to.kind, to.name]
+    return header_text(fields)

@@ -20,7 +20,7 @@ def write_settings(cursor: sqlite3.Cursor, address: Destination | None, settings
     cursor.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (key, _encode(settings)))
     for mailbox, name, topic in cursor.execute("SELECT id, name, topic FROM mailbox").fetchall():
         of = destination(name, "queue") if topic is None else destination(topic, "topic")
-        if address in (None, of):
+        if address is None or str(address) == str(of):  # a temporary queue's mailbox is a queue's
             cursor.execute("UPDATE mailbox SET settings = ? WHERE id = ?", (settings_text(cursor, of), mailbox))
 
 
