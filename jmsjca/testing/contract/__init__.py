@@ -15,9 +15,14 @@ for brokers behind a network.
 from jmsjca.testing.contract.bodies import TestBodies
 from jmsjca.testing.contract.browsing import TestAdmin, TestBrowsing
 from jmsjca.testing.contract.client_ids import TestClientIds
+from jmsjca.testing.contract.configured import TestDefaultSettings, TestSettings
 from jmsjca.testing.contract.connections import TestClosing, TestRefusals
 from jmsjca.testing.contract.crashes import TestCrashes
+from jmsjca.testing.contract.dead_letter_places import TestDeadLetterPlaces
 from jmsjca.testing.contract.delivery import TestDelivery
+from jmsjca.testing.contract.exclusive import TestExclusiveConsumers
+from jmsjca.testing.contract.expired_messages import TestExpiry
+from jmsjca.testing.contract.failed_messages import TestDeadLetters
 from jmsjca.testing.contract.give_back import TestGiveBack
 from jmsjca.testing.contract.groups import TestGroups
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
@@ -52,9 +57,14 @@ __all__ = [
     "TestClosing",
     "TestCommit",
     "TestCrashes",
+    "TestDeadLetterPlaces",
+    "TestDeadLetters",
+    "TestDefaultSettings",
     "TestDelivery",
     "TestDuplicates",
     "TestDurableSubscriptions",
+    "TestExclusiveConsumers",
+    "TestExpiry",
     "TestGiveBack",
     "TestGroups",
     "TestHeaders",
@@ -67,6 +77,7 @@ __all__ = [
     "TestRollback",
     "TestSelectors",
     "TestSending",
+    "TestSettings",
     "TestSharedDurableSubscriptions",
     "TestSharedSubscriptions",
     "TestStreams",

@@ -67,6 +67,12 @@ class TestGroups(Contract):
         consumer = harness.connection.consumer(queue, window=0)
         assert bodies(harness.gather(consumer, 5)) == ["a1", "-", "b1", "a2", "-"]
 
+    def test_receive_without_waiting_finds_them(self, harness: Harness) -> None:
+        """What waits is there at once, also for a consumer that comes later (JMS 3.1, section 8.5)."""
+        queue = harness.queue()
+        _send(harness, queue, "a1 a2")
+        assert bodies(harness.connection.consumer(queue, window=0).receive(2, 0)) == ["a1", "a2"]
+
     def test_rolled_back_group_comes_to_the_same_consumer(self, harness: Harness) -> None:
         """A failure does not break a group up (Artemis' message groups; order: JMS 3.1, section 6.2.9)."""
         queue = harness.queue()

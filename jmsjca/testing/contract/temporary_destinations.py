@@ -61,7 +61,7 @@ class TestTemporaryDestinations(_NeedsTemporary):
         [request] = harness.gather(server.consumer(requests), 1)
         reply_to = request.message.reply_to
         assert reply_to == made
-        assert type(reply_to) is type(made)
+        assert isinstance(reply_to, type(made))
         unit = harness.holding([request], server)
         harness.note(unit, reply_to, "answer")
         unit.commit()

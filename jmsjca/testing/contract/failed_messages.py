@@ -1,0 +1,187 @@
+"""Messages that fail too often: where they go, and with what."""
+
+from __future__ import annotations
+
+import math
+
+from jmsjca.messages import BytesMessage, DeliveryMode, TextMessage
+from jmsjca.spi import Order
+from jmsjca.testing.contract.configuring import Configured, admin_of, configure, fail, failing, reject
+from jmsjca.testing.contract.harness import Harness, bodies, moment
+
+__all__ = ["TestDeadLetters"]
+
+
+class TestDeadLetters(Configured):
+    """The settings ``max_deliveries`` and ``dead_letter`` (beyond JMS: Artemis' max-delivery-attempts)."""
+
+    def test_message_that_failed_often_enough_goes_there(self, harness: Harness) -> None:
+        """After so many deliveries, and not before (Artemis' max-delivery-attempts; counts: JMS 3.1, 3.5.11)."""
+        queue, dead = failing(harness, max_deliveries=3)
+        consumer = harness.connection.consumer(queue, window=0)
+        harness.send(queue, *"ab")
+        for expected in (1, 2, 3):
+            harness.expect(dead)
+            [delivery] = harness.gather(consumer, 1)
+            assert (delivery.message.body, delivery.count) == ("a", expected)
+            harness.holding([delivery]).rollback()
+        assert bodies(harness.gather(consumer, 1)) == ["b"]
+        harness.expect(dead, "a")
+
+    def test_message_that_succeeds_at_last_stays_away(self, harness: Harness) -> None:
+        """The last permitted delivery is an attempt like the others (Artemis' max-delivery-attempts)."""
+        queue, dead = failing(harness, max_deliveries=2)
+        consumer = harness.connection.consumer(queue, window=0)
+        harness.send(queue, "a")
+        harness.holding(harness.gather(consumer, 1)).rollback()
+        harness.settle(harness.gather(consumer, 1))
+        consumer.close()
+        harness.expect(queue)
+        harness.expect(dead)
+
+    def test_without_dead_letter_destination_it_is_deleted(self, harness: Harness) -> None:
+        """``dead_letter=None`` (Artemis: no dead-letter-address)."""
+        queue = harness.queue()
+        configure(harness, queue, max_deliveries=1)
+        fail(harness, queue, "a")
+        assert admin_of(harness).depth(queue).total == 0
+
+    def test_without_settings_it_comes_again_and_again(self, harness: Harness) -> None:
+        """The default never gives up (JMS 3.1, section 6.2.10, says nothing else)."""
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue, window=0)
+        for _ in range(20):
+            harness.holding(harness.gather(consumer, 1)).rollback()
+        assert [d.count for d in harness.gather(consumer, 1)] == [21]
+
+    def test_given_back_is_not_failed(self, harness: Harness) -> None:
+        """Nobody looked at it, so it does not count (design rule of `Consumer.give_back`)."""
+        harness.require_give_back("uncounted")
+        queue, dead = failing(harness, max_deliveries=1)
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue, window=0)
+        for _ in range(3):
+            consumer.give_back(harness.gather(consumer, 1))
+        assert bodies(harness.gather(consumer, 1)) == ["a"]
+        harness.expect(dead)
+
+    def test_unused_deliveries_of_a_rollback_are_not_failed(self, harness: Harness) -> None:
+        """Of a batch only what was looked at has failed (design rule of `Unit.rollback`)."""
+        harness.require_give_back("uncounted")
+        queue, dead = failing(harness, max_deliveries=1)
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue, window=0)
+        first, second = harness.gather(consumer, 2)
+        harness.holding([first, second]).rollback(unused=[second])
+        assert bodies(harness.gather(consumer, 1)) == ["b"]
+        harness.expect(dead, "a")
+
+    def test_taken_back_behind_a_failed_one_is_not_failed(self, harness: Harness) -> None:
+        """Order.PREFIX: what came later goes back, and that is no attempt (design rule of `Order`)."""
+        harness.require_give_back("uncounted")
+        queue, dead = failing(harness, max_deliveries=1)
+        harness.send(queue, *"abc")
+        consumer = harness.connection.consumer(queue, window=0, order=Order.PREFIX)
+        harness.holding(harness.gather(consumer, 3)[:1]).rollback()
+        assert bodies(harness.gather(consumer, 2)) == ["b", "c"]
+        harness.expect(dead, "a")
+
+    def test_lost_unit_counts_as_a_failure(self, harness: Harness) -> None:
+        """A connection that closes over its open units rolls them back (JMS 3.1, section 6.1.8)."""
+        queue, dead = failing(harness, max_deliveries=1)
+        harness.send(queue, "a")
+        connection = harness.connect()
+        harness.holding(harness.gather(connection.consumer(queue), 1), connection)
+        connection.close()
+        harness.expect(dead, "a")
+        harness.expect(queue)
+
+    def test_delayed_rollback_counts_as_a_failure(self, harness: Harness) -> None:
+        """A delay does not spare the last attempt (Artemis' redelivery-delay), nor does it hold the dead letter."""
+        harness.require("redelivery_delay")
+        queue, dead = failing(harness, max_deliveries=1)
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue, window=0)
+        harness.holding(harness.gather(consumer, 1)).rollback(delay=3600)
+        harness.expect(dead, "a")
+
+    def test_all_failed_messages_of_a_unit_go_in_order(self, harness: Harness) -> None:
+        """A batch that fails as a whole arrives as it was (JMS 3.1, section 6.2.9)."""
+        queue, dead = failing(harness, max_deliveries=1)
+        fail(harness, queue, *"abcd")
+        harness.expect(dead, *"abcd")
+
+    def test_consumer_of_dead_letters_is_woken(self, harness: Harness) -> None:
+        """To it they are messages that arrive (design rule: prompt wake-up)."""
+        queue, dead = failing(harness, max_deliveries=1)
+        waiting = harness.in_background(harness.gather, harness.connect().consumer(dead), 1)
+        fail(harness, queue, "a")
+        assert bodies(waiting.result()) == ["a"]
+
+    def test_dead_letter_is_the_message_that_failed(self, harness: Harness) -> None:
+        """Body, headers and typed properties are those that were sent (Artemis copies the message)."""
+        queue, dead = failing(harness, max_deliveries=1)
+        sent = BytesMessage(b"\0\xff", properties={"s": "x", "n": 1 << 40, "b": True, "inf": math.inf})
+        sent.set_byte_property("small", 7)
+        sent.set_float_property("f", 0.1)
+        sent.correlation_id, sent.type, sent.reply_to = "c", "kind", harness.queue()
+        harness.send_messages(queue, sent, priority=7, delivery_mode=DeliveryMode.NON_PERSISTENT)
+        reject(harness, queue)
+        [delivery] = harness.gather(harness.connection.consumer(dead), 1)
+        came = delivery.message
+        for name in ("body", "message_id", "correlation_id", "type", "reply_to", "priority", "delivery_mode"):
+            assert getattr(came, name) == getattr(sent, name)
+        assert {name: came.properties[name] for name in sent.properties} == dict(sent.properties)
+        assert [type(came.properties[name]) for name in sent.properties] == [type(v) for v in sent.properties.values()]
+
+    def test_dead_letter_tells_where_it_comes_from(self, harness: Harness) -> None:
+        """Artemis' names: ``_AMQ_ORIG_ADDRESS`` and ``_AMQ_ORIG_MESSAGE_ID``; it is addressed anew."""
+        queue, dead = failing(harness, max_deliveries=1)
+        sent = TextMessage("a")
+        harness.send_messages(queue, sent)
+        reject(harness, queue)
+        [delivery] = harness.gather(harness.connection.consumer(dead), 1)
+        assert delivery.message.destination == dead
+        assert dict(delivery.message.properties) == {
+            "_AMQ_ORIG_ADDRESS": queue.name,
+            "_AMQ_ORIG_MESSAGE_ID": sent.message_id,
+        }
+
+    def test_dead_letter_is_counted_anew(self, harness: Harness) -> None:
+        """There it is delivered for the first time (Artemis; JMS 3.1, section 3.5.11)."""
+        queue, dead = failing(harness, max_deliveries=1)
+        fail(harness, queue, "a")
+        [delivery] = harness.gather(harness.connection.consumer(dead), 1)
+        assert (delivery.count, delivery.redelivered) == (1, False)
+
+    def test_dead_letter_does_not_expire(self, harness: Harness) -> None:
+        """It waits for somebody to look at it, however late (Artemis copies it without expiration)."""
+        queue, dead = failing(harness, max_deliveries=1)
+        harness.send(queue, "a", expiration=moment(3600))
+        reject(harness, queue)
+        [delivery] = harness.gather(harness.connection.consumer(dead), 1)
+        assert delivery.message.expiration is None
+        assert "_AMQ_ACTUAL_EXPIRY" not in delivery.message.properties
+
+    def test_duplicate_detection_does_not_drop_dead_letters(self, harness: Harness) -> None:
+        """Two senders' ids may meet there (Artemis copies it past the duplicate cache)."""
+        harness.require("duplicate_detection")
+        queues, dead = [harness.queue(), harness.queue()], harness.queue()
+        for queue in queues:
+            configure(harness, queue, max_deliveries=1, dead_letter=dead)
+            harness.send_messages(queue, TextMessage("a", properties={"_AMQ_DUPL_ID": "1"}))
+            reject(harness, queue)
+        harness.expect(dead, "a", "a")
+
+    def test_dead_letters_keep_their_groups(self, harness: Harness) -> None:
+        """They are handled again as they would have been (Artemis' message groups)."""
+        harness.require("groups")
+        queue, dead = failing(harness, max_deliveries=1)
+        messages = (TextMessage(body, properties={"JMSXGroupID": body[0]}) for body in ("a1", "b1", "a2"))
+        harness.send_messages(queue, *messages)
+        reject(harness, queue)
+        first, second = (harness.connection.consumer(dead, window=0) for _ in range(2))
+        assert bodies(harness.gather(first, 1)) == ["a1"]
+        assert bodies(harness.gather(second, 1)) == ["b1"]
+        assert bodies(harness.gather(first, 1)) == ["a2"]
