@@ -1,7 +1,6 @@
 """What a connection tells of the library and the broker."""
 
 from dataclasses import dataclass
-from importlib.metadata import version
 
 from jmsjca import spi
 
@@ -29,5 +28,7 @@ class ConnectionMetaData:
     @classmethod
     def of(cls, protocol: str, capabilities: spi.Capabilities) -> "ConnectionMetaData":
         """Gather it for a connection."""
+        from importlib.metadata import version  # noqa: PLC0415  # slow to import, and rarely asked for
+
         names = ["JMSXGroupID", "JMSXGroupSeq", *(["JMSXDeliveryCount"] if capabilities.delivery_count else [])]
         return cls(protocol, "jmsjca", version("jmsjca"), "3.1", tuple(names))

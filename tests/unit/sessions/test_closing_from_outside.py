@@ -108,6 +108,16 @@ def test_thread_that_is_late_learns_that_the_session_is_closed(session, receivin
     assert call.result() is None
 
 
+def test_thread_that_is_late_does_not_keep_the_closing_one_out(session, in_thread):
+    """It may come when the session is closed already, but the closing thread is not in it yet."""
+    session._gate.closed = True  # as close() does first
+    with pytest.raises(IllegalStateError, match="The session is closed"):
+        in_thread(session.recover).result()
+    session._gate.closed = False
+    in_thread(session.close).result()
+    assert session.closed
+
+
 def test_closing_inside_of_a_receive(session, monkeypatch):
     """A signal handler runs in the thread that it interrupts, and may close what that thread waits for (6.2.5)."""
     real = EmbeddedConsumer.receive
