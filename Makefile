@@ -28,6 +28,8 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python -m tests.benchmarks.import_time
 	$(BIN)/python -m tests.benchmarks.embedded
+	$(BIN)/python -m tests.benchmarks.scale
+	$(BIN)/python -m tests.benchmarks.many_queues
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.amqp
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker activemq-stomp tests.benchmarks.stomp
 	$(BIN)/python -m tests.benchmarks.spark_to_parquet
@@ -40,6 +42,7 @@ brokers-stop: $(VENV)/.dev
 
 docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site
 	$(BIN)/pip install --quiet --group docs
+	$(BIN)/python -m tests.benchmarks.plot
 	$(BIN)/zensical build --strict -f docs/mkdocs.yml
 
 clean:

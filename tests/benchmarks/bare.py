@@ -32,9 +32,10 @@ class BareStore:
 
     Args:
         path: The file; None for memory.
+        lazily: True if claims need not be on disk when they are made, as ours.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, lazily: bool = False) -> None:
         self._db = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=_PATIENCE)
         if path is not None:
             self._db.execute("PRAGMA journal_mode = WAL")
@@ -43,6 +44,7 @@ class BareStore:
         self._db.execute(_INDEX)
         self._cursor = self._db.cursor()
         self._owner = os.getpid()
+        self._lazily = lazily
 
     def send(self, count: int, batch: int) -> None:
         """Insert in transactions of a batch."""
@@ -56,10 +58,12 @@ class BareStore:
         """Claim a batch in one transaction, delete it in another."""
         cursor = self._cursor
         for _ in range(count // batch):
+            self._sync("NORMAL")
             cursor.execute("BEGIN IMMEDIATE")
             claimed = [(self._owner, row[0]) for row in cursor.execute(_READY, (batch,)).fetchall()]
             cursor.executemany(_CLAIM, claimed)
             cursor.execute("COMMIT")
+            self._sync("FULL")
             cursor.execute("BEGIN IMMEDIATE")
             deleted = cursor.executemany(_DELETE, claimed).rowcount
             cursor.execute("COMMIT")
@@ -67,3 +71,7 @@ class BareStore:
 
     def close(self) -> None:
         self._db.close()
+
+    def _sync(self, how: str) -> None:
+        if self._lazily:
+            self._cursor.execute(f"PRAGMA synchronous = {how}")

@@ -90,6 +90,7 @@ def _in_memory(batch: int) -> dict[str, Contender]:
 def _in_files(batch: int, folder: Path, *, pairs: bool) -> dict[str, Contender]:
     makers: dict[str, partial[Contender]] = {
         "bare": partial(BareStore, folder / "bare.db"),
+        "bare, lazy claims": partial(BareStore, folder / "lazy.db", lazily=True),
         "unit": partial(UnitContender, f"embedded://{folder}/unit.db"),
         "session": partial(SessionContender, f"embedded://{folder}/session.db"),
     }
