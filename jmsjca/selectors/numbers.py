@@ -26,9 +26,12 @@ def _bounded(operation: _Operation) -> Callable[[Number, Number], Number | None]
     """Repeat an operation in double precision where its result leaves the 64 bits."""
 
     def calculate(left: Number, right: Number) -> Number | None:
-        result = operation(left, right)
-        if isinstance(result, int) and not -LONG <= result < LONG:
-            return operation(float(left), float(right))
+        try:
+            result = operation(left, right)
+            if isinstance(result, int) and not -LONG <= result < LONG:
+                result = operation(float(left), float(right))
+        except OverflowError:  # an int that is larger than a double, and none of JMS
+            return None
         return result if result == result else None  # noqa: PLR0124  # NaN is the one that is not
 
     return calculate
