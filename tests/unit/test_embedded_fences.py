@@ -105,7 +105,8 @@ def test_commit_that_sqlite_refuses(connected, monkeypatch, code, kind):
     connection = connected()
     put(connection, "a")
     unit = open_unit(connection)
-    monkeypatch.setattr(connection._store, "_cursor", FailingCursor(connection._store._cursor, code))
+    database = connection._store._database
+    monkeypatch.setattr(database, "cursor", FailingCursor(database.cursor, code))
     with pytest.raises(kind) as caught:
         unit.commit()
     causes = [caught.value, caught.value.__cause__, getattr(caught.value.__cause__, "__cause__", None)]

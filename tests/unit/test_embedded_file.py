@@ -44,7 +44,7 @@ def test_pipe_in_place_of_the_file(tmp_path):
 @pytest.mark.parametrize("content", [b"This is no database. " * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
 def test_garbage(broker_file, content):
     broker_file.write_bytes(content)
-    refused(broker_file, StoreError, "cannot be opened")
+    refused(broker_file, StoreError, "is no database")
     assert broker_file.read_bytes() == content
 
 

@@ -9,12 +9,14 @@ import os
 import sqlite3
 from pathlib import Path
 
+from jmsjca.errors import StoreError
 from jmsjca.providers.embedded import bell
 from jmsjca.providers.embedded.consumers import unregister_all
+from jmsjca.providers.embedded.files import make_folder, open_lock_file
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, something_returned
 from jmsjca.providers.embedded.temporaries import drop_of_owner
 
-__all__ = ["Owner", "find_dead", "is_registered", "remove_owner"]
+__all__ = ["Owner", "find_alive", "find_dead", "is_registered", "lock_folder", "remove_owner"]
 
 _FREE = "UPDATE message SET owner = NULL, token = NULL WHERE owner = ?"
 _HOMES = "SELECT DISTINCT mailbox FROM message WHERE owner = ?"
@@ -29,16 +31,30 @@ class Owner:
         cursor: A write transaction on the file.
         folder: Where the lock files are.
         doorbell: The path of this process's doorbell.
+
+    Raises:
+        InvalidURLError: The folder is somebody else's.
+        OSError: It cannot be written.
+        StoreError: A process that uses a file of this name, which was removed since, has the same id.
     """
 
     def __init__(self, cursor: sqlite3.Cursor, folder: Path, doorbell: str) -> None:
         cursor.execute("INSERT INTO owner (pid, bell) VALUES (?, ?)", (os.getpid(), doorbell))
         self.id: int = cursor.lastrowid or 0
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_folder(folder)
         self._path = _lock_file(folder, self.id)
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        # Locked before the transaction commits: nobody ever sees an owner that looks dead.
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        self._fd = open_lock_file(self._path, make=True)
+        self._lock()
+
+    def _lock(self) -> None:
+        """Before the transaction commits: nobody ever sees an owner that looks dead."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.abandon()
+            raise StoreError(
+                f"{self._path} is locked: a process goes on with a broker's file of this name that was removed. End it."
+            ) from error
 
     def resign(self, cursor: sqlite3.Cursor) -> None:
         """Give back what is held, and be no owner any more."""
@@ -48,6 +64,17 @@ class Owner:
     def abandon(self) -> None:
         """Close the lock file; the lock ends with its last descriptor."""
         os.close(self._fd)
+
+
+def lock_folder(path: Path) -> Path:
+    """The folder of the lock files of a broker's file."""
+    return Path(f"{path}-owners")
+
+
+def find_alive(cursor: sqlite3.Cursor, folder: Path) -> list[int]:
+    """The ids of the processes that have the file open."""
+    owners = cursor.execute("SELECT id, pid FROM owner").fetchall()
+    return [pid for owner, pid in owners if _is_locked(_lock_file(folder, owner))]
 
 
 def find_dead(cursor: sqlite3.Cursor, folder: Path, me: int) -> list[int]:
@@ -82,7 +109,7 @@ def _lock_file(folder: Path, owner: int) -> Path:
 
 def _is_locked(path: Path) -> bool:
     try:
-        fd = os.open(path, os.O_RDWR)
+        fd = open_lock_file(path)
     except FileNotFoundError:
         return False
     try:

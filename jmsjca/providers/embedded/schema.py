@@ -1,15 +1,11 @@
-"""The tables of the embedded broker and how its database is opened."""
+"""The tables of the embedded broker. Whoever changes them raises the version and adds a step to the migrations."""
 
-import os
 import sqlite3
-from pathlib import Path
 
-from jmsjca.errors import InvalidURLError, StoreError
+__all__ = ["APPLICATION_ID", "VERSION", "execute_all", "make_tables"]
 
-__all__ = ["open_database"]
-
-_APPLICATION_ID = 0x4A4D5331  # "JMS1": tells our files from other people's
-_VERSION = 2
+APPLICATION_ID = 0x4A4D5331  # "JMS1": tells our files from other people's
+VERSION = 2
 
 # A mailbox is a queue or one subscription of a topic. A message belongs to one mailbox; a topic's message is copied
 # to each. owner and token are the fence: only who claimed a message, and by that very claim, can settle it.
@@ -92,84 +88,14 @@ CREATE INDEX duplicate_age ON duplicate (address, id);
 """
 
 
-def open_database(path: Path | None, lock_timeout: float) -> sqlite3.Connection:
-    """Open the database of a broker, and make its tables when it is new.
-
-    Args:
-        path: The file; None for memory.
-        lock_timeout: Seconds to wait for another process that holds the file's lock.
-
-    Raises:
-        InvalidURLError: The path cannot be a broker's file.
-        StoreError: The file is foreign, corrupted or of a later version.
-    """
-    if path is not None:
-        _make_file(path)
-    db = sqlite3.connect(path or ":memory:", timeout=lock_timeout, isolation_level=None, check_same_thread=False)
-    try:
-        _prepare(db, path)
-    except sqlite3.DatabaseError as error:
-        db.close()
-        raise StoreError(f"{path} cannot be opened as an embedded broker: {error}.") from error
-    except BaseException:
-        db.close()
-        raise
-    return db
+def make_tables(cursor: sqlite3.Cursor) -> None:
+    """Make a broker of an empty database, inside a transaction."""
+    execute_all(cursor, _TABLES)
+    cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    cursor.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _make_file(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise InvalidURLError(
-            f"The folder {path.parent} of the embedded broker does not exist; make it, or correct the URL."
-        )
-    if path.exists() and not path.is_file():
-        raise InvalidURLError(
-            f"{path} is not a file; the URL of an embedded broker names a file (embedded:///folder/file.db)."
-        )
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise InvalidURLError(f"The embedded broker's file {path} cannot be written: {error.strerror}.") from error
-
-
-def _prepare(db: sqlite3.Connection, path: Path | None) -> None:
-    _is_new(db, path)  # refuses a foreign file before anything in it is changed
-    if path is not None:
-        _require(db, "journal_mode", "wal", set_to="WAL")
-        _require(db, "synchronous", 2, set_to="FULL")
-        db.execute("PRAGMA journal_size_limit = 67108864")
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        if _is_new(db, path):
-            _make_tables(db)
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
-
-
-def _require(db: sqlite3.Connection, pragma: str, wanted: str | int, *, set_to: str) -> None:
-    db.execute(f"PRAGMA {pragma} = {set_to}")
-    actual = db.execute(f"PRAGMA {pragma}").fetchone()[0]
-    if actual != wanted:
-        raise StoreError(f"The embedded broker needs PRAGMA {pragma} = {set_to}, but SQLite answers {actual!r} here.")
-
-
-def _is_new(db: sqlite3.Connection, path: Path | None) -> bool:
-    application, version = (db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version"))
-    if application == 0 and not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-        return True
-    if application != _APPLICATION_ID:
-        raise StoreError(f"{path} is a database of another program, not of an embedded broker; name another file.")
-    if version > _VERSION:
-        raise StoreError(
-            f"{path} was written by a later release (format {version}, this one reads {_VERSION}): upgrade jmsjca."
-        )
-    return False
-
-
-def _make_tables(db: sqlite3.Connection) -> None:
-    for statement in _TABLES.strip().split(";\n"):
-        db.execute(statement)
-    db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {_VERSION}")
+def execute_all(cursor: sqlite3.Cursor, statements: str) -> None:
+    """Execute statements that each end with a semicolon and a new line; unlike `executescript` it commits nothing."""
+    for statement in statements.strip().split(";\n"):
+        cursor.execute(statement)

@@ -14,7 +14,6 @@ from jmsjca.errors import (
 __all__ = ["commit_error", "is_busy", "translate"]
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -30,18 +29,25 @@ def translate(error: sqlite3.Error, path: Path | None) -> JMSError:
         path: The broker's file; None for memory.
     """
     place = path or "in memory"
-    if is_busy(error):
-        return ResourceAllocationError(f"Another process has kept {path} locked for too long; is one stopped or hung?")
-    if _code(error) == sqlite3.SQLITE_FULL:
-        return ResourceAllocationError(f"No space left for {place}; make room and try again. Nothing was lost.")
-    if _code(error) in _DAMAGED:
-        return StoreError(
-            f"The embedded broker {place} is damaged ({error}); stop its processes and restore it from a backup, "
-            "or copy what can still be read."
-        )
-    if _code(error) == sqlite3.SQLITE_IOERR:
-        return StoreError(f"The disk failed while the embedded broker {place} was read or written: {error}.")
-    return StoreError(f"The embedded broker {place} failed: {error}.")
+    match _code(error):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return ResourceAllocationError(
+                f"Another process has kept {place} locked for too long; is one stopped or hung?"
+            )
+        case sqlite3.SQLITE_FULL:
+            return ResourceAllocationError(f"No space left for {place}; make room and try again. Nothing was lost.")
+        case sqlite3.SQLITE_NOTADB:
+            return StoreError(
+                f"{place} is no database, or its beginning is destroyed; name another, or restore it."
+            )
+        case sqlite3.SQLITE_CORRUPT:
+            return StoreError(
+                f"{place} is damaged ({error}); stop all that use it, then restore it or save the rest."
+            )
+        case sqlite3.SQLITE_IOERR:
+            return StoreError(f"The disk failed while {place} was read or written: {error}.")
+        case _:
+            return StoreError(f"The embedded broker {place} failed: {error}.")
 
 
 def commit_error(error: sqlite3.Error, path: Path | None) -> JMSError:

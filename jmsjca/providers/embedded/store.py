@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from jmsjca.config import Clock, Limits
-from jmsjca.errors import ConnectionLostError, StoreError
-from jmsjca.providers.embedded.bell import Bell, Doorbell
+from jmsjca.errors import ConnectionLostError
+from jmsjca.providers.embedded.bell import Bell
+from jmsjca.providers.embedded.database import Database
 from jmsjca.providers.embedded.forks import generation
 from jmsjca.providers.embedded.group_commit import GroupCommit, Job
-from jmsjca.providers.embedded.owners import Owner, find_dead, is_registered, remove_owner
-from jmsjca.providers.embedded.schema import open_database
-from jmsjca.providers.embedded.sqlite_errors import commit_error, translate
+from jmsjca.providers.embedded.member import Member
+from jmsjca.providers.embedded.opening import check_format
+from jmsjca.providers.embedded.owners import remove_owner
+from jmsjca.providers.embedded.sqlite_errors import translate
 
 __all__ = ["Store"]
 
@@ -39,21 +41,17 @@ class Store:
         self.clock = clock
         self.bell = Bell()
         self.users = 0
-        self.lost = False
         self._closed = False
         self._tokens = itertools.count(1)
         self._generation = generation()
         self._lock = threading.RLock()
         self._groups = GroupCommit(self.write)
-        self._db = open_database(path, limits.lock_timeout)
-        self._cursor = self._db.cursor()
-        self._lazy = False
+        self._database = Database(path, limits.lock_timeout)
         self._next_reap = 0.0
-        self._owner: Owner | None = None
-        self._doorbell: Doorbell | None = None
+        self._member: Member | None = None
         if path is not None:
             try:
-                self._move_in(path)
+                self._join(path)
             except BaseException:
                 self._let_go()
                 raise
@@ -61,7 +59,12 @@ class Store:
     @property
     def owner(self) -> int:
         """The id under which this process holds messages."""
-        return self._owner.id if self._owner else _MEMORY_OWNER
+        return self._member.id if self._member else _MEMORY_OWNER
+
+    @property
+    def lost(self) -> bool:
+        """True if the file was removed, or this process taken for dead: who connects again must open it anew."""
+        return self._member is not None and self._member.lost
 
     @property
     def lock(self) -> threading.RLock:
@@ -82,7 +85,7 @@ class Store:
         with self._lock:
             self._check_usable()
             try:
-                yield self._cursor
+                yield self._database.cursor
             except sqlite3.Error as error:
                 raise translate(error, self.path) from error
 
@@ -95,32 +98,31 @@ class Store:
                 does no harm: a claim.
 
         Raises:
+            ConnectionLostError: The store is closed, or its file was removed.
+            ResourceAllocationError: Another process kept the file locked.
             TransactionRolledBackError: The commit failed and did not happen.
             TransactionInDoubtError: The commit failed in a way that tells nothing.
         """
         with self._lock:
             self._check_usable()
+            if self._member:
+                self._member.check_place()
             try:
-                self._sync(lazily=not durable)
-                self._cursor.execute("BEGIN IMMEDIATE")
+                self._database.begin(durable=durable)
                 try:
-                    yield self._cursor
+                    yield self._database.cursor
                 except BaseException:
-                    if self._db.in_transaction:  # a full disk makes SQLite roll back by itself
-                        self._cursor.execute("ROLLBACK")
+                    self._database.roll_back()
                     raise
-                self._commit()
+                self._database.commit()
             except sqlite3.Error as error:
                 raise translate(error, self.path) from error
 
     def submit(self, job: Job[_T]) -> _T:
         """Run a job in a durable write transaction, which it shares with those that others submit at the same time.
 
-        Not to be called between `read` or `write` and their end: the one who runs the job may wait for that.
-
-        Raises:
-            TransactionRolledBackError: The commit failed and did not happen.
-            TransactionInDoubtError: The commit failed in a way that tells nothing.
+        Not to be called between `read` or `write` and their end: the one who runs the job may wait for that. It raises
+        what `write` raises, and what the job raises.
         """
         if self.path is not None:
             return self._groups.submit(job)
@@ -130,14 +132,12 @@ class Store:
     def ring(self, doorbells: list[str]) -> None:
         """Wake consumers here and behind these doorbells."""
         self.bell.ring()
-        if self._doorbell:
-            self._doorbell.ring_others(doorbells)
+        if self._member:
+            self._member.ring(doorbells)
 
     def other_doorbells(self, cursor: sqlite3.Cursor) -> list[str]:
         """The doorbells of the other processes that use the file."""
-        if self._owner is None:
-            return []
-        return [path for (path,) in cursor.execute("SELECT bell FROM owner WHERE id <> ?", (self._owner.id,))]
+        return self._member.other_doorbells(cursor) if self._member else []
 
     def check_owner(self, cursor: sqlite3.Cursor) -> None:
         """Make sure that what is claimed in this transaction will be given back when this process dies.
@@ -145,25 +145,22 @@ class Store:
         Raises:
             ConnectionLostError: Another process took this one for dead.
         """
-        if self._owner and not is_registered(cursor, self._owner.id):
-            self.lost = True
-            raise ConnectionLostError(
-                f"This process was taken for dead, as its lock file in {self._folder} was removed; connect again."
-            )
+        if self._member:
+            self._member.check_registered(cursor)
 
     def listen(self) -> None:
         """Let other processes wake us from now on."""
-        if self._doorbell:
-            self._doorbell.listen()
+        if self._member:
+            self._member.listen()
 
     def reap(self, *, now: bool = False) -> bool:
         """Give back what dead processes held; looks at most four times a second, or now. True if there were any."""
         moment = self.clock.monotonic()
-        if self.path is None or (moment < self._next_reap and not now):
+        if self._member is None or (moment < self._next_reap and not now):
             return False
         self._next_reap = moment + _REAP_INTERVAL
         with self.read() as cursor:
-            dead = find_dead(cursor, self._folder, self.owner)
+            dead = self._member.find_dead(cursor)
         if dead:
             with self.write() as cursor:
                 for owner in dead:
@@ -174,15 +171,12 @@ class Store:
 
     def close(self) -> None:
         """Give back what is held and close the file."""
-        if self._doorbell:
-            self._doorbell.hush()
+        if self._member:
+            self._member.hush()
         with self._lock:
             try:
-                if self._owner:
-                    with self.write() as cursor:
-                        self._owner.resign(cursor)
-                        doorbells = self.other_doorbells(cursor)
-                    self.ring(doorbells)
+                if self._member and not self.lost:
+                    self._resign(self._member)
             finally:
                 self._let_go()
 
@@ -191,47 +185,30 @@ class Store:
         # The old ones may be held by a thread that does not exist here.
         self._lock = threading.RLock()
         self._groups = GroupCommit(self.write)
-        if self._owner:
-            self._owner.abandon()
-        if self._doorbell:
-            self._doorbell.abandon()
+        if self._member:
+            self._member.abandon()
 
-    @property
-    def _folder(self) -> Path:
-        return Path(f"{self.path}-owners")
-
-    def _move_in(self, path: Path) -> None:
-        self._doorbell = Doorbell(self.bell)
-        try:
-            with self.write() as cursor:
-                self._owner = Owner(cursor, self._folder, self._doorbell.path)
-        except OSError as error:
-            raise StoreError(f"The folder {self._folder} beside {path} cannot be written: {error.strerror}.") from error
+    def _join(self, path: Path) -> None:
+        self._member = Member(path, self.bell)
+        with self.write() as cursor:
+            check_format(cursor, path)
+            self._member.join(cursor)
         self.reap()
+
+    def _resign(self, member: Member) -> None:
+        with self.write() as cursor:
+            member.resign(cursor)
+            doorbells = member.other_doorbells(cursor)
+        self.ring(doorbells)
 
     def _let_go(self) -> None:
         self._closed = True
-        if self._owner:
-            self._owner.abandon()
-        self._db.close()
-        if self._doorbell:
-            self._doorbell.close()
+        self._database.close()
+        if self._member:
+            self._member.close()
 
     def _check_usable(self) -> None:
         if self._closed:
             raise ConnectionLostError("This broker was closed; connect again.")
         if self._generation != generation():
             raise ConnectionLostError("This connection was opened before a fork; open a new one in the child process.")
-
-    def _sync(self, *, lazily: bool) -> None:
-        if lazily != self._lazy and self.path is not None:
-            self._cursor.execute(f"PRAGMA synchronous = {'NORMAL' if lazily else 'FULL'}")
-            self._lazy = lazily
-
-    def _commit(self) -> None:
-        try:
-            self._cursor.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._cursor.execute("ROLLBACK")
-            raise commit_error(error, self.path) from error
