@@ -10,7 +10,7 @@ import time
 
 BOUND = 150.0  # milliseconds
 ROUNDS = 7
-UNWANTED = ("proton", "stomp", "pyspark", "pyarrow", "typer", "rich", "pydantic")
+UNWANTED = ("proton", "stomp", "pyspark", "pyarrow", "typer", "rich", "pydantic", "lark")
 
 
 def milliseconds(code: str) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 import jmsjca
 
-_HEAVY = ["proton", "stomp", "pyspark", "pyarrow", "typer", "rich", "pydantic", "tenacity"]
+_HEAVY = ["proton", "stomp", "pyspark", "pyarrow", "typer", "rich", "pydantic", "tenacity", "lark"]
 
 
 def test_public_names_are_sorted_and_there():

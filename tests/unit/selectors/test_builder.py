@@ -79,7 +79,7 @@ def test_values_go_in_raw_on_demand():
 
 
 def test_index_without_value_is_an_error():
-    with pytest.raises(InvalidSelectorError, match="There is no value for .2.:"):
+    with pytest.raises(InvalidSelectorError, match=r"There is no value for \{2\}"):
         build_indexed_selector("a = '{2}'", ["x"])
 
 
