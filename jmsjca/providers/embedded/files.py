@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from jmsjca.errors import InvalidURLError
@@ -15,6 +16,8 @@ _COMPANIONS = ("-wal", "-shm", "-journal")
 def make_file(path: Path) -> None:
     """Make the file of a broker, or find out whether it can be used.
 
+    A file that is there is not opened: closing it would end the locks that SQLite may have on it in this process.
+
     Args:
         path: The resolved path: a symbolic link there was put there since.
 
@@ -26,14 +29,11 @@ def make_file(path: Path) -> None:
             f"The folder {path.parent} of the embedded broker does not exist; make it, or correct the URL."
         )
     try:
-        if path.exists() and not path.is_file():
-            raise InvalidURLError(
-                f"{path} is not a file; the URL of an embedded broker names a file (embedded:///folder/file.db)."
-            )
-        _check_file(path, _open(path))
+        _make_if_missing(path)
+        _check_file(path, path.lstat())
         _check_companions(path)
     except OSError as error:
-        raise InvalidURLError(f"The embedded broker's file {path} cannot be written: {error.strerror}.") from error
+        raise InvalidURLError(f"The embedded broker's file {path} cannot be used: {error.strerror}.") from error
 
 
 def make_folder(folder: Path) -> None:
@@ -68,15 +68,17 @@ def open_lock_file(path: Path, *, make: bool = False) -> int:
     return fd
 
 
-def _open(path: Path) -> os.stat_result:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        return os.fstat(fd)
-    finally:
-        os.close(fd)
+def _make_if_missing(path: Path) -> None:
+    if not os.path.lexists(path):
+        with suppress(FileExistsError):  # another process was faster
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _check_file(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidURLError(
+            f"{path} is not a file; the URL of an embedded broker names a file (embedded:///folder/file.db)."
+        )
     if _is_foreign(status):
         raise InvalidURLError(
             f"{path} belongs to another user (id {status.st_uid}), who could read and change what this process puts "
@@ -87,6 +89,8 @@ def _check_file(path: Path, status: os.stat_result) -> None:
             f"{path} has {status.st_nlink} names (hard links); opened by two of them at a time it would be destroyed. "
             "Remove the others, or copy the file."
         )
+    if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
+        raise InvalidURLError(f"The embedded broker's file {path} cannot be read and written by this process.")
 
 
 def _check_companions(path: Path) -> None:

@@ -37,13 +37,9 @@ def translate(error: sqlite3.Error, path: Path | None) -> JMSError:
         case sqlite3.SQLITE_FULL:
             return ResourceAllocationError(f"No space left for {place}; make room and try again. Nothing was lost.")
         case sqlite3.SQLITE_NOTADB:
-            return StoreError(
-                f"{place} is no database, or its beginning is destroyed; name another, or restore it."
-            )
+            return StoreError(f"{place} is no database, or its beginning is destroyed; name another, or restore it.")
         case sqlite3.SQLITE_CORRUPT:
-            return StoreError(
-                f"{place} is damaged ({error}); stop all that use it, then restore it or save the rest."
-            )
+            return StoreError(f"{place} is damaged ({error}); stop all that use it, then restore it or save the rest.")
         case sqlite3.SQLITE_IOERR:
             return StoreError(f"The disk failed while {place} was read or written: {error}.")
         case _:

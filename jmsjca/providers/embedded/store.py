@@ -46,7 +46,7 @@ class Store:
         self._generation = generation()
         self._lock = threading.RLock()
         self._groups = GroupCommit(self.write)
-        self._database = Database(path, limits.lock_timeout)
+        self._db = Database(path, limits.lock_timeout)
         self._next_reap = 0.0
         self._member: Member | None = None
         if path is not None:
@@ -85,7 +85,7 @@ class Store:
         with self._lock:
             self._check_usable()
             try:
-                yield self._database.cursor
+                yield self._db.cursor
             except sqlite3.Error as error:
                 raise translate(error, self.path) from error
 
@@ -108,13 +108,13 @@ class Store:
             if self._member:
                 self._member.check_place()
             try:
-                self._database.begin(durable=durable)
+                self._db.begin(durable=durable)
                 try:
-                    yield self._database.cursor
+                    yield self._db.cursor
                 except BaseException:
-                    self._database.roll_back()
+                    self._db.roll_back()
                     raise
-                self._database.commit()
+                self._db.commit()
             except sqlite3.Error as error:
                 raise translate(error, self.path) from error
 
@@ -203,7 +203,7 @@ class Store:
 
     def _let_go(self) -> None:
         self._closed = True
-        self._database.close()
+        self._db.close()
         if self._member:
             self._member.close()
 
