@@ -8,6 +8,7 @@ from typing import NamedTuple
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
+from jmsjca.providers.embedded.duplicates import forget_duplicates
 from jmsjca.providers.embedded.settings import decode_settings, settings_text
 
 __all__ = [
@@ -132,6 +133,8 @@ def remove_mailbox(cursor: sqlite3.Cursor, what: Destination | Subscription) -> 
     if has_consumers(cursor, mailbox):
         raise IllegalStateError(f"{what} has consumers; close them before you remove it.")
     drop_mailbox(cursor, mailbox)
+    if isinstance(what, Queue):
+        forget_duplicates(cursor, str(what))
 
 
 def list_destinations(cursor: sqlite3.Cursor) -> list[Destination]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from jmsjca.destinations import Destination, Topic
 from jmsjca.providers.embedded.codec import Outgoing, selectable
+from jmsjca.providers.embedded.duplicates import is_new
 from jmsjca.providers.embedded.mailboxes import open_queue
 from jmsjca.providers.embedded.subscriptions import Subscriber, subscribers
 from jmsjca.providers.embedded.temporaries import check_exists
@@ -14,7 +15,6 @@ __all__ = ["Sender", "insert"]
 
 _INSERT = "INSERT INTO message (mailbox, urgency, due, expires, bucket, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _MARK_GROUPED = "UPDATE mailbox SET grouped = 1 WHERE id = ? AND grouped = 0"
-_TRIM_EVERY = 1000
 
 _Parameters = tuple[int | str | bytes | None, ...]
 
@@ -46,7 +46,7 @@ def insert(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender)
     rows: list[_Parameters] = []
     for message in messages:
         to = message.to
-        if message.duplicate_id is not None and not _is_new(cursor, str(to), message.duplicate_id, sender.history):
+        if message.duplicate_id is not None and not is_new(cursor, str(to), message.duplicate_id, sender.history):
             continue
         if to not in targets:
             targets[to] = _targets(cursor, to)
@@ -71,16 +71,3 @@ def _wants(target: Subscriber, message: Outgoing, sender: Sender) -> bool:
     from jmsjca.selectors import Selector  # noqa: PLC0415  # loads a grammar; most brokers never need it
 
     return Selector.parse(target.selector).evaluate(selectable(message.headers)) is True
-
-
-def _is_new(cursor: sqlite3.Cursor, address: str, key: str, history: int) -> bool:
-    cursor.execute("INSERT OR IGNORE INTO duplicate (address, key) VALUES (?, ?)", (address, key))
-    if cursor.rowcount == 0:
-        return False
-    if (cursor.lastrowid or 0) % _TRIM_EVERY == 0:
-        cursor.execute(
-            """DELETE FROM duplicate WHERE address = :address AND id <= (SELECT id FROM duplicate
-               WHERE address = :address ORDER BY id DESC LIMIT 1 OFFSET :history)""",
-            {"address": address, "history": history},
-        )
-    return True

@@ -1,10 +1,11 @@
-"""Temporary destinations: they live as long as the connection that made them (JMS 3.1, sections 4.1.4 and 4.2.8)."""
+"""Temporary destinations: they live as long as the connection that made them (JMS 3.1, sections 4.1.5 and 4.2.7)."""
 
 import sqlite3
 import uuid
 
 from jmsjca.destinations import Destination, DestinationKind, Queue, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
+from jmsjca.providers.embedded.duplicates import forget_duplicates
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, find_mailbox, has_consumers
 from jmsjca.providers.embedded.subscriptions import subscribers
 
@@ -71,6 +72,7 @@ def _drop(cursor: sqlite3.Cursor, address: str) -> None:
     kind, name = address.split(":", 1)
     for mailbox in _mailboxes(cursor, destination(name, kind)):
         drop_mailbox(cursor, mailbox)
+    forget_duplicates(cursor, address)
     cursor.execute("DELETE FROM temporary WHERE address = ?", (address,))
 
 
