@@ -20,6 +20,7 @@ from jmsjca.testing.contract.connections import TestClosing, TestRefusals
 from jmsjca.testing.contract.crashes import TestCrashes
 from jmsjca.testing.contract.dead_letter_places import TestDeadLetterPlaces
 from jmsjca.testing.contract.delivery import TestDelivery
+from jmsjca.testing.contract.durable_rules import TestDurableRules
 from jmsjca.testing.contract.exclusive import TestExclusiveConsumers
 from jmsjca.testing.contract.expired_messages import TestExpiry
 from jmsjca.testing.contract.failed_messages import TestDeadLetters
@@ -32,8 +33,11 @@ from jmsjca.testing.contract.no_local import TestNoLocal
 from jmsjca.testing.contract.objects import TestObjects
 from jmsjca.testing.contract.ordering import TestOrdering
 from jmsjca.testing.contract.properties import TestProperties
+from jmsjca.testing.contract.removing import TestRemoving
 from jmsjca.testing.contract.rollbacks import TestRollback
 from jmsjca.testing.contract.selecting import TestSelectors
+from jmsjca.testing.contract.selective_consumers import TestSelectiveConsumers
+from jmsjca.testing.contract.selective_subscriptions import TestSelectiveSubscriptions
 from jmsjca.testing.contract.sending import TestDuplicates, TestSending
 from jmsjca.testing.contract.shared_durables import TestSharedDurableSubscriptions
 from jmsjca.testing.contract.shared_subscriptions import TestSharedSubscriptions
@@ -62,6 +66,7 @@ __all__ = [
     "TestDefaultSettings",
     "TestDelivery",
     "TestDuplicates",
+    "TestDurableRules",
     "TestDurableSubscriptions",
     "TestExclusiveConsumers",
     "TestExpiry",
@@ -74,7 +79,10 @@ __all__ = [
     "TestOrdering",
     "TestProperties",
     "TestRefusals",
+    "TestRemoving",
     "TestRollback",
+    "TestSelectiveConsumers",
+    "TestSelectiveSubscriptions",
     "TestSelectors",
     "TestSending",
     "TestSettings",
