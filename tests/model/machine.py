@@ -1,0 +1,162 @@
+"""The state machine: whatever hypothesis thinks of is done to the model and to a real broker, and compared."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+from uuid import uuid4
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from jmsjca import Queue, Topic
+from jmsjca.config import DestinationSettings
+from jmsjca.spi import Order
+from tests.model.chances import addresses, boxes, destinations, letters, numbers, settings, sources, subsets, ways
+from tests.model.stage import CONNECTIONS, Stage, pick
+from tests.model.words import Letter, Source, Way
+
+__all__ = ["FileMachine", "Machine", "MemoryMachine"]
+
+MOST = 8  # consumers, and units, that are open at one time
+SELDOM = 3  # times with one broker, for what would leave too little to do
+
+# Where files live in memory, if there is such a place: what is on disk after a power cut is another check's business.
+FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
+
+
+class Machine(Stage):
+    """Each rule is a step."""
+
+    @rule(letter=letters, to=destinations, n=numbers)
+    def send(self, letter: Letter, to: Queue | Topic, n: int) -> None:
+        unit = self.new_unit(n)
+        self.write_down(unit, letter, to)
+        self.pair.do("commit", unit)
+
+    @rule(letters=st.lists(letters, min_size=3, max_size=8), to=destinations, n=numbers)
+    def send_batch(self, letters: list[Letter], to: Queue | Topic, n: int) -> None:
+        unit = self.new_unit(n)
+        for letter in letters:
+            self.write_down(unit, letter, to)
+        self.pair.do("commit", unit)
+
+    @rule(n=numbers)
+    @precondition(lambda self: len(self.model.units) < MOST)
+    def begin(self, n: int) -> None:
+        self.new_unit(n)
+
+    @rule(letter=letters, to=destinations, n=numbers)
+    @precondition(lambda self: self.model.units)
+    def note(self, letter: Letter, to: Queue | Topic, n: int) -> None:
+        self.write_down(pick(list(self.model.units), n), letter, to)
+
+    @rule(source=sources, way=ways, n=numbers)
+    @precondition(lambda self: len(self.model.consumers) < MOST)
+    def consume(self, source: Source, way: Way, n: int) -> None:
+        way = way._replace(no_local=way.no_local and isinstance(source, Topic))
+        self.pair.do("consume", self.new_name(), self.some_connection(n), source, way)
+
+    @rule(n=numbers)
+    @precondition(lambda self: self.all_open())
+    def close_consumer(self, n: int) -> None:
+        self.pair.do("close_consumer", pick(self.all_open(), n))
+
+    @rule(n=numbers, limit=st.integers(1, 4))
+    @precondition(lambda self: self.all_open())
+    def receive(self, n: int, limit: int) -> None:
+        self.pair.receive(self.hungry(n), limit)
+
+    @rule(n=numbers, which=subsets)
+    @precondition(lambda self: self.busy())
+    def give_back(self, n: int, which: int) -> None:
+        name = pick(self.busy(), n)
+        self.pair.do("give_back", name, self.chosen(self.model.consumers[name].free(), which))
+
+    @rule(unit=numbers, n=numbers, which=subsets)
+    @precondition(lambda self: self.model.units and self.busy())
+    def take(self, unit: int, n: int, which: int) -> None:
+        """In the order of receipt, where that is how the consumer settles."""
+        consumer = self.model.consumers[pick(self.busy(), n)]
+        free = consumer.free()
+        units = [name for name, u in self.model.units.items() if u.connection == consumer.connection]
+        taken = self.chosen(free, which) if consumer.order is Order.ANY else self.numbers_of(free[: which % 4 + 1])
+        if units:
+            self.pair.do("take", pick(units, unit), taken)
+
+    @rule(n=numbers)
+    @precondition(lambda self: self.model.units)
+    def commit(self, n: int) -> None:
+        self.pair.do("commit", pick(list(self.model.units), n))
+
+    @rule(n=numbers, delay=st.sampled_from([0, 0, 1000]), which=st.integers(0, 15))
+    @precondition(lambda self: self.model.units)
+    def rollback(self, n: int, delay: int, which: int) -> None:
+        name = pick(list(self.model.units), n)
+        self.pair.do("rollback", name, delay, self.chosen(self.model.units[name].taken, which))
+
+    @rule(n=numbers)
+    @precondition(lambda self: self.model.receipts and self.all_open())
+    def use_twice(self, n: int) -> None:
+        """What is settled, given back or in a unit is refused."""
+        number = len(self.model.receipts) - 1 - n % len(self.model.receipts)
+        message = self.model.receipts[number]
+        if message.holder is None:
+            self.pair.do("give_back", pick(self.all_open(), n), [number])
+
+    @rule(n=numbers, limit=st.integers(1, 4), outcome=st.sampled_from(["commit", "commit", "rollback"]))
+    @precondition(lambda self: self.all_open())
+    def work(self, n: int, limit: int, outcome: str) -> None:
+        """Receive, and settle at once."""
+        name = self.hungry(n)
+        received = self.pair.receive(name, limit)
+        self.pair.do("begin", unit := self.new_name(), self.model.consumers[name].connection)
+        self.pair.do("take", unit, [receipt.number for receipt in received])
+        self.pair.do(outcome, unit)
+
+    @precondition(lambda self: self.pair.done["configure"] < SELDOM)
+    @rule(n=numbers, address=addresses, settings=settings)
+    def configure(self, n: int, address: Queue | Topic, settings: DestinationSettings) -> None:
+        self.pair.do("sweep")  # what expired before is treated as it was before
+        self.pair.do("configure", self.some_connection(n), address, settings)
+
+    @rule(milliseconds=st.sampled_from([1, 499, 500, 1000]))
+    def advance(self, milliseconds: int) -> None:
+        self.pair.do("advance", milliseconds)
+
+    @precondition(lambda self: self.pair.done["purge"] + self.pair.done["remove"] < SELDOM)
+    @rule(n=numbers, what=st.sampled_from(["purge", "remove"]), source=boxes)
+    def empty(self, n: int, what: str, source: Source) -> None:
+        self.pair.do(what, self.some_connection(n), source)
+
+    @precondition(lambda self: self.pair.done["connect"] < len(CONNECTIONS) + SELDOM)
+    @rule(n=numbers)
+    def end(self, n: int) -> None:
+        """A connection ends, in one of the ways that there are, and another takes its place."""
+        connection = self.some_connection(n)
+        self.pair.do(pick(self.ends, n), connection)
+        self.connect(connection)
+
+
+class MemoryMachine(Machine):
+    """A broker in memory."""
+
+    @initialize()
+    def start(self) -> None:
+        self.begin_with(uuid4().hex)
+
+
+class FileMachine(Machine):
+    """A broker in a file, two processes, which are killed now and then."""
+
+    ends: ClassVar[Sequence[str]] = ["crash", "close", "crash"]
+
+    @initialize()
+    def start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="jmsjca-model-", dir=FAST)
+        self.begin_with(Path(self._folder.name) / "broker.db")
+
+    def teardown(self) -> None:
+        super().teardown()
+        self._folder.cleanup()

@@ -1,0 +1,176 @@
+"""What an embedded broker should do, said as simply as possible: a list of messages per queue and subscription."""
+
+from collections.abc import Iterable, Sequence
+
+from jmsjca.config import DestinationSettings
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import IllegalStateError
+from jmsjca.spi import Order
+from tests.model.boxes import Consumer, Message, Unit
+from tests.model.places import Places
+from tests.model.words import PLAIN, Letter, Receipt, Source, Way
+
+__all__ = ["Model"]
+
+
+class Model:
+    """A broker and all who use it.
+
+    Names stand for connections, consumers and units, numbers for received messages. `tests.model.real.Real` has the
+    same methods, and does the same with a real broker.
+
+    Args:
+        now: Milliseconds since the epoch.
+    """
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.places = Places()
+        self.connections: set[str] = set()
+        self.consumers: dict[str, Consumer] = {}
+        self.units: dict[str, Unit] = {}
+        self.receipts: list[Message] = []
+        self._duplicates: set[tuple[Destination, str]] = set()
+
+    def advance(self, milliseconds: int) -> None:
+        self.now += milliseconds
+
+    def connect(self, connection: str) -> None:
+        self.connections.add(connection)
+
+    def close(self, connection: str) -> None:
+        for name in [name for name, c in self.consumers.items() if c.connection == connection]:
+            self.close_consumer(name)
+        for name in [name for name, u in self.units.items() if u.connection == connection]:
+            self.rollback(name)
+        self.connections.remove(connection)
+
+    def crash(self, connection: str) -> None:
+        """End without a word: what it held comes again, counted, as somebody may have seen it."""
+        held = [m for m in self.receipts if m.holder and m.holder.connection == connection]
+        for message in dict.fromkeys(held):
+            message.let_go()
+        for name in [name for name, c in self.consumers.items() if c.connection == connection]:
+            self._leave(name)
+        self.units = {name: u for name, u in self.units.items() if u.connection != connection}
+        self.connections.remove(connection)
+
+    def consume(self, name: str, connection: str, source: Source, way: Way = PLAIN) -> None:
+        """A topic's messages that are not wanted do not even reach the subscription."""
+        selector = way.selector
+        if isinstance(source, Queue):
+            box = self.places.queue(source)
+        else:
+            named = source if isinstance(source, Subscription) else Subscription(source, name, volatile=True)
+            box = self.places.subscribe(named, selector, connection if way.no_local else None)
+            selector = None
+        self.consumers[name] = Consumer(connection, box, way.order, selector)
+        box.consumers.append(self.consumers[name])
+
+    def close_consumer(self, name: str) -> None:
+        self._release(self.consumers[name].free(), uncount=1)
+        self._leave(name)
+
+    def chunk_sizes(self, name: str, limit: int) -> range:
+        """How many messages may come. A chunk may be short, not empty, when the broker came across expired ones."""
+        consumer = self.consumers[name]
+        most = len(self._chunk(consumer, limit)[0])
+        stale = any(m.is_stale(self.now) for m in consumer.box.waiting())
+        return range(min(most, 1) if stale else most, most + 1)
+
+    def receive(self, name: str, limit: int, came: int | None = None) -> list[Receipt]:
+        consumer = self.consumers[name]
+        chosen, failed = self._chunk(consumer, limit)
+        chosen = chosen[:came]
+        for message in chosen:
+            message.hold(consumer, len(self.receipts))
+            self.receipts.append(message)
+        for message in failed:
+            self.places.move(message, consumer.box.settings.dead_letter)
+        return [Receipt(m.receipt, m.letter.body, m.count) for m in chosen]
+
+    def give_back(self, name: str, numbers: Iterable[int]) -> None:
+        self._release([self._held(n) for n in numbers], uncount=1)
+
+    def begin(self, name: str, connection: str) -> None:
+        self.units[name] = Unit(connection)
+
+    def take(self, name: str, numbers: Iterable[int]) -> None:
+        for message in [self._held(n) for n in numbers]:
+            message.unit = self.units[name]
+            message.unit.taken.append(message)
+
+    def note(self, name: str, letter: Letter, to: Destination) -> None:
+        self.units[name].notes.append((letter, to, self.now))
+
+    def commit(self, name: str) -> None:
+        unit = self.units.pop(name)
+        for message in unit.taken:
+            message.let_go()
+            message.box.messages.remove(message)
+        for letter, to, sent in unit.notes:
+            if letter.duplicate is None or (to, letter.duplicate) not in self._duplicates:
+                expires = sent + letter.time_to_live if letter.time_to_live else None
+                self.places.put(letter, to, due=sent + letter.delay, expires=expires, sender=unit.connection)
+            if letter.duplicate is not None:
+                self._duplicates.add((to, letter.duplicate))
+
+    def rollback(self, name: str, delay: int = 0, unused: Iterable[int] = ()) -> None:
+        unit = self.units.pop(name)
+        for consumer in {m.holder for m in unit.taken if m.holder}:
+            if consumer.order is Order.PREFIX:  # what came later must not overtake what comes again
+                first = min(consumer.held.index(m) for m in unit.taken if m.holder is consumer)
+                self._release([m for m in consumer.held[first:] if m.unit is None], uncount=1)
+        spared = [self.receipts[n] for n in unused]
+        for message in unit.taken:
+            message.due = self.now + delay if delay else message.due
+        self._release([m for m in unit.taken if m not in spared])
+        self._release(spared, uncount=1)
+
+    def purge(self, connection: str, source: Source) -> range:
+        return self.places.purge(source, self.now)
+
+    def remove(self, connection: str, what: Source) -> None:
+        self.places.remove(what)
+        self._duplicates = {known for known in self._duplicates if known[0] != what}
+
+    def configure(self, connection: str, address: Destination, settings: DestinationSettings) -> None:
+        self.places.configure(address, settings)
+
+    def must_sweep(self) -> bool:
+        """Tell whether something expired that does not just vanish, or that is mixed with what failed too often."""
+        boxes = [box for box in self.places.boxes.values() if any(m.is_stale(self.now) for m in box.waiting())]
+        return any(box.settings.expiry or any(map(box.failed, box.waiting())) for box in boxes)
+
+    def sweep(self) -> None:
+        """Let what expired go where it must."""
+        self.places.expire(self.now)
+
+    def _chunk(self, consumer: Consumer, limit: int) -> tuple[list[Message], list[Message]]:
+        """The next messages, and those that failed too often, which are found only now when their process died."""
+        waiting, chosen, failed = consumer.choose(self.now), list[Message](), list[Message]()
+        while waiting and not chosen:
+            chosen = [m for m in waiting[:limit] if not consumer.box.failed(m)]
+            failed += filter(consumer.box.failed, waiting[:limit])
+            waiting = waiting[limit:]
+        return chosen, failed
+
+    def _release(self, messages: Sequence[Message], uncount: int = 0) -> None:
+        """Give back; what failed too often is moved away."""
+        for message in messages:
+            message.let_go()
+            message.count -= uncount
+            if message.box.failed(message):
+                self.places.move(message, message.box.settings.dead_letter)
+
+    def _held(self, number: int) -> Message:
+        message = self.receipts[number]
+        if message.holder is None or message.unit is not None or message.receipt != number:
+            raise IllegalStateError
+        return message
+
+    def _leave(self, name: str) -> None:
+        consumer = self.consumers.pop(name)
+        consumer.leave()
+        if consumer.box.ends():
+            self.places.end(consumer.box)

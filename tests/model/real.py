@@ -1,0 +1,177 @@
+"""A real embedded broker behind the words of the model."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jmsjca.config import ConnectionURL, DestinationSettings, Limits
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.messages import TextMessage
+from jmsjca.providers import find_provider
+from jmsjca.providers.embedded import stores
+from jmsjca.spi import Admin, Connection, Consumer, Delivery, Unit
+from tests.model.words import PLAIN, Letter, Receipt, Source, View, Way
+
+__all__ = ["Real", "Time"]
+
+SWEPT = Queue("swept")
+
+
+class Time:
+    """A clock that stands still until it is moved; its monotonic side runs, so that nothing is put off."""
+
+    def __init__(self, now: int) -> None:
+        self.milliseconds = now
+        self._looks = 0
+
+    def now(self) -> float:
+        return self.milliseconds / 1000
+
+    def monotonic(self) -> float:
+        self._looks += 1
+        return float(self._looks)
+
+
+class Real:
+    """Drives a broker through the SPI.
+
+    Args:
+        now: Milliseconds since the epoch.
+        place: The broker's file, of which each connection has its own view, as if it were another process; or the
+            name of a broker in memory.
+    """
+
+    def __init__(self, now: int, place: Path | str) -> None:
+        self.time = Time(now)
+        self.place = place
+        self.connections: dict[str, Connection] = {}
+        self._consumers: dict[str, Consumer] = {}
+        self._units: dict[str, Unit] = {}
+        self._deliveries: list[Delivery] = []
+        self._crashed: list[Any] = []
+        self._processes: dict[str, dict[Path | str, Any]] = {}
+
+    def advance(self, milliseconds: int) -> None:
+        self.time.milliseconds += milliseconds
+
+    def connect(self, connection: str) -> None:
+        self._enter_process(connection)
+        url = ConnectionURL.parse(f"embedded://{self.place}")
+        provider = find_provider("embedded")
+        self.connections[connection] = provider.connect(
+            url, None, client_id=None, limits=Limits(), clock=self.time, lost=partial(print, "lost")
+        )
+
+    def close(self, connection: str) -> None:
+        self._enter_process(connection)
+        self.connections.pop(connection).close()
+
+    def crash(self, connection: str) -> None:
+        """Leave the file as SIGKILL leaves it: with the rows that the process held, and its lock free."""
+        self._processes.pop(connection)
+        store = self.connections.pop(connection)._store
+        store.abandon()
+        self._crashed.append(store)
+
+    def consume(self, name: str, connection: str, source: Source, way: Way = PLAIN) -> None:
+        self._consumers[name] = self.connections[connection].consumer(source, **way._asdict())
+
+    def close_consumer(self, name: str) -> None:
+        self._consumers[name].close()
+
+    def receive(self, name: str, limit: int) -> list[Receipt]:
+        deliveries = self._consumers[name].receive(limit, 0)
+        first = len(self._deliveries)
+        self._deliveries += deliveries
+        return [_receipt(n, delivery) for n, delivery in enumerate(deliveries, first)]
+
+    def give_back(self, name: str, numbers: Iterable[int]) -> None:
+        self._consumers[name].give_back(self._received(numbers))
+
+    def begin(self, name: str, connection: str) -> None:
+        self._units[name] = self.connections[connection].unit()
+
+    def take(self, name: str, numbers: Iterable[int]) -> None:
+        self._units[name].take(self._received(numbers))
+
+    def note(self, name: str, letter: Letter, to: Destination) -> None:
+        self._units[name].send(self._written(letter), to)
+
+    def commit(self, name: str) -> None:
+        self._units.pop(name).commit()
+
+    def rollback(self, name: str, delay: int = 0, unused: Iterable[int] = ()) -> None:
+        self._units.pop(name).rollback(delay=delay / 1000, unused=self._received(unused))
+
+    def purge(self, connection: str, source: Source) -> int:
+        return _admin(self.connections[connection]).purge(source)
+
+    def remove(self, connection: str, what: Source) -> None:
+        self.connections[connection].remove(what)
+
+    def configure(self, connection: str, address: Destination, settings: DestinationSettings) -> None:
+        _admin(self.connections[connection]).configure(address, settings)
+
+    def sweep(self) -> None:
+        """Make the broker come across what expired: a claim does."""
+        connection = next(iter(self.connections.values()))
+        unit = connection.unit()
+        unit.send(TextMessage(), SWEPT)
+        unit.commit()
+        consumer, unit = connection.consumer(SWEPT), connection.unit()
+        unit.take(consumer.receive(1, 0))
+        unit.commit()
+        consumer.close()
+
+    def view(self, connection: str, source: Source) -> View:
+        """What one connection sees of a queue or a named subscription."""
+        seen = self.connections[connection]
+        waiting = None if isinstance(source, Subscription) else _browse(seen, source)
+        depth = _admin(seen).depth(source)
+        return View(waiting, depth.ready, depth.held, depth.scheduled)
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        for connection in list(self.connections):
+            self.close(connection)
+        for store in self._crashed:
+            store._database.close()
+        if isinstance(self.place, str):
+            stores.forget(self.place)
+
+    def _enter_process(self, connection: str) -> None:
+        if isinstance(self.place, Path):
+            stores._stores = self._processes.setdefault(connection, {})
+
+    def _received(self, numbers: Iterable[int]) -> Sequence[Delivery]:
+        return [self._deliveries[n] for n in numbers]
+
+    def _written(self, letter: Letter) -> TextMessage:
+        """The message as a producer prepares it."""
+        given = {"colour": letter.colour, "JMSXGroupID": letter.group, "_AMQ_DUPL_ID": letter.duplicate}
+        message = TextMessage(letter.body, properties={name: value for name, value in given.items() if value})
+        message.priority = letter.priority
+        message.delivery_time = self._later(letter.delay)
+        message.expiration = self._later(letter.time_to_live)
+        return message
+
+    def _later(self, milliseconds: int) -> datetime | None:
+        return datetime.fromtimestamp((self.time.milliseconds + milliseconds) / 1000, UTC) if milliseconds else None
+
+
+def _receipt(number: int, delivery: Delivery) -> Receipt:
+    assert delivery.count is not None
+    assert delivery.redelivered == (delivery.count > 1)
+    return Receipt(number, delivery.message.body, delivery.count)
+
+
+def _browse(connection: Connection, queue: Destination) -> list[tuple[str, int]]:
+    return [(m.message.body, m.count or 0) for chunk in connection.browse(queue) for m in chunk]
+
+
+def _admin(connection: Connection) -> Admin:
+    admin = connection.admin()
+    assert admin is not None
+    return admin

@@ -1,0 +1,104 @@
+"""What the rules of the state machine are written with: the model beside a broker, and names to choose from."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from jmsjca import Queue, Topic
+from tests.model.boxes import Message
+from tests.model.chances import QUEUES, SEEN
+from tests.model.model import Model
+from tests.model.pair import Pair
+from tests.model.real import Real
+from tests.model.words import Letter
+
+__all__ = ["Stage", "pick"]
+
+T = TypeVar("T")
+
+START = 1_800_000_000_000
+CONNECTIONS = ["first", "second"]
+
+
+class Stage(RuleBasedStateMachine):
+    """Two connections; after each step one of them looks whether all is as the model says.
+
+    Attributes:
+        steps: How many were taken, in all examples.
+        done: How often each word was said.
+        ends: How connections can end.
+    """
+
+    steps: ClassVar[int] = 0
+    done: ClassVar[Counter[str]] = Counter()
+    ends: ClassVar[Sequence[str]] = ["close"]
+
+    def begin_with(self, place: Path | str) -> None:
+        type(self).steps -= 1  # the first look is no step
+        self._names = 0
+        self.pair = Pair(Model(START), Real(START, place))
+        for connection in CONNECTIONS:
+            self.connect(connection)
+
+    @property
+    def model(self) -> Model:
+        return self.pair.model
+
+    @invariant()
+    def same(self) -> None:
+        type(self).steps += 1
+        connection = pick(sorted(self.model.connections), self.steps)
+        if self.model.must_sweep():
+            self.pair.do("sweep")
+        for source in SEEN:
+            self.pair.compare(source, connection)
+
+    def connect(self, connection: str) -> None:
+        self.pair.do("connect", connection)
+        for queue in QUEUES:
+            self.pair.do("consume", self.new_name(), connection, queue)
+
+    def teardown(self) -> None:
+        type(self).done += self.pair.done
+        self.pair.real.end()
+
+    def new_unit(self, n: int) -> str:
+        unit = self.new_name()
+        self.pair.do("begin", unit, self.some_connection(n))
+        return unit
+
+    def write_down(self, unit: str, letter: Letter, to: Queue | Topic) -> None:
+        self.pair.do("note", unit, replace(letter, body=self.new_name()), to)
+
+    def some_connection(self, n: int) -> str:
+        return pick(sorted(self.model.connections), n)
+
+    def all_open(self) -> list[str]:
+        return list(self.model.consumers)
+
+    def hungry(self, n: int) -> str:
+        """A consumer for which there is something, in most cases."""
+        fed = [name for name, consumer in self.model.consumers.items() if consumer.choose(self.model.now)]
+        return pick(self.all_open() if n % 4 == 3 or not fed else fed, n)
+
+    def busy(self) -> list[str]:
+        return [name for name, consumer in self.model.consumers.items() if consumer.free()]
+
+    def numbers_of(self, messages: Sequence[Message]) -> list[int]:
+        return [m.receipt for m in messages]
+
+    def chosen(self, messages: Sequence[Message], which: int) -> list[int]:
+        """Those whose bits are set."""
+        return self.numbers_of([m for n, m in enumerate(messages) if which >> n & 1])
+
+    def new_name(self) -> str:
+        self._names += 1
+        return str(self._names)
+
+
+def pick(things: Sequence[T], number: int) -> T:
+    return things[number % len(things)]

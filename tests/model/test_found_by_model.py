@@ -1,0 +1,66 @@
+"""What the state machine brought to light, each in its smallest form."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from jmsjca import Queue
+from jmsjca.config import DestinationSettings
+from tests.model.real import Real
+from tests.model.words import Letter, Way
+
+QUEUE = Queue("found")
+
+
+@pytest.fixture
+def broker() -> Iterator[Real]:
+    broker = Real(1_800_000_000_000, "found")
+    broker.connect("c")
+    yield broker
+    broker.end()
+
+
+def send(broker: Real, *letters: Letter) -> None:
+    broker.begin("sender", "c")
+    for letter in letters:
+        broker.note("sender", letter, QUEUE)
+    broker.commit("sender")
+
+
+def receive(broker: Real, name: str) -> list[str]:
+    return [receipt.body for receipt in broker.receive(name, 1)]
+
+
+def test_message_of_a_group_comes_at_the_first_look(broker: Real) -> None:
+    send(broker, Letter("a", group="g"))
+    broker.consume("k", "c", QUEUE)
+    assert receive(broker, "k") == ["a"]
+
+
+def test_expired_message_does_not_hide_what_is_behind_it(broker: Real) -> None:
+    send(broker, Letter("a", group="g", time_to_live=1), Letter("b", group="g"))
+    broker.consume("k", "c", QUEUE)
+    broker.advance(1)
+    assert receive(broker, "k") == ["b"]
+
+
+def test_message_that_failed_too_often_does_not_hide_what_is_behind_it(broker: Real) -> None:
+    send(broker, Letter("a"), Letter("b"))
+    broker.consume("k", "c", QUEUE)
+    broker.begin("u", "c")
+    broker.take("u", [receipt.number for receipt in broker.receive("k", 1)])
+    broker.rollback("u")
+    broker.configure("c", QUEUE, DestinationSettings(max_deliveries=1))
+    assert receive(broker, "k") == ["b"]
+
+
+@pytest.mark.parametrize("selector", [None, "colour = 'red'"])
+def test_who_waited_for_its_turn_finds_what_it_could_not_have_before(broker: Real, selector: str | None) -> None:
+    send(broker, Letter("a", colour="red", group="g"))
+    broker.configure("c", QUEUE, DestinationSettings(exclusive=True))
+    broker.consume("first", "c", QUEUE)
+    broker.consume("second", "c", QUEUE, Way(selector=selector))
+    for _ in range(2):
+        assert receive(broker, "second") == []
+    broker.close_consumer("first")
+    assert receive(broker, "second") == ["a"]
