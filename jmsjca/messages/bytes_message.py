@@ -117,11 +117,9 @@ class BytesMessage(SequentialMessage):
 
 
 def _packed(value: EntryValue) -> bytes:
-    if value is None:
-        raise MessageFormatError("A BytesMessage cannot hold null (JMS 3.1, section 3.12).")
     if isinstance(value, bytes):
         return value
-    kind = type_name(value)
+    kind = type_name(value)  # refuses null, which no bytes stand for
     if kind == "string":
         return _text(str(value))
     return _LAYOUTS[kind].pack(ord(value) if isinstance(value, Char) else value)

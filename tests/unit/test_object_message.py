@@ -50,6 +50,11 @@ def test_each_reading_gives_an_object_of_its_own():
     assert message.get_object(ALLOWED) is not message.get_object(ALLOWED)
 
 
+def test_bytes_are_an_object_like_any_other():
+    message = ObjectMessage(pickle.dumps(1))
+    assert message.get_object(ALLOWED) == pickle.dumps(1)
+
+
 def test_body_is_refused_and_the_remedy_told():
     message = ObjectMessage({"a": 1})
     for read in (lambda: message.body, lambda: message.get_body(dict), lambda: message.get_body(object)):
@@ -146,12 +151,13 @@ def test_nothing_that_is_not_listed_is_called(gadget, call, tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_not_listed_is_not_even_imported(tmp_path, monkeypatch):
-    (tmp_path / "canary_module.py").write_text("open('canary', 'w')")
+@pytest.mark.parametrize("module", ["canary_module", "decimal_canary", "Decimal", "xdecimal"])
+def test_what_is_not_listed_is_not_even_imported(module, tmp_path, monkeypatch):
+    (tmp_path / f"{module}.py").write_text("class Decimal: pass\nopen('canary', 'w')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(MessageFormatError, match="canary_module"):
-        load(b"\x80\x04" + named("canary_module", "x") + b".")
+    with pytest.raises(MessageFormatError, match=f"'{module}', 'Decimal'.*not among the allowed"):
+        load(b"\x80\x04" + named(module, "Decimal") + b".")
     assert not Path("canary").exists()
 
 
