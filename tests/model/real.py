@@ -137,7 +137,7 @@ class Real:
         for connection in list(self.connections):
             self.close(connection)
         for store in self._crashed:
-            store._database.close()
+            store._db.close()
         if isinstance(self.place, str):
             stores.forget(self.place)
 
