@@ -1,7 +1,6 @@
 """How a producer's messages are delivered: defaults of the producer, checked when they are set."""
 
 from collections.abc import Callable
-from math import isfinite
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DeliveryMode
@@ -88,6 +87,6 @@ _CHECKS: dict[str, Callable[[object], object]] = {
 
 
 def _check_seconds(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or not isfinite(value) or not 0 <= value <= _CENTURIES:
+    if not isinstance(value, int | float) or not 0 <= value <= _CENTURIES:  # nor NaN
         raise MessageFormatError(f"{name} must be seconds, from 0 on and less than {_CENTURIES:g}, not {value!r:.100}.")
     return value

@@ -79,6 +79,11 @@ class Call:
             raise outcome
         return outcome
 
+    def ended(self, seconds: float = 0.05) -> bool:
+        """Whether it returned, given some time: for what must not return yet."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
     def _run(self) -> None:
         try:
             self._outcome.append(self._function())

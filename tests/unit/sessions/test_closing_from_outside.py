@@ -62,6 +62,25 @@ def test_closing_the_consumer_ends_its_receive(connection, session, receiving):
     assert take(session.create_consumer(QUEUE), 1) == ["a"]
 
 
+def test_closing_the_consumer_waits_for_its_receive(session, monkeypatch, in_thread):
+    """The call to close blocks until the receive has completed (8.8)."""
+    entered, release = threading.Event(), threading.Event()
+
+    def slow(self, limit, timeout):
+        entered.set()
+        assert release.wait(PATIENCE)
+        return []
+
+    consumer = session.create_consumer(QUEUE)
+    monkeypatch.setattr(EmbeddedConsumer, "receive", slow)
+    receiving = in_thread(consumer.receive)
+    assert entered.wait(PATIENCE)
+    closing = in_thread(consumer.close)
+    assert not closing.ended()
+    release.set()
+    assert (closing.result(), receiving.result()) == (None, None)
+
+
 def test_closing_another_consumer_does_not_wait(connection, session, receiving):
     """It waits for a receive of that consumer only (8.8)."""
     waiting, closed = session.create_consumer(QUEUE), session.create_consumer(OTHER)
@@ -90,7 +109,8 @@ def test_closing_waits_for_a_call_in_another_thread(connection, stuck, in_thread
     commit = in_thread(session.commit, "committer")
     assert stuck.entered.wait(PATIENCE)
     closing = in_thread(session.close, "closer")
-    with pytest.raises(IllegalStateError):
+    assert not closing.ended()
+    with pytest.raises(IllegalStateError, match="closed"):
         session.commit()
     stuck.release.set()
     assert (commit.result(), closing.result()) == (None, None)
@@ -112,7 +132,7 @@ def test_thread_that_is_late_does_not_keep_the_closing_one_out(session, in_threa
     """It may come when the session is closed already, but the closing thread is not in it yet."""
     session._gate.closed = True  # as close() does first
     with pytest.raises(IllegalStateError, match="The session is closed"):
-        in_thread(session.recover).result()
+        session.recover()
     session._gate.closed = False
     in_thread(session.close).result()
     assert session.closed

@@ -4,6 +4,7 @@ import pytest
 
 from jmsjca import AcknowledgeMode, BytesMessage, MapMessage, Message, TextMessage
 from jmsjca.errors import IllegalStateError, MessageFormatError
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from tests.unit.outbound import PATIENCE, QUEUE, left, put, shown, take
 
 AUTOMATIC = [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK]
@@ -34,6 +35,21 @@ def test_receive_waits_for_the_next_message(connection, session, receiving):
     call = receiving(session.create_consumer(QUEUE))
     put(connection, "a")
     assert call.result().body == "a"
+
+
+def test_receive_goes_on_waiting(connection, session, monkeypatch):
+    """The broker's consumer may return early and empty-handed; the time is not over then."""
+    consumer = session.create_consumer(QUEUE)
+    put(connection, "a")
+    real, calls = EmbeddedConsumer.receive, []
+
+    def early(self, limit, timeout):
+        calls.append(timeout)
+        return [] if len(calls) < 3 else real(self, limit, timeout)
+
+    monkeypatch.setattr(EmbeddedConsumer, "receive", early)
+    assert consumer.receive(PATIENCE).body == "a"
+    assert PATIENCE >= calls[0] >= calls[1] >= calls[2] > 0
 
 
 def test_iteration_takes_one_after_the_other(connection, session):

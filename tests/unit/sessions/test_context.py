@@ -87,6 +87,8 @@ def test_contexts_share_a_connection(jms_connection_factory):
     queue = first.create_temporary_queue()
     first.close()
     first.close()
+    with pytest.raises(IllegalStateError, match="closed"):
+        first.create_context()
     assert second.create_consumer(queue).receive(0) is None
     second.close()
     with jms_connection_factory.create_context() as other, pytest.raises(InvalidDestinationError):
@@ -113,12 +115,13 @@ def test_closed_context_refuses(context):
             use()
 
 
-def test_context_is_refused_where_there_are_no_transactions(jms_connection_factory, lacking):
-    """And neither closes the connection of others nor leaves one of its own."""
+def test_context_is_refused_where_there_are_no_transactions(jms_broker_url, lacking):
+    """And neither closes the connection of others nor leaves one of its own, which would keep the client id."""
     lacking("atomic")
+    factory = ConnectionFactory(jms_broker_url, client_id="me")
     with pytest.raises(NotSupportedError, match="atomic"):
-        jms_connection_factory.create_context(transacted=True)
-    with jms_connection_factory.create_context() as context:
+        factory.create_context(transacted=True)
+    with factory.create_context() as context:
         with pytest.raises(NotSupportedError, match="atomic"):
             context.create_context(transacted=True)
         context.create_producer().send(QUEUE, "a")

@@ -74,10 +74,15 @@ def test_producer_sets_options_headers_and_properties(context):
 
 def test_producer_overrides_the_message(context):
     """What is set on the producer overrides what is set on the message; the rest stays (7.5 and 7.6)."""
-    message = TextMessage("a", correlation_id="message's", type="message's", properties={"p": 1, "q": 1})
-    context.create_producer(correlation_id="producer's", properties={"p": 2}).send(QUEUE, message)
-    got = context.create_consumer(QUEUE).receive(0)
-    assert (got.correlation_id, got.type, dict(got.properties)) == ("producer's", "message's", {"p": 2, "q": 1})
+    mine = {"correlation_id": "producer's", "type": "producer's", "reply_to": Queue("producer's")}
+    headers = {"correlation_id": "message's", "type": "message's", "reply_to": Queue("message's")}
+    consumer = context.create_consumer(QUEUE)
+    for name, value in mine.items():
+        message = TextMessage("a", **headers, properties={"p": 1, "q": 1})
+        context.create_producer(**{name: value}, properties={"p": 2}).send(QUEUE, message)
+        got = consumer.receive(0)
+        assert {header: getattr(got, header) for header in headers} == {**headers, name: value}
+        assert dict(got.properties) == {"p": 2, "q": 1}
 
 
 def test_received_message_is_sent_on(context):

@@ -42,11 +42,11 @@ def test_producer_has_defaults_of_its_own(producer, received):
     """They hold for all messages sent by the producer, unless the send says otherwise (7.4)."""
     producer.priority, producer.delivery_mode, producer.time_to_live = 7, DeliveryMode.NON_PERSISTENT, 60
     producer.send(TextMessage("a"))
-    producer.send(TextMessage("b"), priority=2, delivery_mode=DeliveryMode.PERSISTENT, time_to_live=0)
+    producer.send(TextMessage("b"), priority=0, delivery_mode=DeliveryMode.PERSISTENT, time_to_live=0)
     first, second = received(), received()
     assert (first.priority, first.delivery_mode) == (7, DeliveryMode.NON_PERSISTENT)
     assert first.expiration - first.timestamp == timedelta(seconds=60)
-    assert (second.priority, second.delivery_mode, second.expiration) == (2, DeliveryMode.PERSISTENT, None)
+    assert (second.priority, second.delivery_mode, second.expiration) == (0, DeliveryMode.PERSISTENT, None)
 
 
 def test_delivery_delay(connection, producer):
