@@ -3,27 +3,48 @@
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
+SLOW_BROKERS = [f"tests/brokers/test_{name}.py" for name in ("demo", "machinery", "spark")]
+SLOW_DEMO = "tests/demo/test_demo.py"
 
+# The commands of a part run side by side.
 PARTS = {
     "lint": [[BIN / "ruff", "check", "."], [BIN / "ruff", "format", "--check", "."]],
     "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
     "unit": [[*PYTEST, "-m", "not spark", "tests/unit", "tests/contract", "tests/docs"]],
-    "brokers": [[*PYTEST, "-m", "not torture", "tests/brokers"]],
+    "brokers": [
+        [*PYTEST, "-m", "not torture", "tests/brokers", *(f"--ignore={file}" for file in SLOW_BROKERS)],
+        [*PYTEST, "-m", "not torture", *SLOW_BROKERS],
+    ],
     "crash": [[*PYTEST, "-s", "tests/torture"]],
     "spark": [[*PYTEST, "-s", "tests/spark"], [*PYTEST, "-m", "spark", "tests/docs"]],
-    "demo": [[*PYTEST, "tests/demo"]],
+    "demo": [[*PYTEST, "tests/demo", f"--ignore={SLOW_DEMO}"], [*PYTEST, SLOW_DEMO]],
 }
 
 
 def run(name):
     begin = time.monotonic()
     print(f"── {name}", flush=True)
-    failed = [command for command in PARTS[name] if subprocess.run(command, check=False).returncode]
+    commands = PARTS[name]
+    with ThreadPoolExecutor(len(commands)) as pool:
+        failed = not all(pool.map(run_alone if len(commands) == 1 else run_beside, commands))
     return time.monotonic() - begin, failed
+
+
+def run_alone(command):
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def run_beside(command):
+    """Print what a command says in one piece, when it has ended."""
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    sys.stdout.buffer.write(done.stdout)
+    sys.stdout.flush()
+    return done.returncode == 0
 
 
 def main(names):

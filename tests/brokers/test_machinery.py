@@ -29,12 +29,12 @@ def no_brokers_of_the_users(monkeypatch):
 
 
 @pytest.mark.parametrize("name", BROKERS)
-def test_what_was_sent_outlives_a_kill(name, own_broker):
+def test_what_was_sent_outlives_a_stop_and_a_kill(name, own_broker):
+    """The stop comes first: RabbitMQ writes down some seconds later that there is a new queue."""
     broker = own_broker(name)
     url = broker.url("amqp")
     send(url, queue(name, "outlives"), "before")
-    if name == "rabbitmq":  # it writes down some seconds later that there is a new queue
-        broker.restart()
+    broker.restart()
     send(url, queue(name, "outlives"), "body")
     tree = [broker.process, *broker.process.children(recursive=True)]
     broker.kill()
@@ -43,14 +43,6 @@ def test_what_was_sent_outlives_a_kill(name, own_broker):
     broker.restart()
     assert broker.url("amqp") == url
     assert [receive(url, queue(name, "outlives")) for _ in range(2)] == ["before", "body"]
-
-
-@pytest.mark.parametrize("name", BROKERS)
-def test_what_was_sent_outlives_a_stop(name, own_broker):
-    broker = own_broker(name)
-    send(broker.url("amqp"), queue(name, "outlives"), "body")
-    broker.restart()
-    assert receive(broker.url("amqp"), queue(name, "outlives")) == "body"
 
 
 @pytest.mark.parametrize("name", BROKERS)

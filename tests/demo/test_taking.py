@@ -14,7 +14,7 @@ from jmsjca.management.demo.account import take_account
 from jmsjca.management.demo.broker import check_broker, clean_up, subscribe
 from jmsjca.management.demo.settings import DemoSettings
 from jmsjca.messages import DUPLICATE_ID
-from jmsjca.providers.embedded import rows
+from jmsjca.providers.embedded import sending
 from jmsjca.providers.embedded.provider import EmbeddedProvider
 
 EVENTS = {"1": "BOS", "2": "BOS", "3": "JFK", "4": None}  # the last one is spoiled
@@ -81,7 +81,7 @@ class Run:
 @pytest.fixture(params=["with a view", "without a view"])
 def run(request, tmp_path, monkeypatch):
     """A run over a broker that does not recognise what is sent twice."""
-    monkeypatch.setattr(rows, "_is_new", lambda *_: True)
+    monkeypatch.setattr(sending, "_is_new", lambda *_: True)
     made = Run(tmp_path)
     if request.param == "without a view":
         monkeypatch.setattr(links, "find_provider", lambda scheme: provider())
