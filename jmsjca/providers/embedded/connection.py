@@ -145,6 +145,8 @@ class EmbeddedConnection:
             InvalidDestinationError: It is gone.
         """
         self._check_open()
+        if target.temporary:
+            self._store.reap(now=True)  # those of the dead are gone
         with self._store.read() as cursor:
             check_exists(cursor, target)
 
