@@ -19,6 +19,7 @@ from jmsjca.testing.contract.configured import TestDefaultSettings, TestSettings
 from jmsjca.testing.contract.connections import TestClosing, TestRefusals
 from jmsjca.testing.contract.crashes import TestCrashes
 from jmsjca.testing.contract.dead_letter_places import TestDeadLetterPlaces
+from jmsjca.testing.contract.deaths import TestDeaths
 from jmsjca.testing.contract.delivery import TestDelivery
 from jmsjca.testing.contract.durable_rules import TestDurableRules
 from jmsjca.testing.contract.exclusive import TestExclusiveConsumers
@@ -29,6 +30,7 @@ from jmsjca.testing.contract.groups import TestGroups
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.headers import TestHeaders
 from jmsjca.testing.contract.maps import TestMaps
+from jmsjca.testing.contract.neighbours import TestNeighbours
 from jmsjca.testing.contract.no_local import TestNoLocal
 from jmsjca.testing.contract.objects import TestObjects
 from jmsjca.testing.contract.ordering import TestOrdering
@@ -63,6 +65,7 @@ __all__ = [
     "TestCrashes",
     "TestDeadLetterPlaces",
     "TestDeadLetters",
+    "TestDeaths",
     "TestDefaultSettings",
     "TestDelivery",
     "TestDuplicates",
@@ -74,6 +77,7 @@ __all__ = [
     "TestGroups",
     "TestHeaders",
     "TestMaps",
+    "TestNeighbours",
     "TestNoLocal",
     "TestObjects",
     "TestOrdering",
