@@ -41,6 +41,9 @@ class Doorbell:
 
     Args:
         bell: What a datagram rings.
+
+    Raises:
+        OSError: There is no folder for temporary files that can be written and has a short name.
     """
 
     def __init__(self, bell: Bell) -> None:
@@ -49,7 +52,12 @@ class Doorbell:
         self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self.path = str(self._folder / _NAME)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(self.path)
+        try:
+            self._socket.bind(self.path)
+        except OSError:
+            self._socket.close()
+            self._folder.rmdir()
+            raise
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._sender.setblocking(False)
         self._thread: threading.Thread | None = None

@@ -2,12 +2,13 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Literal
 from weakref import WeakSet
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
-from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, NotSupportedError
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.providers.embedded.browsing import browse
 from jmsjca.providers.embedded.claims import Position
@@ -184,8 +185,16 @@ class EmbeddedConnection:
         if self._closed:
             return
         self._closed = True
+        self._store.check_usable()  # not in a forked child, where it is the parent's
         for unit in self._units:
             unit.lost = True
+        try:
+            with suppress(ConnectionLostError):  # the file was removed, and all with it
+                self._give_back()
+        finally:
+            leave(self._store)
+
+    def _give_back(self) -> None:
         for consumer in self._consumers:
             consumer.close()
         with self._store.write() as cursor:
@@ -197,7 +206,6 @@ class EmbeddedConnection:
                 leave_client(cursor, self._client_id, self._store.owner)
             doorbells = self._store.other_doorbells(cursor)
         self._store.ring(doorbells)
-        leave(self._store)
 
     def _enter_queue(self, queue: Destination) -> Position:
         with self._store.write() as cursor:

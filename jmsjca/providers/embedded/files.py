@@ -24,11 +24,11 @@ def make_file(path: Path) -> None:
     Raises:
         InvalidURLError: It cannot be, or others could read or change what will be in it.
     """
-    if not path.parent.is_dir():
-        raise InvalidURLError(
-            f"The folder {path.parent} of the embedded broker does not exist; make it, or correct the URL."
-        )
     try:
+        if not path.parent.is_dir():
+            raise InvalidURLError(
+                f"The folder {path.parent} of the embedded broker does not exist; make it, or correct the URL."
+            )
         _make_if_missing(path)
         _check_file(path, path.lstat())
         _check_companions(path)

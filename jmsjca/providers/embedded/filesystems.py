@@ -18,6 +18,8 @@ _NETWORK_FUSE = {
     "gluster", "glusterfs", "goofys", "httpfs", "juicefs", "mfs", "moosefs", "mount-s3", "rclone", "s3fs", "seaweedfs",
     "smbnetfs", "sshfs",
 }  # fmt: skip
+_LINE = re.compile(r"(\S+ ){4}(?P<point>\S+) .*? - (?P<kind>\S+) ")
+_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class _Mount(NamedTuple):
@@ -61,11 +63,11 @@ def _mount_of(path: Path, mounts: str) -> _Mount | None:
 
 def _parse(line: str) -> _Mount | None:
     """Read a line of proc(5): ``36 35 98:0 /root /point options … - type source options``."""
-    fields, separator, rest = line.partition(" - ")
-    if not separator:
+    match = _LINE.match(line)
+    if match is None:
         return None
-    point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields.split(" ")[4])
-    return _Mount(Path(point), rest.split(" ")[0])
+    point = _OCTAL.sub(lambda code: chr(int(code[1], 8)), match["point"])
+    return _Mount(Path(point), match["kind"])
 
 
 def _is_network(kind: str) -> bool:

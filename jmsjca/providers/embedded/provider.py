@@ -55,4 +55,7 @@ def _place(url: ConnectionURL) -> Path | str:
         return url.host
     if url.host:
         raise InvalidURLError(f"{url} has one slash too few: a file is embedded:///{url.host}{url.path}")
-    return Path(unquote(url.path)).resolve()
+    try:
+        return Path(unquote(url.path)).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a NUL, a name that is too long, links that lead in a circle
+        raise InvalidURLError(f"{url} names no file: {error}.") from error

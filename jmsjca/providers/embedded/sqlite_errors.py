@@ -13,12 +13,33 @@ from jmsjca.errors import (
 
 __all__ = ["commit_error", "is_busy", "translate"]
 
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_LOCKED = (ResourceAllocationError, "Another process has kept {place} locked for too long; is one stopped or hung?")
+_UNWRITABLE = (StoreError, "{place} or its folder cannot be written ({error}); is it read-only?")
+_OTHER = (StoreError, "The embedded broker {place} failed: {error}.")
+_MEANINGS: dict[int, tuple[type[JMSError], str]] = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_READONLY: _UNWRITABLE,
+    sqlite3.SQLITE_CANTOPEN: _UNWRITABLE,
+    sqlite3.SQLITE_FULL: (
+        ResourceAllocationError,
+        "No space left for {place}; make room and try again. Nothing was lost.",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        StoreError,
+        "{place} is no database, or its beginning is destroyed; name another file, or restore it.",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        StoreError,
+        "{place} is damaged ({error}); stop all that use it, then restore it or save what is left.",
+    ),
+    sqlite3.SQLITE_IOERR: (StoreError, "The disk failed while {place} was read or written: {error}."),
+}
 
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Tell whether another process or connection is in the way."""
-    return _code(error) in _BUSY
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def translate(error: sqlite3.Error, path: Path | None) -> JMSError:
@@ -28,22 +49,8 @@ def translate(error: sqlite3.Error, path: Path | None) -> JMSError:
         error: What SQLite raised.
         path: The broker's file; None for memory.
     """
-    place = path or "in memory"
-    match _code(error):
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return ResourceAllocationError(
-                f"Another process has kept {place} locked for too long; is one stopped or hung?"
-            )
-        case sqlite3.SQLITE_FULL:
-            return ResourceAllocationError(f"No space left for {place}; make room and try again. Nothing was lost.")
-        case sqlite3.SQLITE_NOTADB:
-            return StoreError(f"{place} is no database, or its beginning is destroyed; name another, or restore it.")
-        case sqlite3.SQLITE_CORRUPT:
-            return StoreError(f"{place} is damaged ({error}); stop all that use it, then restore it or save the rest.")
-        case sqlite3.SQLITE_IOERR:
-            return StoreError(f"The disk failed while {place} was read or written: {error}.")
-        case _:
-            return StoreError(f"The embedded broker {place} failed: {error}.")
+    kind, text = _MEANINGS.get(_code(error), _OTHER)
+    return kind(text.format(place=path or "in memory", error=error))
 
 
 def commit_error(error: sqlite3.Error, path: Path | None) -> JMSError:

@@ -56,6 +56,17 @@ class Store:
                 self._let_go()
                 raise
 
+    def check_usable(self) -> None:
+        """Find out whether this store can be used here.
+
+        Raises:
+            ConnectionLostError: It is closed, or the parent process's.
+        """
+        if self._closed:
+            raise ConnectionLostError("This broker was closed; connect again.")
+        if self._generation != generation():
+            raise ConnectionLostError("This connection was opened before a fork; open a new one in the child process.")
+
     @property
     def owner(self) -> int:
         """The id under which this process holds messages."""
@@ -83,7 +94,7 @@ class Store:
     def read(self) -> Generator[sqlite3.Cursor]:
         """Look something up."""
         with self._lock:
-            self._check_usable()
+            self.check_usable()
             try:
                 yield self._db.cursor
             except sqlite3.Error as error:
@@ -104,7 +115,7 @@ class Store:
             TransactionInDoubtError: The commit failed in a way that tells nothing.
         """
         with self._lock:
-            self._check_usable()
+            self.check_usable()
             if self._member:
                 self._member.check_place()
             try:
@@ -206,9 +217,3 @@ class Store:
         self._db.close()
         if self._member:
             self._member.close()
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise ConnectionLostError("This broker was closed; connect again.")
-        if self._generation != generation():
-            raise ConnectionLostError("This connection was opened before a fork; open a new one in the child process.")

@@ -1,0 +1,304 @@
+"""Where a broker's file may be, and who may have prepared it."""
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from jmsjca.errors import InvalidURLError, StoreError
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.providers.embedded import filesystems
+from tests.unit.processes import PATIENCE, heard, process, put, received
+from tests.unit.test_embedded_file import refused
+
+LOCAL = "24 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"
+NOBODY = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
+
+
+def mount(point: object, kind: str) -> str:
+    return f"36 24 0:31 / {point} rw,relatime shared:7 master:2 - {kind} somewhere rw,vers=4.2"
+
+
+@pytest.fixture
+def mounted(tmp_path, monkeypatch):
+    """Pretends these mounts."""
+
+    def pretend(*mounts: str) -> None:
+        (tmp_path / "mountinfo").write_text("\n".join([LOCAL, *mounts]) + "\n")
+        monkeypatch.setattr(filesystems, "_MOUNTS", tmp_path / "mountinfo")
+
+    return pretend
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.s3fs", "beegfs"],
+)
+def test_network_file_system_is_refused(mounted, tmp_path, broker_file, kind):
+    mounted(mount(tmp_path, kind))
+    refused(broker_file, InvalidURLError, f"network file system \\({kind}, mounted on {tmp_path}\\).*local disk")
+    assert not broker_file.exists()
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "fuse.gocryptfs", "fuseblk"])
+def test_local_file_system_is_accepted(mounted, tmp_path, broker_file, kind):
+    mounted(mount(tmp_path, kind))
+    connect(ConnectionSettings(f"embedded://{broker_file}")).close()
+
+
+def test_deepest_mount_decides(mounted, tmp_path, broker_file):
+    mounted(mount(tmp_path.parent, "nfs4"), mount(tmp_path, "ext4"), mount(f"{tmp_path}/broker.db.d", "nfs4"))
+    connect(ConnectionSettings(f"embedded://{broker_file}")).close()
+
+
+def test_latest_of_two_mounts_at_one_place_decides(mounted, tmp_path, broker_file):
+    mounted(mount(tmp_path, "ext4"), mount(tmp_path, "nfs"))
+    refused(broker_file, InvalidURLError, "network file system")
+
+
+def test_mount_whose_name_only_begins_alike_does_not_matter(mounted, tmp_path):
+    folder = tmp_path / "data-local"
+    folder.mkdir()
+    mounted(mount(tmp_path / "data", "nfs"))
+    connect(ConnectionSettings(f"embedded://{folder}/broker.db")).close()
+
+
+def test_signs_in_the_name_of_a_mount_are_understood(mounted, tmp_path):
+    folder = tmp_path / "net work"
+    folder.mkdir()
+    mounted(mount(f"{tmp_path}/net\\040work", "nfs"))
+    refused(f"{tmp_path}/net%20work/broker.db", InvalidURLError, "network file system")
+
+
+def test_link_to_a_network_file_system_does_not_help(mounted, tmp_path):
+    (tmp_path / "net").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "net")
+    mounted(mount(tmp_path / "net", "nfs"))
+    refused(tmp_path / "link" / "broker.db", InvalidURLError, "network file system")
+
+
+@pytest.mark.parametrize("text", ["", "no mounts in here\n", " - \n", "1 2 3 - nfs\n"])
+def test_mounts_that_cannot_be_read_are_not_checked(broker_file, tmp_path, monkeypatch, text):
+    (tmp_path / "mountinfo").write_text(text)
+    for place in (tmp_path / "mountinfo", tmp_path / "missing"):
+        monkeypatch.setattr(filesystems, "_MOUNTS", place)
+        connect(ConnectionSettings(f"embedded://{broker_file}")).close()
+
+
+def test_this_system_tells_its_mounts():
+    """Or nothing of this is checked on it; systems that are not Linux have no such file."""
+    assert sys.platform != "linux" or filesystems._mount_of(Path("/"), filesystems._MOUNTS.read_text()) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "match"),
+    [("{}/a%00b.db", "null"), ("{}/" + "x" * 300, "too long"), ("{}/file/broker.db", "does not exist")],
+)
+def test_path_that_names_nothing(tmp_path, path, match):
+    (tmp_path / "file").touch()
+    refused(path.format(tmp_path), InvalidURLError, match)
+
+
+def test_dots_and_case_name_what_they_name(tmp_path, connected_file, broker_file):
+    connection = connected_file()
+    same = connect(ConnectionSettings(f"embedded://{tmp_path}/x/../broker.db"))
+    other = connect(ConnectionSettings(f"embedded://{tmp_path}/Broker.db"))
+    assert same._store is connection._store
+    assert other._store is not connection._store
+    same.close()
+    other.close()
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+def test_link_in_place_of_what_sqlite_keeps_beside_the_file(broker_file, tmp_path, ending):
+    """SQLite would write through it: into whatever file somebody else has chosen."""
+    (tmp_path / "precious").write_text("precious")
+    Path(f"{broker_file}{ending}").symlink_to(tmp_path / "precious")
+    refused(broker_file, InvalidURLError, f"broker.db{ending}.*not a file of this user")
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_link_in_place_of_the_folder_of_the_lock_files(broker_file, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    Path(f"{broker_file}-owners").symlink_to(tmp_path / "elsewhere")
+    refused(broker_file, InvalidURLError, "not a folder of this user")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_link_in_place_of_a_lock_file(broker_file, tmp_path):
+    folder = Path(f"{broker_file}-owners")
+    folder.mkdir(mode=0o700)
+    (folder / "1.lock").symlink_to(tmp_path / "elsewhere")
+    refused(broker_file, StoreError, "owners cannot be written")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_link_that_was_put_there_after_the_url_was_resolved(broker_file, tmp_path):
+    from jmsjca.providers.embedded.files import make_file
+
+    broker_file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidURLError, match="is not a file"):
+        make_file(broker_file)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_second_name_of_the_file(connected_file, broker_file, tmp_path):
+    """Two names are two journals: SQLite would destroy the file that has both."""
+    connected_file()
+    (tmp_path / "second.db").hardlink_to(broker_file)
+    refused(tmp_path / "second.db", InvalidURLError, "2 names")
+
+
+def test_folders_and_files_are_for_their_user_alone(connected_file, broker_file):
+    umask = os.umask(0)
+    try:
+        connected_file()
+    finally:
+        os.umask(umask)
+    folder = Path(f"{broker_file}-owners")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [broker_file, folder, *folder.iterdir()]}
+    assert modes == {"broker.db": 0o600, "broker.db-owners": 0o700, "1.lock": 0o600}
+
+
+def as_nobody(script: str, path: object) -> str:
+    """Run a script as another user; give the error that it ends with, or what it prints."""
+    command = [sys.executable, "-c", AS_NOBODY + script, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    return (result.stderr.splitlines() or [result.stdout])[-1]
+
+
+# That user may not be allowed to read Python's own files: everything is imported before.
+AS_NOBODY = f"""
+import os, sys, tempfile
+from jmsjca import Queue
+from jmsjca.links import ConnectionSettings, connect
+with tempfile.TemporaryDirectory() as folder:
+    connection = connect(ConnectionSettings(f"embedded://{{folder}}/warm.db"))
+    connection.consumer(Queue("q")).receive(1, 0)
+    connection.close()
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+"""
+OPEN = "connect(ConnectionSettings('embedded://' + sys.argv[1])).close()"
+
+
+@pytest.fixture
+def public():
+    """A folder that everybody may write to, like /tmp."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o1777)
+        yield Path(folder)
+
+
+@needs_root
+def test_file_that_another_user_prepared(public):
+    file = public / "broker.db"
+    file.touch()
+    file.chmod(0o666)
+    assert "InvalidURLError" in (error := as_nobody(OPEN, file))
+    assert "belongs to another user (id 0)" in error
+
+
+@needs_root
+def test_folder_of_lock_files_that_another_user_prepared(public):
+    folder = public / "broker.db-owners"
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert "not a folder of this user" in as_nobody(OPEN, public / "broker.db")
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o444, 0o200])
+def test_file_that_the_user_may_not_read_or_write(public, mode):
+    file = public / "broker.db"
+    file.touch()
+    os.chown(file, NOBODY, NOBODY)
+    file.chmod(mode)
+    assert "cannot be read and written" in as_nobody(OPEN, file)
+
+
+@needs_root
+def test_folder_that_the_user_may_not_write(public):
+    public.chmod(0o755)
+    assert "InvalidURLError" in (error := as_nobody(OPEN, public / "broker.db"))
+    assert "Permission denied" in error
+
+
+@needs_root
+def test_folder_that_the_user_may_not_enter(public):
+    public.chmod(0o700)
+    assert "InvalidURLError" in (error := as_nobody(OPEN, public / "broker.db"))
+    assert "Permission denied" in error
+
+
+@needs_root
+def test_file_in_a_folder_that_became_read_only(public):
+    """The file may be written, but SQLite cannot make its journal beside it."""
+    file = public / "broker.db"
+    assert as_nobody(OPEN, file) == ""
+    public.chmod(0o755)
+    assert "StoreError" in (error := as_nobody(OPEN, file))
+    assert "is it read-only?" in error
+    public.chmod(0o1777)
+    assert as_nobody(OPEN, file) == ""
+
+
+@needs_root
+def test_root_does_not_lock_out_the_user_of_a_file(public):
+    file = public / "broker.db"
+    assert as_nobody(OPEN, file) == ""
+    with process(file, "send('q', 'from root')\ntell('in')\nsys.stdin.read()") as child:
+        assert heard(child) == "in"
+        script = f"""
+connection = connect(ConnectionSettings("embedded://" + sys.argv[1]))
+print(connection.consumer(Queue("q")).receive(1, {PATIENCE})[0].message.body)
+"""
+        assert as_nobody(script, file) == "from root\n"
+
+
+def test_file_that_is_removed_in_use(connected_file, broker_file):
+    """What is committed to it from now on would be lost."""
+    connection = connected_file()
+    put(connection, "a")
+    broker_file.unlink()
+    with pytest.raises(ConnectionError, match="was removed or replaced"):
+        put(connection, "b")
+    with pytest.raises(ConnectionError, match="was removed or replaced"):
+        connection.consumer(connection.admin().destinations()[0])
+
+
+def test_file_that_is_replaced_in_use(connected_file, broker_file, tmp_path):
+    connection = connected_file()
+    other = tmp_path / "other.db"
+    with process(other, "send('q', 'from the other')") as child:
+        assert child.wait(PATIENCE) == 0
+    for ending in ("-wal", "-shm"):
+        Path(f"{broker_file}{ending}").unlink()
+    other.rename(broker_file)
+    with pytest.raises(ConnectionError, match="was removed or replaced"):
+        put(connection, "lost")
+    assert received(connected_file()) == [("from the other", 1)]
+
+
+def test_process_that_goes_on_with_a_removed_file(broker_file):
+    """Its lock would be taken for that of the new file's first user."""
+    with process(broker_file, "tell('in')\nsys.stdin.read()") as child:
+        assert heard(child) == "in"
+        for path in broker_file.parent.glob("broker.db*"):
+            if path.is_file():
+                path.unlink()
+        refused(broker_file, StoreError, "1.lock is locked")
+        child.kill()
+    connect(ConnectionSettings(f"embedded://{broker_file}")).close()
+
+
+def test_folder_of_doorbells_that_cannot_be_used(broker_file, tmp_path, monkeypatch):
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    refused(broker_file, StoreError, "TMPDIR")
+    assert list(deep.iterdir()) == []
