@@ -27,6 +27,7 @@ from jmsjca.testing.contract.expired_messages import TestExpiry
 from jmsjca.testing.contract.failed_messages import TestDeadLetters
 from jmsjca.testing.contract.give_back import TestGiveBack
 from jmsjca.testing.contract.groups import TestGroups
+from jmsjca.testing.contract.groups_and_others import TestGroupsAndOthers
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.headers import TestHeaders
 from jmsjca.testing.contract.maps import TestMaps
@@ -45,11 +46,8 @@ from jmsjca.testing.contract.shared_durables import TestSharedDurableSubscriptio
 from jmsjca.testing.contract.shared_subscriptions import TestSharedSubscriptions
 from jmsjca.testing.contract.streams import TestStreams
 from jmsjca.testing.contract.subscriptions import TestDurableSubscriptions, TestTopics
-from jmsjca.testing.contract.temporary_destinations import (
-    TestTemporaryDestinations,
-    TestTemporaryQueues,
-    TestTemporaryTopics,
-)
+from jmsjca.testing.contract.temporary_destinations import TestTemporaryDestinations
+from jmsjca.testing.contract.temporary_kinds import TestTemporaryQueues, TestTemporaryTopics
 from jmsjca.testing.contract.units import TestCommit, TestUnitStates
 
 __all__ = [
@@ -75,6 +73,7 @@ __all__ = [
     "TestExpiry",
     "TestGiveBack",
     "TestGroups",
+    "TestGroupsAndOthers",
     "TestHeaders",
     "TestMaps",
     "TestNeighbours",

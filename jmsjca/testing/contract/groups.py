@@ -2,60 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import pytest
-
-from jmsjca.destinations import Destination, Subscription
-from jmsjca.messages import TextMessage
-from jmsjca.spi import Consumer, Order
-from jmsjca.testing.contract.harness import Contract, Harness, bodies
+from jmsjca.testing.contract.grouping import Grouping, send_groups, two_consumers
+from jmsjca.testing.contract.harness import Harness, bodies
 
 __all__ = ["TestGroups"]
 
 
-class TestGroups(Contract):
+class TestGroups(Grouping):
     """``JMSXGroupID`` (JMS 3.1, section 3.5.9; what is done with it is Artemis' way; capability groups)."""
-
-    @pytest.fixture(autouse=True)
-    def _needs_groups(self, harness: Harness) -> None:
-        harness.require("groups", "exact_credit")
 
     def test_group_stays_with_its_consumer(self, harness: Harness) -> None:
         """Who got the first message of a group gets the others (Artemis' message groups)."""
         queue = harness.queue()
-        first, second = _two(harness, queue)
-        _send(harness, queue, "a1 b1")
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1 b1")
         assert [bodies(harness.gather(consumer, 1)) for consumer in (first, second)] == [["a1"], ["b1"]]
-        _send(harness, queue, "b2 a2 a3 b3")
+        send_groups(harness, queue, "b2 a2 a3 b3")
         assert bodies(harness.gather(second, 2)) == ["b2", "b3"]
         assert bodies(harness.gather(first, 2)) == ["a2", "a3"]
 
     def test_others_do_not_get_it(self, harness: Harness) -> None:
         """Not even when nothing else is there for them (Artemis' message groups)."""
         queue = harness.queue()
-        first, second = _two(harness, queue)
-        _send(harness, queue, "a1")
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1")
         harness.gather(first, 1)
-        _send(harness, queue, "a2")
+        send_groups(harness, queue, "a2")
         assert harness.nothing_comes(second, queue)
         assert bodies(harness.gather(first, 1)) == ["a2"]
 
     def test_settling_does_not_free_the_group(self, harness: Harness) -> None:
         """It stays while the consumer is there, also if nothing of it is left meanwhile (Artemis' message groups)."""
         queue = harness.queue()
-        first, second = _two(harness, queue)
-        _send(harness, queue, "a1")
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1")
         harness.settle(harness.gather(first, 1))
-        _send(harness, queue, "a2")
+        send_groups(harness, queue, "a2")
         assert harness.nothing_comes(second, queue)
 
     def test_messages_without_group_go_to_anybody(self, harness: Harness) -> None:
         """Groups bind nobody else (Artemis' message groups)."""
         queue = harness.queue()
-        first, second = _two(harness, queue)
-        _send(harness, queue, "a1 - -")
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1 - -")
         assert bodies(harness.gather(first, 1)) == ["a1"]
         assert bodies(harness.gather(second, 1)) == ["-"]
         assert bodies(harness.gather(first, 1)) == ["-"]
@@ -63,21 +52,21 @@ class TestGroups(Contract):
     def test_order_within_a_chunk_is_that_of_sending(self, harness: Harness) -> None:
         """Grouped and not, all in one line for a consumer alone (JMS 3.1, section 6.2.9)."""
         queue = harness.queue()
-        _send(harness, queue, "a1 - b1 a2 -")
+        send_groups(harness, queue, "a1 - b1 a2 -")
         consumer = harness.connection.consumer(queue, window=0)
         assert bodies(harness.gather(consumer, 5)) == ["a1", "-", "b1", "a2", "-"]
 
     def test_receive_without_waiting_finds_them(self, harness: Harness) -> None:
         """What waits is there at once, also for a consumer that comes later (JMS 3.1, section 8.5)."""
         queue = harness.queue()
-        _send(harness, queue, "a1 a2")
+        send_groups(harness, queue, "a1 a2")
         assert bodies(harness.connection.consumer(queue, window=0).receive(2, 0)) == ["a1", "a2"]
 
     def test_rolled_back_group_comes_to_the_same_consumer(self, harness: Harness) -> None:
         """A failure does not break a group up (Artemis' message groups; order: JMS 3.1, section 6.2.9)."""
         queue = harness.queue()
-        first, second = _two(harness, queue)
-        _send(harness, queue, "a1 a2 a3")
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1 a2 a3")
         harness.holding(harness.gather(first, 2)).rollback()
         assert harness.nothing_comes(second, queue)
         assert bodies(harness.gather(first, 3)) == ["a1", "a2", "a3"]
@@ -85,8 +74,8 @@ class TestGroups(Contract):
     def test_given_back_group_stays(self, harness: Harness) -> None:
         """Nor does giving back what nobody looked at (Artemis' message groups)."""
         queue = harness.queue()
-        first, second = _two(harness, queue)
-        _send(harness, queue, "a1 a2")
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1 a2")
         first.give_back(harness.gather(first, 2))
         assert harness.nothing_comes(second, queue)
         assert bodies(harness.gather(first, 2)) == ["a1", "a2"]
@@ -94,8 +83,8 @@ class TestGroups(Contract):
     def test_group_of_a_closed_consumer_goes_to_another(self, harness: Harness) -> None:
         """In order, whether the messages were received by the first or not (Artemis' message groups)."""
         queue = harness.queue()
-        first, second = _two(harness, queue)
-        _send(harness, queue, "a1 a2 a3")
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1 a2 a3")
         harness.gather(first, 1)
         assert harness.nothing_comes(second, queue)
         first.close()
@@ -108,7 +97,7 @@ class TestGroups(Contract):
         dying = harness.connect()
         first = dying.consumer(queue, window=0)
         second = harness.connection.consumer(queue, window=0)
-        _send(harness, queue, "a1 a2")
+        send_groups(harness, queue, "a1 a2")
         harness.holding(harness.gather(first, 1), dying)
         dying.close()
         assert [(d.message.body, d.count) for d in harness.gather(second, 2)] == [("a1", 2), ("a2", 1)]
@@ -117,10 +106,10 @@ class TestGroups(Contract):
         """Each group has one consumer at any time (Artemis' message groups)."""
         queue = harness.queue()
         old = harness.connection.consumer(queue, window=0)
-        _send(harness, queue, "a1 b1 a2 b2")
+        send_groups(harness, queue, "a1 b1 a2 b2")
         harness.gather(old, 2)
         old.close()
-        first, second = _two(harness, queue)
+        first, second = two_consumers(harness, queue)
         assert bodies(harness.gather(first, 1)) == ["a1"]
         assert bodies(harness.gather(second, 1)) == ["b1"]
         assert bodies(harness.gather(first, 1)) == ["a2"]
@@ -130,90 +119,7 @@ class TestGroups(Contract):
         """The same name elsewhere is another group (Artemis' message groups)."""
         queues = [harness.queue(), harness.queue()]
         for queue in queues:
-            _send(harness, queue, "a1")
+            send_groups(harness, queue, "a1")
         first, second = (harness.connection.consumer(queue, window=0) for queue in queues)
         harness.gather(first, 1)
         assert bodies(harness.gather(second, 1)) == ["a1"]
-
-    def test_higher_priority_goes_first_within_a_group(self, harness: Harness) -> None:
-        """Groups tell who gets a message, priorities when (JMS 3.1, section 3.4.10)."""
-        harness.require("priority")
-        queue = harness.queue()
-        first, second = _two(harness, queue)
-        _send(harness, queue, "a1 b1")
-        harness.settle([*harness.gather(first, 1), *harness.gather(second, 1)])
-        _send(harness, queue, "a2 b2", priority=1)
-        _send(harness, queue, "b3 a3", priority=8)
-        assert bodies(harness.gather(first, 2)) == ["a3", "a2"]
-        assert bodies(harness.gather(second, 2)) == ["b3", "b2"]
-
-    def test_selector_and_group_hold_together(self, harness: Harness) -> None:
-        """What another consumer's group or one's own selector keeps away stays (JMS 3.1, section 3.8)."""
-        harness.require("selectors")
-        queue = harness.queue()
-        first = harness.connection.consumer(queue, selector="even = TRUE", window=0, order=Order.ANY)
-        second = harness.connection.consumer(queue, window=0, order=Order.ANY)
-        _send(harness, queue, "a1 a2 b1")
-        assert bodies(harness.gather(first, 1)) == ["a2"]  # and with it the group
-        assert bodies(harness.gather(second, 1)) == ["b1"]
-        _send(harness, queue, "b2 a4")
-        assert bodies(harness.gather(first, 1)) == ["a4"]
-        assert bodies(harness.gather(second, 1)) == ["b2"]
-        first.close()
-        assert bodies(harness.gather(second, 3)) == ["a1", "a2", "a4"]
-
-    def test_one_unit_may_hold_many_groups(self, harness: Harness) -> None:
-        """More groups than a broker may keep apart: none is lost or doubled (Artemis' message groups)."""
-        queue = harness.queue()
-        sent = [f"{n}." for n in range(3000)]
-        harness.send_messages(queue, *(_grouped(body, body) for body in sent))
-        first, second = _two(harness, queue)
-        came = harness.gather(first, 1000)
-        harness.gather(second, 500)
-        second.close()
-        came += harness.gather(first, 2000)
-        assert bodies(came[:1000]) == sent[:1000]
-        assert sorted(bodies(came)) == sorted(sent)
-
-    def test_group_properties_come_as_they_were_sent(self, harness: Harness) -> None:
-        """The client sets both, the broker neither (JMS 3.1, section 3.5.9)."""
-        queue = harness.queue()
-        harness.send_messages(queue, TextMessage("a", properties={"JMSXGroupID": "a", "JMSXGroupSeq": 7}))
-        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
-        assert dict(delivery.message.properties) == {"JMSXGroupID": "a", "JMSXGroupSeq": 7}
-
-    def test_groups_of_a_shared_subscription(self, harness: Harness) -> None:
-        """Its consumers compete as those of a queue do (JMS 3.1, section 8.3.2; Artemis' message groups)."""
-        harness.require("shared")
-        topic = harness.topic()
-        first, second = _two(harness, Subscription(topic, topic.name, shared=True, volatile=True))
-        _send(harness, topic, "a1 b1 a2 b2")
-        assert bodies(harness.gather(first, 1)) == ["a1"]
-        assert bodies(harness.gather(second, 2)) == ["b1", "b2"]
-        assert bodies(harness.gather(first, 1)) == ["a2"]
-
-    def test_browser_shows_all_groups(self, harness: Harness) -> None:
-        """It takes nothing, so no group keeps it out or becomes its own (JMS 3.1, section 4.1.6)."""
-        harness.require("browse")
-        queue = harness.queue()
-        _send(harness, queue, "a1 b1 a2")
-        first, second = _two(harness, queue)
-        harness.gather(first, 1)
-        shown = [d.message.body for chunk in harness.connection.browse(queue) for d in chunk]
-        assert shown[-2:] == ["b1", "a2"]
-        assert bodies(harness.gather(second, 1)) == ["b1"]
-
-
-def _two(harness: Harness, source: Destination | Subscription) -> Sequence[Consumer]:
-    return [harness.connection.consumer(source, window=0, order=Order.ANY) for _ in range(2)]
-
-
-def _send(harness: Harness, to: Destination, words: str, **headers: Any) -> None:
-    """Send messages whose first character is their group; one that begins with a hyphen has none."""
-    harness.send_messages(to, *(_grouped(word[0], word) for word in words.split()), **headers)
-
-
-def _grouped(group: str, body: str) -> TextMessage:
-    if group == "-":
-        return TextMessage(body)
-    return TextMessage(body, properties={"JMSXGroupID": group, "even": body[-1] in "02468"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from jmsjca.testing.contract.harness import PATIENCE, Harness
@@ -56,7 +56,7 @@ class Other:
 
 
 @contextmanager
-def another(harness: Harness, script: str, *names: str) -> Iterator[Other]:
+def another(harness: Harness, script: str, *names: str) -> Generator[Other]:
     """Run a script in a process of its own, up to its end; there it waits, with all that it has open.
 
     Args:
