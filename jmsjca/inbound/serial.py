@@ -87,7 +87,7 @@ class SerialDelivery:
                 else:
                     work.rollback()
         finally:  # also when the commit failed, or its outcome is in doubt
-            outcome = work.settlement.outcome or Outcome.LOST
+            outcome = work.outcome or Outcome.LOST
             self._hooks.settled(self._name, outcome, 1)
         return outcome
 

@@ -51,7 +51,7 @@ class OpenUnit:
         Raises:
             MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
         """
-        work = self.begun()
+        work = self.work or self.begun()
         self._sources.add(source)
         return work.take(delivery, bound_to)
 
@@ -75,6 +75,6 @@ class OpenUnit:
         try:
             how(work)
         finally:
-            if work.settlement.outcome is Outcome.ROLLED_BACK:
+            if work.outcome is Outcome.ROLLED_BACK:
                 for source in sources:
                     source.forget_ahead()

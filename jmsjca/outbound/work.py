@@ -1,5 +1,6 @@
 """A unit together with its settlement: what the messages in it are bound to."""
 
+from threading import Lock
 from typing import Self
 
 from jmsjca import spi
@@ -26,22 +27,36 @@ class WorkUnit:
         gate: That of the session whose unit this is; None if the messages outlive the session.
 
     Attributes:
-        settlement: Known to whoever acknowledged a message of this unit.
+        outcome: How it ended; None while it is open.
         rollback_only: True once a message of this unit demanded it.
     """
 
+    __slots__ = ("_atomic", "_ending", "_gate", "_settlement", "outcome", "rollback_only", "unit")
+
     def __init__(self, unit: spi.Unit, *, atomic: bool = True, gate: Gate | None = None) -> None:
-        self.unit = unit
-        self.settlement = Settlement()
-        self.rollback_only = False
         self._atomic = atomic
         self._gate = gate
+        self._ending = Lock()  # whoever ends the unit and whoever asks for its settlement learn of each other
+        self._settlement: Settlement | None = None
+        self.unit = unit
+        self.outcome: Outcome | None = None
+        self.rollback_only = False
 
     @classmethod
     def opened_on(cls, link: spi.Connection, gate: Gate | None = None) -> Self:
         """Open a unit that is as strong as the broker can make it."""
         atomic = link.capabilities.atomic
         return cls(link.unit(atomic=atomic), atomic=atomic, gate=gate)
+
+    @property
+    def settlement(self) -> Settlement:
+        """Tells whoever acknowledged a message of this unit how it ended. Made when asked for: most never are."""
+        with self._ending:
+            if self._settlement is None:
+                self._settlement = Settlement()
+                if self.outcome is not None:
+                    self._settlement.settle(self.outcome)
+            return self._settlement
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send.
@@ -85,18 +100,18 @@ class WorkUnit:
         try:
             self.unit.commit(confirmed=confirmed)
         except JMSError as error:
-            self.settlement.settle(_outcome(error))
+            self._end(_outcome(error))
             raise
-        self.settlement.settle(Outcome.COMMITTED)
+        self._end(Outcome.COMMITTED)
 
     def rollback(self) -> None:
         """Roll the unit back; what it took comes again, counted."""
         try:
             self.unit.rollback()
         except JMSError as error:
-            self.settlement.settle(_outcome(error))
+            self._end(_outcome(error))
             raise
-        self.settlement.settle(Outcome.ROLLED_BACK)
+        self._end(Outcome.ROLLED_BACK)
 
     def acknowledge(self) -> Settlement:
         """Nothing to do: the unit's end acknowledges.
@@ -110,9 +125,16 @@ class WorkUnit:
 
     def set_rollback_only(self) -> None:
         """Let the unit end in a rollback."""
-        if self.settlement.outcome is not None:
-            raise IllegalStateError(f"The unit of this message is settled already: {self.settlement.outcome.value}.")
+        if self.outcome is not None:
+            raise IllegalStateError(f"The unit of this message is settled already: {self.outcome.value}.")
         self.rollback_only = True
+
+    def _end(self, outcome: Outcome) -> None:
+        with self._ending:
+            self.outcome = outcome
+            waiting = self._settlement
+        if waiting is not None:
+            waiting.settle(outcome)
 
 
 def _outcome(error: JMSError) -> Outcome:
