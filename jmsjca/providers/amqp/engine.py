@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from proton import Collector, Connection, Event, ProtonException, Transport
 
 from jmsjca.config import Clock
-from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.providers.amqp.conditions import connection_error
 from jmsjca.providers.amqp.pump import Pump
 
@@ -149,7 +149,17 @@ class Engine:
             raise lost from error
 
     def adopt(self, owner: Owner) -> None:
-        """Tell this owner, too, when the connection is lost. On the engine's thread."""
+        """Tell this owner, too, when the connection is lost. On the engine's thread.
+
+        Raises:
+            ResourceAllocationError: It would need one session more than the broker allows.
+        """
+        most = self._transport.remote_channel_max + 1
+        if len(self._owners) >= most:
+            raise ResourceAllocationError(
+                f"The broker allows {most} sessions on a connection, and each destination takes one:"
+                " use fewer destinations in a unit, or several connections."
+            )
         self._owners.add(owner)
 
     def release(self, owner: Owner) -> None:

@@ -80,12 +80,12 @@ class LinkEnd:
         """Nothing to do by default."""
 
     def _start(self) -> None:
+        self._engine.adopt(self)
         self._session = self._engine.connection.session()
         self._session.owner = self
         self._session.open()
         self._link = self._make(self._session, f"jmsjca-{next(_numbers)}")
         self._link.owner = self
-        self._engine.adopt(self)
         self._link.open()
 
     def _make(self, session: Any, name: str) -> Any:

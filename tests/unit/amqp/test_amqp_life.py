@@ -14,6 +14,7 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
     ResourceAllocationError,
+    TransactionRolledBackError,
 )
 from jmsjca.messages import TextMessage
 from tests.unit.amqp.behaviour import end_connection, end_session, refuse_link
@@ -242,6 +243,17 @@ def test_only_so_many_senders_stay_attached(line):
     line.connection.check(Queue("0"))  # attached again
     assert line.peer.seen["attach"] == 71
     line.peer.wait_for("detach", 7)
+
+
+def test_more_destinations_than_the_broker_allows_sessions_are_refused(line):
+    line = line("ActiveMQ")
+    line.peer.transport.channel_max = 2
+    unit = line.open().unit()
+    for number in range(4):
+        unit.send(TextMessage("x"), Queue(str(number)))
+    with pytest.raises(TransactionRolledBackError, match="allows 3 sessions"):
+        unit.commit()
+    line.connection.check(Queue("0"))  # the connection lives
 
 
 def test_message_over_the_limit_is_not_sent(line):
