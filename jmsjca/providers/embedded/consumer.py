@@ -77,8 +77,9 @@ class EmbeddedConsumer:
         for delivery in ours:
             self.check_held(delivery)
         unused = [d for d in ours if d.unit is None]
+        doorbells = self._store.submit(lambda cursor: self._release(cursor, unused))
         self.let_go(unused)
-        self._store.ring(self._store.submit(lambda cursor: self._release(cursor, unused)))
+        self._store.ring(doorbells)
 
     def drain(self) -> Sequence[EmbeddedDelivery]:
         """Nothing is ever on its way: `receive` claims exactly what it returns."""
@@ -98,10 +99,10 @@ class EmbeddedConsumer:
         with self._store.write() as cursor:
             self._claims.closed = True
             unused = [d for d in self.outstanding.values() if d.unit is None]
-            self.let_go(unused)
             release(cursor, unused, uncount=1)
             unregister(cursor, self._position.number)
             doorbells = self._store.other_doorbells(cursor)
+        self.let_go(unused)
         self._store.ring(doorbells)
 
     def later_than(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
@@ -112,9 +113,10 @@ class EmbeddedConsumer:
         return [d for d in deliveries[deliveries.index(delivery) + 1 :] if d.unit is None]
 
     def let_go(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
-        """Forget deliveries that are settled or given back."""
+        """Forget deliveries that are settled or given back; another thread may have received the messages again."""
         for delivery in deliveries:
-            self.outstanding.pop(delivery.id, None)
+            if self.outstanding.get(delivery.id) is delivery:
+                del self.outstanding[delivery.id]
 
     def check_held(self, delivery: EmbeddedDelivery) -> None:
         """Check that a delivery is ours and not settled.

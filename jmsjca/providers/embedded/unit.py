@@ -79,17 +79,19 @@ class EmbeddedUnit:
 
         Raises:
             TransactionRolledBackError: It did not happen; the deliveries are given back.
-            TransactionInDoubtError: It may or may not have happened.
+            TransactionInDoubtError: It may or may not have happened; if not, the deliveries are given back.
         """
         self._finish()
         try:
             doorbells = self._write()
-        except (TransactionInDoubtError, ConnectionLostError):
+        except ConnectionLostError:
             self._let_go()
             raise
         except JMSError as error:
-            with suppress(JMSError):  # the messages come again at the latest when this process ends
+            with suppress(JMSError):  # the messages come again at the latest when the connection closes
                 self._give_back(due=None, unused=())
+            if isinstance(error, TransactionInDoubtError):  # if it did happen, there was nothing to give back
+                raise
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
         self._let_go()
         if self._outgoing:  # else there is nothing new for anybody
@@ -144,7 +146,7 @@ class EmbeddedUnit:
 
     def _let_go(self) -> None:
         for delivery in self._taken:
-            delivery.consumer.outstanding.pop(delivery.id, None)
+            delivery.consumer.let_go([delivery])
 
     def _finish(self) -> None:
         self._check_open()
