@@ -39,6 +39,7 @@ class Capabilities:
     counts_lost: bool = False  #: what a lost connection held comes again as redelivered, counted where there is a count
     priority: bool = False  #: messages of higher priority overtake those of lower
     selectors: bool = False  #: consumers and browsers can filter
+    exact_selectors: bool = False  #: they do it by the rules of JMS: text is no number, what is missing is unknown
     browse: bool = False  #: a queue can be looked at
     durable: bool = False  #: subscriptions outlive their consumers
     shared: bool = False  #: several consumers can share one subscription

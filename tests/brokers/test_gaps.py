@@ -258,15 +258,21 @@ def test_rabbitmq_ends_the_session_that_drains(amqp, address):
     assert "send_drained" in condition.description
 
 
+def select(selector):
+    described = Described(symbol("apache.org:selector-filter:string"), selector)
+    return lambda link: link.source.filter.put_object({symbol("jms-selector"): described})
+
+
+def test_qpid_takes_what_is_missing_for_different(amqp, address):
+    connection, name = amqp("qpid"), address("qpid")
+    send(connection, name, *(Message(body=b, properties=p) for b, p in (("a", {"colour": "red"}), ("b", {}))))
+    assert Receiver(connection, name, 1, select("colour <> 'red'")).bodies(1) == ["b"]
+
+
 def test_rabbitmq_repeats_a_filter_and_delivers_everything(amqp, address):
     connection, name = amqp("rabbitmq"), address("rabbitmq")
     send(connection, name, "a")
-
-    def select(link):
-        selector = Described(symbol("apache.org:selector-filter:string"), "colour = 'red'")
-        link.source.filter.put_object({symbol("jms-selector"): selector})
-
-    receiver = Receiver(connection, name, 1, select)
+    receiver = Receiver(connection, name, 1, select("colour = 'red'"))
     assert receiver.link.remote_source.filter.next()  # as if it were heeded
     assert receiver.bodies(1) == ["a"]
 

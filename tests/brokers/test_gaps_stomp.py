@@ -195,6 +195,29 @@ def test_activemq_shows_a_browser_what_a_consumer_holds(client):
     assert browser.read()[1]["browser"] == "end"
 
 
+@pytest.mark.parametrize(("broker", "prefix"), [("activemq", ""), ("artemis", "convert_string_expressions:")])
+def test_a_text_compares_as_the_number_that_it_holds(client, broker, prefix):
+    one = client(broker)
+    one.send("a", n="2")
+    one.subscribe(selector=f"{prefix}n = 2")
+    assert one.bodies(1) == ["a"]
+
+
+def test_artemis_has_no_message_ids(client):
+    one = client("artemis")
+    one.send("a", message_id="ID:1", JMSMessageID="ID:1")
+    one.subscribe(selector="AMQUserID IS NULL")
+    assert one.bodies(1) == ["a"]
+
+
+def test_artemis_knows_headers_by_names_of_its_own(client):
+    """Why selectors are rewritten for it."""
+    one = client("artemis")
+    one.send("a", priority="7")
+    one.subscribe(selector="JMSPriority IS NULL AND AMQPriority = 7")
+    assert one.bodies(1) == ["a"]
+
+
 def test_rabbitmq_delivers_everything_to_a_selector(client):
     one = client("rabbitmq")
     one.send("a", colour="blue")

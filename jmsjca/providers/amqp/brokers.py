@@ -1,8 +1,10 @@
 """The brokers that speak AMQP 1.0: what each can do, and what it did where it cannot."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jmsjca.providers.amqp.addresses import Naming
+from jmsjca.providers.artemis import as_filter
 from jmsjca.providers.evidence import Broker, Gap
 from jmsjca.spi import Capabilities
 
@@ -50,6 +52,7 @@ class AMQPBroker:
         counts: True if it fills in how often a message was delivered before; else it marks the first delivery.
         ids_first: True if a transaction rolls back for a message whose duplicate id is known. Then messages with such
             an id are sent before the transaction: sending them again is harmless.
+        filter_of: Writes a selector as the broker wants it.
     """
 
     product: str
@@ -58,6 +61,7 @@ class AMQPBroker:
     drains: bool = True
     counts: bool = True
     ids_first: bool = False
+    filter_of: Callable[[str], str] = str
 
 
 _ARTEMIS = Broker(
@@ -74,6 +78,7 @@ _ARTEMIS = Broker(
         delivery_count=True,
         priority=True,
         selectors=True,
+        exact_selectors=True,
         browse=True,
         durable=True,
         duplicate_detection=True,
@@ -101,6 +106,7 @@ _ACTIVEMQ = Broker(
         exact_credit=True,
         counts_lost=True,
         selectors=True,
+        exact_selectors=True,
         browse=True,
         durable=True,
         checks=True,
@@ -168,6 +174,12 @@ _QPID = Broker(
             "Broker-J manual, queue types",
         ),
         Gap(
+            "exact_selectors",
+            "attach(source with the filter jms-selector colour <> 'red') -> transfer of messages that have no colour,"
+            " too.",
+            "Broker-J: to = and <> a missing property is a value of its own; to all other operators it is unknown",
+        ),
+        Gap(
             "duplicate_detection",
             "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
             "The property is Artemis'",
@@ -227,6 +239,7 @@ _RABBITMQ = Broker(
             "attach(source with the filter jms-selector) -> attach with the same filter, and everything comes.",
             "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: filters",
         ),
+        Gap("exact_selectors", "As selectors.", "The same"),
         Gap(
             "browse",
             "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
@@ -248,7 +261,7 @@ _RABBITMQ = Broker(
 )
 
 _KNOWN = (
-    AMQPBroker("apache-activemq-artemis", "capability", _ARTEMIS, ids_first=True),
+    AMQPBroker("apache-activemq-artemis", "capability", _ARTEMIS, ids_first=True, filter_of=as_filter),
     AMQPBroker("ActiveMQ", "scheme", _ACTIVEMQ),
     AMQPBroker("Apache Qpid Broker-J Core", "exchange", _QPID),
     AMQPBroker("RabbitMQ", "path", _RABBITMQ, drains=False, counts=False),

@@ -67,7 +67,6 @@ class AMQPConnection:
     ) -> AMQPConsumer:
         """Consume from a queue, a topic or a durable subscription."""
         self._check_open()
-        self._broker.data.require("selectors", asked=bool(selector))
         self._broker.data.require("no_local", asked=no_local)
         destination = source.topic if isinstance(source, Subscription) else source
         self._broker.data.require("durable", asked=isinstance(source, Subscription) and source.durable)
@@ -75,7 +74,7 @@ class AMQPConnection:
         address = address_of(destination, self._broker.naming)
         consumer = AMQPConsumer(
             self._engine,
-            Source(address, selector=selector, durable=durable),
+            Source(address, selector=self._filter(selector), durable=durable),
             destination,
             order=order,
             window=self._limits.prefetch_messages if window is None else window,
@@ -95,10 +94,9 @@ class AMQPConnection:
         """Look at what waits in a queue, in order, chunk by chunk; nothing is taken."""
         self._check_open()
         self._broker.data.require("browse")
-        self._broker.data.require("selectors", asked=bool(selector))
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
-        source = Source(address_of(queue, self._broker.naming), selector=selector, browse=True)
+        source = Source(address_of(queue, self._broker.naming), selector=self._filter(selector), browse=True)
         return browse(
             self._engine, source, queue, self._limits, self._wire.reply_timeout, limit=limit, counts=self._broker.counts
         )
@@ -163,6 +161,10 @@ class AMQPConnection:
             pass
         finally:
             self._engine.close(_CLOSE_TIMEOUT if timeout is None else timeout)
+
+    def _filter(self, selector: str | None) -> str | None:
+        self._broker.data.require("selectors", asked=bool(selector))
+        return self._broker.filter_of(selector) if selector else None
 
     def _subscription_name(self, subscription: Subscription) -> str | None:
         if not subscription.durable:

@@ -41,6 +41,7 @@ CAPABILITIES = Capabilities(
     counts_lost=True,
     priority=True,
     selectors=True,
+    exact_selectors=True,
     browse=True,
     durable=True,
     shared=True,

@@ -3,7 +3,9 @@
 import re
 
 from jmsjca.destinations import Destination, Subscription, destination
+from jmsjca.errors import NotSupportedError
 from jmsjca.messages import Message
+from jmsjca.providers.artemis import as_filter, names_in
 from jmsjca.providers.stomp.codec import Content
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.frames import Frame
@@ -66,8 +68,14 @@ class Artemis(Dialect):
         return headers
 
     def selector(self, text: str) -> dict[str, str]:
-        """As ActiveMQ does by itself: what came over STOMP is text, and compares as the number that it holds."""
-        return {"selector": f"convert_string_expressions:{text}"}
+        """As ActiveMQ does by itself: what came over STOMP is text, and compares as the number that it holds.
+
+        Raises:
+            NotSupportedError: It is about message ids, which the broker is not told over STOMP.
+        """
+        if "JMSMessageID" in names_in(text):
+            raise NotSupportedError("Over STOMP Artemis knows no JMSMessageID: select by a property, or use amqp://.")
+        return {"selector": f"convert_string_expressions:{as_filter(text)}"}
 
     def is_full(self, held: int, size: int, window: int) -> bool:
         """By bytes. It counts them its own way, so half of the window is taken for all of it."""

@@ -31,6 +31,12 @@ _NO_CHECK = Gap(
     "No frame asks whether SEND would be accepted; the first SEND tells, and its ERROR may end the connection.",
     "STOMP 1.2, client frames",
 )
+_TEXT_IS_NUMBER = Gap(
+    "exact_selectors",
+    "SEND with n:2, SUBSCRIBE with the selector n = 2 -> MESSAGE: headers are text, so a text compares as the number"
+    " that it holds. Artemis also knows no JMSMessageID: AMQUserID is null.",
+    "activemq.apache.org/stomp: selectors; Artemis manual: convert_string_expressions",
+)
 _NOT_YET = tuple(
     Gap(capability, seen, "Not offered over STOMP in this release")
     for capability, seen in (
@@ -93,6 +99,7 @@ ACTIVEMQ = Broker(
             "A second SEND with the same _AMQ_DUPL_ID is delivered like the first.",
             "The property is Artemis'; ActiveMQ audits only its own producer ids",
         ),
+        _TEXT_IS_NUMBER,
         *_EVERYWHERE,
     ),
 )
@@ -140,6 +147,7 @@ ARTEMIS = Broker(
             "SUBSCRIBE knows no browser; StompSession makes every consumer with browseOnly=false.",
             "StompSession.addSubscription (2.44)",
         ),
+        _TEXT_IS_NUMBER,
         *_EVERYWHERE,
     ),
 )
@@ -188,6 +196,7 @@ RABBITMQ = Broker(
             "rabbitmq.com/priority",
         ),
         Gap("selectors", "SUBSCRIBE with a selector delivers everything.", "rabbitmq.com/stomp: no such header"),
+        Gap("exact_selectors", "As selectors.", "The same"),
         Gap("browse", "SUBSCRIBE knows no browser.", "rabbitmq.com/stomp: no such header"),
         Gap(
             "duplicate_detection",
