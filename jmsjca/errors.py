@@ -7,7 +7,8 @@
     │   ├── InvalidURLError
     │   ├── UnknownSchemeError
     │   ├── InvalidOptionError
-    │   └── InvalidActivationSpecError
+    │   ├── InvalidActivationSpecError
+    │   └── InvalidRedeliveryHandlingError
     ├── IllegalStateError (RuntimeError)
     ├── InvalidClientIDError (ValueError)
     ├── InvalidDestinationError (ValueError)
@@ -37,6 +38,7 @@ __all__ = [
     "InvalidClientIDError",
     "InvalidDestinationError",
     "InvalidOptionError",
+    "InvalidRedeliveryHandlingError",
     "InvalidSelectorError",
     "InvalidURLError",
     "JMSError",
@@ -77,6 +79,10 @@ class InvalidOptionError(ConfigurationError):
 
 class InvalidActivationSpecError(ConfigurationError):
     """An activation spec has wrong fields; the message lists every one of them."""
+
+
+class InvalidRedeliveryHandlingError(ConfigurationError):
+    """A redelivery handling cannot be read; the message names the element, its number and the remedy."""
 
 
 class IllegalStateError(JMSError, RuntimeError):

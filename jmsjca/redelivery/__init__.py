@@ -1,0 +1,31 @@
+"""What is done with messages that come again and again: delay, delete or move them (JMSJCA's redelivery handling).
+
+Nothing here does any of it: this room reads the rules, counts, and decides; whoever delivers carries it out.
+"""
+
+from jmsjca.redelivery.actions import Action, Delay, Delete, Deliver, Move
+from jmsjca.redelivery.cache import EncounterCache
+from jmsjca.redelivery.decisions import Decision, RedeliveryHandler
+from jmsjca.redelivery.encounter import Encounter
+from jmsjca.redelivery.failure import Failure
+from jmsjca.redelivery.moving import MoveFacts, moved_copy
+from jmsjca.redelivery.names import rollback_key
+from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
+
+__all__ = [
+    "DEFAULT_REDELIVERY_HANDLING",
+    "Action",
+    "Decision",
+    "Delay",
+    "Delete",
+    "Deliver",
+    "Encounter",
+    "EncounterCache",
+    "Failure",
+    "Move",
+    "MoveFacts",
+    "RedeliveryHandler",
+    "RedeliveryPolicy",
+    "moved_copy",
+    "rollback_key",
+]

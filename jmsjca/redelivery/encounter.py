@@ -1,0 +1,107 @@
+"""An encounter: what is remembered of one message from one delivery to the next."""
+
+from threading import Lock
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from jmsjca.errors import MessageFormatError, ResourceAllocationError
+from jmsjca.redelivery.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jmsjca.redelivery.policy import RedeliveryPolicy
+
+__all__ = ["Encounter"]
+
+_MOST_DATA = 10_000
+
+
+class Encounter:
+    """What is remembered of one message; for any number of threads.
+
+    Attributes:
+        count: For the how-manieth time it was seen redelivered when it came last; 0 if it never was.
+        policy: What the handler wants to be done with this message; None for what holds for all.
+        failure: What the handler raised last; None if it never did.
+    """
+
+    __slots__ = ("_broker", "_data", "_lock", "_own", "_put_off", "_unseen", "_waited", "count", "failure", "policy")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._own = 0  # arrivals here with the redelivered flag, but those after being put off
+        self._broker = 0  # redeliveries that the broker had counted at the last arrival
+        self._unseen = 0  # those of them that were put off, so that no handler saw them
+        self._put_off = self._waited = False
+        self._data: dict[str, str] = {}
+        self.count = 0
+        self.policy: RedeliveryPolicy | None = None
+        self.failure: Failure | None = None
+
+    def arrive(self, delivery_count: int | None) -> tuple[int, bool]:
+        """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and our own.
+
+        The broker's survives our restart, ours is there where the broker does not count.
+
+        Args:
+            delivery_count: The broker's count of deliveries, this one included; None if it does not count.
+
+        Returns:
+            The count, and True if this is the same encounter as before and its delay is over.
+        """
+        with self._lock:
+            redeliveries = max((delivery_count or 0) - 1, 0)
+            again, waited = self._put_off, self._waited
+            self._put_off = self._waited = False
+            if not again:
+                self._own += 1
+            elif redeliveries > self._broker:
+                self._unseen += 1
+            self._broker = redeliveries
+            before, self.count = self.count, max(redeliveries - self._unseen, self._own)
+            return self.count, waited and self.count == before
+
+    def put_off(self, *, waited: bool = False) -> None:
+        """Note that the delivery goes back to the broker and the handler did not see it: its return is not counted.
+
+        Args:
+            waited: True if the delay of the message is over when it returns, as the broker holds it so long.
+        """
+        with self._lock:
+            self._put_off, self._waited = True, waited
+
+    @property
+    def rollback_data(self) -> "Mapping[str, str]":
+        """What the handler wants to be remembered until the next delivery; a copy."""
+        with self._lock:
+            return MappingProxyType(dict(self._data))
+
+    def remember(self, key: str, value: str | None) -> None:
+        """Set user rollback data.
+
+        Args:
+            key: Its name, as `rollback_key` gives it.
+            value: A text; None to forget it.
+
+        Raises:
+            MessageFormatError: The value is no text.
+            ResourceAllocationError: All names and values of the message together exceed 10,000 characters.
+        """
+        if value is not None and not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise MessageFormatError(f"User rollback data is text, but {key:.100} is {type(value).__name__}.")
+        with self._lock:
+            data = {name: text for name, text in self._data.items() if name != key}
+            if value is not None:
+                data[key] = value
+            _check_size(data)
+            self._data = data
+
+
+def _check_size(data: "Mapping[str, str]") -> None:
+    size = sum(len(name) + len(text) for name, text in data.items())
+    if size > _MOST_DATA:
+        raise ResourceAllocationError(
+            f"The user rollback data of a message has {size} characters; {_MOST_DATA} are kept. Store it elsewhere, and"
+            " remember where."
+        )
