@@ -81,7 +81,7 @@ class Pattern:
     def _middle_stands(self, text: str, start: int, end: int) -> bool:
         # Each piece may be taken where it is found first: that leaves most of the text to the others.
         for piece in self._middle:
-            found = piece.find(text, start, end)
+            found = piece.find(text, start)
             if found < 0:
                 return False
             start = found + len(piece)
@@ -91,7 +91,7 @@ class Pattern:
 class _Piece(Protocol):
     def __len__(self) -> int: ...
     def stands(self, text: str, start: int, /) -> bool: ...
-    def find(self, text: str, start: int, end: int, /) -> int: ...
+    def find(self, text: str, start: int, /) -> int: ...
 
 
 def _piece(characters: Characters) -> _Piece:
@@ -112,8 +112,8 @@ class _Text:
     def stands(self, text: str, start: int) -> bool:
         return text.startswith(self._text, start)
 
-    def find(self, text: str, start: int, end: int) -> int:
-        return text.find(self._text, start, end)
+    def find(self, text: str, start: int) -> int:
+        return text.find(self._text, start)
 
 
 class _Shape:
@@ -138,10 +138,10 @@ class _Shape:
         there = text[start : start + len(self._characters)]
         return all(mine is ANY or mine == its for mine, its in zip(self._characters, there, strict=True))
 
-    def find(self, text: str, start: int, end: int) -> int:
-        """Find the first place between two, or -1."""
+    def find(self, text: str, start: int) -> int:
+        """Find the first place from one on, or -1."""
         begun = 0
-        for place in range(start, end):
+        for place in range(start, len(text)):
             begun = (begun << 1 | 1) & self._masks.get(text[place], self._wild)
             if begun & self._goal:
                 return place - len(self._characters) + 1

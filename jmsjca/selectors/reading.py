@@ -38,9 +38,7 @@ def read_expression(text: str) -> Expression:
 def _parser() -> Lark:
     grammar = files("jmsjca.selectors").joinpath("grammar.lark").read_text(encoding="utf-8")
     rules = lark.v_args(inline=True)(Assembly)()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    parser = Lark(grammar, parser="lalr", lexer="basic", postlex=_Words(), transformer=cast("Assembly", rules))
-    parser.parse("a")  # pyright: ignore[reportUnknownMemberType]  # completes itself: two threads must not do it at once
-    return parser
+    return Lark(grammar, parser="lalr", lexer="basic", postlex=_Words(), transformer=cast("Assembly", rules))
 
 
 class _Words:

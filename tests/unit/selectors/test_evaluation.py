@@ -130,6 +130,10 @@ def test_long_and_double_are_compared_exactly():
     assert evaluate("i > d", values) is True
 
 
+def test_quotes_in_strings():
+    assert evaluate("x = 'it''s' AND x IN ('a', 'it''s') AND x LIKE 'it''%'", {"x": "it's"}) is True
+
+
 def test_names_are_told_apart_by_case():
     assert evaluate("a = 1 AND A = 2", {"a": 1, "A": 2}) is True
 

@@ -130,6 +130,7 @@ def test_names(name):
         ("²a = 1", 1, "identifier"),
         ("🥕 = 1", 1, "identifier"),
         ("a\u00a0= 1", 1, "identifier"),
+        ("a \u0131s NULL", 3, "identifier"),
         ("1a = 1", 2, "'a'"),
         ("a = 1_000", 6, "'_000'"),
         ("a = 08", 5, "octal"),
