@@ -2,10 +2,9 @@
 
 import inspect
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from jmsjca.errors import ConfigurationError
+from jmsjca.inbound.parameters import Given, suppliers_of
 from jmsjca.messages import Message
 from jmsjca.outbound import Session
 
@@ -14,14 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Handler"]
 
-_MESSAGE, _SESSION = "message", "session"
-
 
 class Handler:
-    """A user's function, called with the message and, if it asks for it, the session of the delivery.
+    """A user's function, called with what its parameters ask for.
 
-    A parameter is recognised by its annotation (`Message` or a subclass, `Session`), else by its name ("session"),
-    and the first other one gets the message. The function may be ``async``: it runs on an event loop of the
+    A parameter annotated with `Message` or `Session`, or named so, gets that; "headers" gets all headers by name, and
+    the name of a header its value. Any other one that is annotated gets the body as that type, "body" the body as it
+    is, and the first that is left the message. The function may be ``async``: it runs on an event loop of the
     endpoint's own thread.
 
     Args:
@@ -33,13 +31,13 @@ class Handler:
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
-        self._roles = _roles(function)
+        self._suppliers = suppliers_of(function)
         self._runner: asyncio.Runner | None = None
 
     def __call__(self, message: Message, session: Session) -> object:
         """Call the function; an awaitable that it returns is awaited."""
-        given = {_MESSAGE: message, _SESSION: session}
-        result = self._function(**{name: given[role] for name, role in self._roles.items()})
+        given = Given(message, session)
+        result = self._function(**{name: supply(given) for name, supply in self._suppliers.items()})
         return self._run(result) if inspect.iscoroutine(result) else result
 
     def close(self) -> None:
@@ -54,38 +52,3 @@ class Handler:
 
             self._runner = asyncio.Runner()
         return self._runner.run(coroutine)
-
-
-def _roles(function: Callable[..., object]) -> dict[str, str]:
-    name = getattr(function, "__qualname__", repr(function))
-    hints = _hints(function)
-    roles: dict[str, str] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        role = _role(parameter.name, hints.get(parameter.name), taken=_MESSAGE in roles.values())
-        if role is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            roles[parameter.name] = role
-        elif parameter.default is parameter.empty and parameter.kind not in (
-            parameter.VAR_POSITIONAL,
-            parameter.VAR_KEYWORD,
-        ):
-            raise ConfigurationError(
-                f"The handler {name} needs {parameter.name!r}, but a handler is given the message and the session only."
-            )
-    return roles
-
-
-def _role(name: str, hint: object, *, taken: bool) -> str | None:
-    if name == _SESSION or (isinstance(hint, type) and issubclass(hint, Session)):
-        return _SESSION
-    if taken:
-        return None
-    return _MESSAGE
-
-
-def _hints(function: Callable[..., object]) -> dict[str, object]:
-    while isinstance(function, partial):  # has the parameters, but not their annotations
-        function = function.func
-    try:
-        return get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
-    except (NameError, TypeError):  # names that only a type checker sees
-        return {}

@@ -10,6 +10,7 @@ from jmsjca.config import Limits
 from jmsjca.errors import JMSError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.handlers import Handler
+from jmsjca.inbound.replies import send_reply
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.messages import Outcome
 from jmsjca.outbound import Session
@@ -95,7 +96,8 @@ class SerialDelivery:
         try:
             message = work.take(delivery)
             with Session.joined_to(self._connection, work, self._limits) as session:
-                self._hooks.deliver(self._name, message, lambda: self._handler(message, session))
+                result = self._hooks.deliver(self._name, message, lambda: self._handler(message, session))
+                send_reply(session, message, result)
         except JMSError as error:
             logger.error("A message to %s was rolled back: %s", self._name, error)  # noqa: TRY400  # the text says it all
             return False

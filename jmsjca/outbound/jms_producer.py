@@ -12,7 +12,7 @@ from jmsjca.outbound.producer import Sending
 if TYPE_CHECKING:
     from jmsjca.outbound.base_session import BaseSession
 
-__all__ = ["JMSProducer", "ProducerOptions"]
+__all__ = ["JMSProducer", "ProducerOptions", "message_of"]
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -90,7 +90,7 @@ class JMSProducer(Sending):
             JMSError: The broker refuses it.
         """
         check_destination(destination)
-        message = body if isinstance(body, Message) else _message_of(body)
+        message = body if isinstance(body, Message) else message_of(body)
         self._overrule(message)
         self._send(message, destination)
         return self
@@ -102,7 +102,12 @@ class JMSProducer(Sending):
         message.type = self.type or message.type
 
 
-def _message_of(body: object) -> Message:
+def message_of(body: object) -> Message:
+    """Make a message of its body: text, bytes, a mapping, or None for none.
+
+    Raises:
+        MessageFormatError: No message is made of such a thing.
+    """
     for kind, make in _MAKERS.items():
         if isinstance(body, kind):
             return make(body)

@@ -8,7 +8,7 @@ from jmsjca import Message, Session, TextMessage
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.handlers import Handler
 
-MESSAGE, SESSION = TextMessage("a"), object.__new__(Session)
+MESSAGE, SESSION = TextMessage("a", correlation_id="c", properties={"region": "EU"}), object.__new__(Session)
 
 
 def call(function):
@@ -47,9 +47,24 @@ def with_names_of_the_type_checker(message: "NotThere", session: "NorThere") -> 
     return (message, session)
 
 
+def headers_by_name(message, priority, correlation_id, properties, delivery_count: int = 7):
+    return (message, priority, correlation_id, dict(properties), delivery_count)
+
+
+def body_and_headers(body, headers, session):
+    return (body, headers["correlation_id"], headers["properties"]["region"], session)
+
+
+def body_as_text(text: str, retries: int = 3):
+    return (text, retries)
+
+
 @pytest.mark.parametrize(
     ("function", "given"),
     [
+        (headers_by_name, (MESSAGE, 4, "c", {"region": "EU"}, 0)),
+        (body_and_headers, ("a", "c", "EU", SESSION)),
+        (body_as_text, ("a", 3)),
         (lambda message: message, MESSAGE),
         (lambda anything: anything, MESSAGE),
         (lambda session: session, SESSION),
@@ -82,7 +97,7 @@ def keyword_needed(message: Message, *, database: object) -> None: ...
 def test_what_nothing_is_known_for_is_refused(function, jms_adapter):
     with pytest.raises(ConfigurationError, match=function.__name__) as caught:
         Handler(function)
-    assert "the message and the session only" in str(caught.value)
+    assert "which is not known" in str(caught.value)
     with pytest.raises(ConfigurationError):
         jms_adapter.listener("q")(function)
 
