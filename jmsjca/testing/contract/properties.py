@@ -89,15 +89,6 @@ class TestProperties(Contract):
             with pytest.raises(MessageFormatError):
                 message.get_int_property(name)
 
-    def test_place_in_a_group_arrives(self, harness: Harness) -> None:
-        """JMSXGroupID is a string, JMSXGroupSeq an int (JMS 3.1, section 3.5.9; capability groups)."""
-        harness.require("groups")
-        got = through(harness, Message(properties={"JMSXGroupID": "g", "JMSXGroupSeq": 3})).properties
-        assert {name: (value, type_name(value)) for name, value in got.items()} == {
-            "JMSXGroupID": ("g", "string"),
-            "JMSXGroupSeq": (3, "int"),
-        }
-
     def test_cleared_properties_are_back_when_the_message_comes_again(self, harness: Harness) -> None:
         """What a consumer changes is its own copy (JMS 3.1, section 3.10)."""
         queue = harness.queue()
