@@ -3,7 +3,7 @@
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from jmsjca.messages import (
     BytesMessage,
@@ -84,5 +84,6 @@ def _written(value: EntryValue) -> Any:
 def _read(written: Any) -> EntryValue:
     if not isinstance(written, list):
         return entry(written)
-    name, value = cast("list[Any]", written)
+    pair: list[Any] = written
+    name, value = pair
     return entry(b64decode(value, validate=True) if name == "bytes" else value, name)
