@@ -111,6 +111,7 @@ def test_names(name):
         ("3", 1, "a number is no condition"),
         ("'x'", 1, "a string is no condition"),
         ("a = 1 AND 3", 7, "AND joins conditions, not a number"),
+        ("a AND b AND 3", 9, "AND joins"),
         ("3 OR a", 3, "OR joins"),
         ("NOT -a", 1, "NOT joins"),
         ("a < 'x'", 3, "< takes numbers, not a string"),
