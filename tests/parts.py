@@ -8,8 +8,8 @@ from pathlib import Path
 
 BIN = Path(sys.executable).parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
-SLOW_BROKERS = [f"tests/brokers/test_{name}.py" for name in ("demo", "machinery", "spark")]
-SLOW_DEMO = "tests/demo/test_demo.py"
+BROKERS_AND_SPARK = ["tests/brokers/test_demo.py", "tests/brokers/test_spark.py"]
+ONE_DEMO = "tests/demo/test_demo.py"
 
 # The commands of a part run side by side.
 PARTS = {
@@ -17,12 +17,12 @@ PARTS = {
     "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
     "unit": [[*PYTEST, "-m", "not spark", "tests/unit", "tests/contract", "tests/docs"]],
     "brokers": [
-        [*PYTEST, "-m", "not torture", "tests/brokers", *(f"--ignore={file}" for file in SLOW_BROKERS)],
-        [*PYTEST, "-m", "not torture", *SLOW_BROKERS],
+        [*PYTEST, "-m", "not torture", "tests/brokers", *(f"--ignore={file}" for file in BROKERS_AND_SPARK)],
+        [*PYTEST, "-m", "not torture", *BROKERS_AND_SPARK],
     ],
     "crash": [[*PYTEST, "-s", "tests/torture"]],
     "spark": [[*PYTEST, "-s", "tests/spark"], [*PYTEST, "-m", "spark", "tests/docs"]],
-    "demo": [[*PYTEST, "tests/demo", f"--ignore={SLOW_DEMO}"], [*PYTEST, SLOW_DEMO]],
+    "demo": [[*PYTEST, "tests/demo", f"--ignore={ONE_DEMO}"], [*PYTEST, ONE_DEMO]],
 }
 
 
