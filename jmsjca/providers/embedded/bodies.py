@@ -81,9 +81,8 @@ def _written(value: EntryValue) -> Any:
     return [name, b64encode(value).decode() if isinstance(value, bytes) else value]
 
 
-def _read(written: Any) -> EntryValue:
+def _read(written: EntryValue | list[Any]) -> EntryValue:
     if not isinstance(written, list):
         return entry(written)
-    pair: list[Any] = written
-    name, value = pair
+    name, value = written
     return entry(b64decode(value, validate=True) if name == "bytes" else value, name)
