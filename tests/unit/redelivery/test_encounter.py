@@ -1,0 +1,172 @@
+"""What is counted, and what is remembered of one message."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsjca.errors import MessageFormatError, ResourceAllocationError
+from jmsjca.redelivery import Encounter, Failure
+
+
+def counts(*delivery_counts):
+    encounter = Encounter()
+    return [encounter.arrive(count)[0] for count in delivery_counts]
+
+
+def test_without_the_brokers_count_arrivals_are_counted():
+    assert counts(None, None, None) == [1, 2, 3]
+    assert counts(0, 0, 0) == [1, 2, 3]
+
+
+def test_the_brokers_count_wins_where_it_is_greater():
+    assert counts(2, 3, 4) == [1, 2, 3]
+    assert counts(8, 9) == [7, 8]  # we were restarted
+
+
+def test_our_own_count_wins_where_the_broker_forgot():
+    assert counts(2, 2, 2, 9) == [1, 2, 3, 8]
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+def test_what_was_put_off_is_not_counted(counted):
+    encounter = Encounter()
+    broker = 5
+    assert encounter.arrive(broker) == (4, False)
+    for _ in range(3):
+        encounter.put_off()
+        broker += counted
+        assert encounter.arrive(broker) == (4, False)
+    assert encounter.arrive(broker + 1) == (5, False)
+
+
+def test_what_was_put_off_where_nobody_counts_is_not_counted():
+    encounter = Encounter()
+    assert encounter.arrive(None) == (1, False)
+    encounter.put_off()
+    assert encounter.arrive(None) == (1, False)
+    assert encounter.arrive(None) == (2, False)
+
+
+def test_a_first_delivery_that_is_put_off_is_not_counted():
+    encounter = Encounter()
+    encounter.put_off()
+    assert encounter.arrive(2) == (0, False)
+    assert encounter.arrive(3) == (1, False)
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+def test_a_delay_is_over_when_the_broker_gives_the_message_back(counted):
+    encounter = Encounter()
+    assert encounter.arrive(5) == (4, False)
+    encounter.put_off(waited=True)
+    assert encounter.arrive(5 + counted) == (4, True)
+    assert encounter.arrive(6 + counted) == (5, False)
+
+
+def test_a_delay_is_not_over_if_somebody_else_saw_the_message_meanwhile():
+    encounter = Encounter()
+    encounter.arrive(5)
+    encounter.put_off(waited=True)
+    assert encounter.arrive(8) == (6, False)
+
+
+def test_the_latest_putting_off_says_whether_the_delay_is_over():
+    encounter = Encounter()
+    encounter.arrive(None)
+    encounter.put_off(waited=True)
+    encounter.put_off()
+    assert encounter.arrive(None) == (1, False)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["fail", "put off", "hold"])), max_size=30))
+def test_counts_never_fall_and_rise_with_each_failure_that_the_broker_counts(steps):
+    encounter, broker, before, put_off = Encounter(), 1, 0, True
+    for raised, ending in steps:
+        broker += raised
+        count, waited = encounter.arrive(broker)
+        assert count >= before + (not put_off and raised > 0)
+        assert not waited or count == before
+        before, put_off = count, ending != "fail"
+        if put_off:
+            encounter.put_off(waited=ending == "hold")
+
+
+def test_rollback_data_is_kept_replaced_and_forgotten():
+    encounter = Encounter()
+    encounter.remember("a", "1")
+    encounter.remember("b", "2")
+    encounter.remember("a", "3")
+    before = encounter.rollback_data
+    assert before == {"a": "3", "b": "2"}
+    encounter.remember("b", None)
+    encounter.remember("nothing", None)
+    assert encounter.rollback_data == {"a": "3"}
+    assert before == {"a": "3", "b": "2"}
+
+
+def test_rollback_data_has_a_bound():
+    encounter = Encounter()
+    encounter.remember("k", "x" * 9_999)
+    with pytest.raises(ResourceAllocationError, match="10001 characters; 10000 are kept"):
+        encounter.remember("j", "")
+    with pytest.raises(ResourceAllocationError):
+        encounter.remember("k", "x" * 10_000)
+    assert encounter.rollback_data == {"k": "x" * 9_999}
+    encounter.remember("k", "short")
+    encounter.remember("j", "y" * 9_000)
+
+
+def test_rollback_data_is_text():
+    with pytest.raises(MessageFormatError, match="a is int"):
+        Encounter().remember("a", 5)
+
+
+def raised(error):
+    with pytest.raises(type(error)) as caught:
+        raise error from KeyError("the cause")
+    return caught.value
+
+
+class UnspeakableError(Exception):
+    def __str__(self):
+        raise SystemError("no")
+
+
+def test_an_exception_is_written_down():
+    failure = Failure.of(raised(ValueError("what went wrong")))
+    assert (failure.error_class, failure.message) == ("ValueError", "what went wrong")
+    assert "KeyError: 'the cause'" in failure.stack_trace
+    assert "in raised" in failure.stack_trace
+    assert failure.stack_trace.endswith("ValueError: what went wrong\n")
+    assert Failure.of(MessageFormatError("x")).error_class == "jmsjca.errors.MessageFormatError"
+
+
+def test_an_exception_is_written_down_in_bounds():
+    failure = Failure.of(raised(ValueError("x" * 10**6)))
+    assert (len(failure.message), len(failure.stack_trace)) == (1_000, 10_000)
+
+
+def deep(levels):
+    if levels:
+        deep(levels - 1)
+    raise ValueError("the bottom")
+
+
+def test_of_a_deep_stack_the_bottom_is_written_down():
+    with pytest.raises(ValueError, match="bottom") as caught:
+        deep(500)
+    assert "the bottom" in Failure.of(caught.value).stack_trace
+
+
+def test_an_exception_without_text_is_written_down():
+    failure = Failure.of(raised(UnspeakableError()))
+    assert failure.error_class.endswith("UnspeakableError")
+    assert failure.message == "(its text cannot be had: SystemError)"
+    assert "in raised" in failure.stack_trace
+
+
+def test_what_no_protocol_can_carry_is_replaced():
+    failure = Failure.of(raised(ValueError("a\ud800b\0c")))
+    assert failure.message == r"a\ud800b\x00c"
+    assert (failure.message + failure.stack_trace).encode()
+    assert "\0" not in failure.stack_trace

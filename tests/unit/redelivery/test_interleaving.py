@@ -1,0 +1,140 @@
+"""Two threads at once: one is halted at each of its steps in turn, and the other runs as far as it gets."""
+
+import sys
+from pathlib import Path
+from threading import Event, Lock, Thread
+
+import pytest
+
+import jmsjca.redelivery
+from jmsjca.redelivery import Decision, Delay, Deliver, RedeliveryHandler, RedeliveryPolicy, cache, decisions, encounter
+
+ROOM = str(Path(jmsjca.redelivery.__file__).parent)
+
+
+class Preemption:
+    """Halts one operation before its n-th step, until another one has ended or waits for a lock."""
+
+    def __init__(self, step):
+        self.left = step
+        self.stopped = Event()
+        self.other = None
+
+    def lock(self):
+        return TellingLock(self.stopped)
+
+    def play(self, first, second):
+        """Play both, and tell whether the first one has as many steps."""
+        self.other = Thread(target=self._run, args=[second])
+        before = sys.gettrace()
+        sys.settrace(self._trace)
+        try:
+            first()
+        finally:
+            sys.settrace(before)
+        if self.left > 0:
+            return False
+        self.other.join()
+        return True
+
+    def _run(self, second):
+        second()
+        self.stopped.set()
+
+    def _trace(self, frame, event, _):
+        if not frame.f_code.co_filename.startswith(ROOM):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.left -= 1
+            if self.left == 0:
+                self.other.start()
+                self.stopped.wait()
+        return self._trace
+
+
+class TellingLock:
+    """A lock that tells that somebody waits for it."""
+
+    def __init__(self, waited_for):
+        self._lock, self._waited_for = Lock(), waited_for
+
+    def __enter__(self):
+        if not self._lock.acquire(blocking=False):
+            self._waited_for.set()
+            self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+
+@pytest.fixture
+def play(monkeypatch):
+    """Plays two operations on a new handler in every order, and gives the handler after each."""
+
+    def every_order(first, second, prepare=lambda _: None):
+        for step in range(1, 10_000):
+            preemption = Preemption(step)
+            for module in (cache, decisions, encounter):
+                monkeypatch.setattr(module, "Lock", preemption.lock)
+            handler = RedeliveryHandler(RedeliveryPolicy.parse("1:5;9:delete"), capacity=2)
+            prepare(handler)
+            results: list[object] = []
+            if not preemption.play(noting(first, handler, results), noting(second, handler, results)):
+                assert step > 10  # or nothing was halted at all
+                return
+            yield handler, results
+
+    return every_order
+
+
+def noting(operation, handler, results):
+    return lambda: results.append(operation(handler))
+
+
+def again(name):
+    return lambda handler: handler.decide(name, redelivered=True)
+
+
+def test_of_two_arrivals_at_once_each_is_counted(play):
+    for _, results in play(again("m"), again("m")):
+        assert sorted(decision.count for decision in results) == [1, 2]
+        assert sorted(decision.new for decision in results) == [False, True]
+
+
+def test_of_two_more_arrivals_each_is_counted(play):
+    for _, results in play(again("m"), again("m"), prepare=again("m")):
+        assert sorted(decision.count for decision in results) == [2, 3]
+
+
+def test_nothing_is_lost_when_the_generations_change(play):
+    def remember(handler):
+        for name in "xab":  # the third ends the generation
+            handler.encounter(name).remember("name", name)
+
+    for handler, _ in play(again("a"), again("b"), remember):
+        assert handler.encounter("a").rollback_data == {"name": "a"}
+        assert handler.encounter("b").rollback_data == {"name": "b"}
+
+
+def test_what_two_handlers_want_to_be_remembered_is_all_there(play):
+    def set_(key):
+        return lambda handler: handler.encounter("m").remember(key, key)
+
+    for handler, _ in play(set_("a"), set_("b")):
+        assert handler.encounter("m").rollback_data == {"a": "a", "b": "b"}
+
+
+def test_one_of_two_arrivals_finds_its_delay_over(play):
+    def held(handler):
+        again("m")(handler)
+        handler.encounter("m").put_off(waited=True)
+
+    for _, results in play(again("m"), again("m"), held):
+        assert sorted(results, key=lambda decision: decision.count) == [Decision(Deliver(), 1), Decision(Delay(5), 2)]
+
+
+def test_one_warning_is_given(play, caplog):
+    for _ in play(again(None), again(None)):
+        assert len(caplog.records) == 1
+        caplog.clear()
