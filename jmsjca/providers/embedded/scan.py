@@ -13,7 +13,8 @@ from jmsjca.providers.embedded.store import Store
 
 __all__ = ["Found", "Scan"]
 
-_CHUNK = 5000  # messages that are looked at under one hold of the lock
+# How many messages are looked at under one hold of the lock: few at first, as most often the next one is near.
+_SMALLEST_CHUNK, _LARGEST_CHUNK = 50, 5000
 _NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'message'"
 _NEXT_URGENCY = """SELECT urgency FROM message
                    WHERE mailbox = ? AND urgency > ? AND owner IS NULL AND due IS NULL ORDER BY urgency LIMIT 1"""
@@ -68,17 +69,18 @@ class Scan:
 
     def _look(self, urgency: int, limit: int) -> list[Found]:
         found: list[Found] = []
-        more = True
+        more, chunk = True, max(limit, _SMALLEST_CHUNK)
         while more and len(found) < limit:
             with self._store.read() as cursor:
-                ids, more = self._look_at_chunk(cursor, urgency, limit - len(found))
+                ids, more = self._look_at_chunk(cursor, urgency, chunk, limit - len(found))
             found += [Found(urgency, number) for number in ids]
+            chunk = min(2 * chunk, _LARGEST_CHUNK)
         return found
 
-    def _look_at_chunk(self, cursor: sqlite3.Cursor, urgency: int, limit: int) -> tuple[list[int], bool]:
+    def _look_at_chunk(self, cursor: sqlite3.Cursor, urgency: int, chunk: int, limit: int) -> tuple[list[int], bool]:
         after = self._passed.get(urgency, 0)
         newest = cursor.execute(_NEWEST).fetchone()[0]  # before the bound: what comes later was not looked at
-        bound = cursor.execute(_BOUND, (self._mailbox, urgency, after, _CHUNK - 1)).fetchone()
+        bound = cursor.execute(_BOUND, (self._mailbox, urgency, after, chunk - 1)).fetchone()
         last = newest if bound is None else bound[0]
         ids = self._match.ids(cursor, Stretch(self._mailbox, urgency, after, last), limit)
         self._passed[urgency] = ids[-1] if len(ids) == limit else max(last, after)
