@@ -22,7 +22,7 @@ from jmsjca.providers.embedded.rows import release
 from jmsjca.providers.embedded.sending import Sender
 from jmsjca.providers.embedded.store import Store
 from jmsjca.providers.embedded.stores import leave
-from jmsjca.providers.embedded.subscriptions import no_local_mark, open_subscription
+from jmsjca.providers.embedded.subscriptions import no_local_mark, open_subscription, sender_marks
 from jmsjca.providers.embedded.temporaries import check_exists, check_owned, drop_all, drop_temporary, make_temporary
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.spi import Capabilities, Order
@@ -77,6 +77,7 @@ class EmbeddedConnection:
         self._limits = limits
         self._client_id = client_id
         self._id = uuid.uuid4().hex
+        self._sender = Sender(sender_marks(client_id, self._id), limits.duplicate_history)
         self._consumers: set[EmbeddedConsumer] = set()
         self._units: WeakSet[EmbeddedUnit] = WeakSet()
         self._closed = False
@@ -84,6 +85,7 @@ class EmbeddedConnection:
         if client_id is not None:
             store.reap(now=True)  # what a dead process had is free
             with store.write() as cursor:
+                store.check_owner(cursor)  # or nobody would free it when this process dies
                 enter_client(cursor, client_id, store.owner)
 
     def consumer(
@@ -135,8 +137,7 @@ class EmbeddedConnection:
     def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
         """Open a unit."""
         self._check_open()
-        marks = (f"connection {self._id}", f"client {self._client_id}")
-        unit = EmbeddedUnit(self._store, self._limits.message_bytes, Sender(marks, self._limits.duplicate_history))
+        unit = EmbeddedUnit(self._store, self._limits.message_bytes, self._sender)
         self._units.add(unit)
         return unit
 

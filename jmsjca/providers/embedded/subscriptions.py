@@ -9,7 +9,7 @@ from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupport
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, has_consumers, subscription_key
 from jmsjca.providers.embedded.settings import settings_text
 
-__all__ = ["Subscriber", "no_local_mark", "open_subscription", "subscribers"]
+__all__ = ["Subscriber", "no_local_mark", "open_subscription", "sender_marks", "subscribers"]
 
 
 class Subscriber(NamedTuple):
@@ -72,6 +72,12 @@ def no_local_mark(subscription: Subscription, connection: str) -> str:
     if subscription.shared:
         raise NotSupportedError(f"The shared subscription {subscription.name} cannot have no_local.")
     return f"client {subscription.client_id}" if subscription.client_id else f"connection {connection}"
+
+
+def sender_marks(client_id: str | None, connection: str) -> tuple[str, ...]:
+    """What the `no_local_mark` of subscribers may be that are spared the messages of a connection."""
+    mark = f"connection {connection}"
+    return (mark,) if client_id is None else (mark, f"client {client_id}")
 
 
 def _usable(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Wanted) -> int | None:
