@@ -184,4 +184,5 @@ class TestDeadLetters(Configured):
         first, second = (harness.connection.consumer(dead, window=0) for _ in range(2))
         assert bodies(harness.gather(first, 1)) == ["a1"]
         assert bodies(harness.gather(second, 1)) == ["b1"]
+        assert bodies(second.receive(1, 0)) == []
         assert bodies(harness.gather(first, 1)) == ["a2"]

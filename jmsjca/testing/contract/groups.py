@@ -90,6 +90,16 @@ class TestGroups(Grouping):
         first.close()
         assert bodies(harness.gather(second, 3)) == ["a1", "a2", "a3"]
 
+    def test_group_is_free_although_its_consumer_held_nothing(self, harness: Harness) -> None:
+        """Others had passed over what waits, and look at it again (Artemis' message groups)."""
+        queue = harness.queue()
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1 a2")
+        harness.settle(harness.gather(first, 1))
+        assert bodies(second.receive(1, 0)) == []
+        first.close()
+        assert bodies(harness.gather(second, 1)) == ["a2"]
+
     def test_group_of_a_closed_connection_goes_to_another(self, harness: Harness) -> None:
         """What its open units had taken comes first again, counted (JMS 3.1, section 6.1.8)."""
         harness.require("delivery_count")
