@@ -24,7 +24,7 @@ from jmsjca.selectors.comparison import Comparer, comparer
 from jmsjca.selectors.like import Pattern
 from jmsjca.selectors.numbers import ARITHMETIC, is_number
 
-__all__ = ["Condition", "Fields", "compile_condition"]
+__all__ = ["Fields", "Predicate", "compile_condition"]
 
 
 class Fields(Protocol):
@@ -35,11 +35,11 @@ class Fields(Protocol):
         ...
 
 
-Condition = Callable[[Fields], bool | None]
+Predicate = Callable[[Fields], bool | None]
 _Operand = Callable[[Fields], object]
 
 
-def compile_condition(node: Expression) -> Condition:
+def compile_condition(node: Expression) -> Predicate:
     """Make the function that evaluates a condition."""
     match node:
         case And(operands):
@@ -54,7 +54,7 @@ def compile_condition(node: Expression) -> Condition:
             return _test(node)
 
 
-def _test(node: Expression) -> Condition:
+def _test(node: Expression) -> Predicate:
     match node:
         case Like(name, pattern, escape):
             return _test_of_text(name, Pattern(pattern, escape).matches)
@@ -86,7 +86,7 @@ def _field(name: str) -> _Operand:
     return read
 
 
-def _truth(operand: _Operand) -> Condition:
+def _truth(operand: _Operand) -> Predicate:
     def evaluate(fields: Fields) -> bool | None:
         value = operand(fields)
         return value if isinstance(value, bool) else None
@@ -94,7 +94,7 @@ def _truth(operand: _Operand) -> Condition:
     return evaluate
 
 
-def _opposite(condition: Condition) -> Condition:
+def _opposite(condition: Predicate) -> Predicate:
     def evaluate(fields: Fields) -> bool | None:
         result = condition(fields)
         return None if result is None else not result
@@ -102,7 +102,7 @@ def _opposite(condition: Condition) -> Condition:
     return evaluate
 
 
-def _joined(operands: tuple[Expression, ...], *, decisive: bool) -> Condition:
+def _joined(operands: tuple[Expression, ...], *, decisive: bool) -> Predicate:
     """AND or OR: one operand with the decisive value decides."""
     conditions = [compile_condition(operand) for operand in operands]
 
@@ -119,7 +119,7 @@ def _joined(operands: tuple[Expression, ...], *, decisive: bool) -> Condition:
     return evaluate
 
 
-def _comparison(compare: Comparer, left: _Operand, right: _Operand) -> Condition:
+def _comparison(compare: Comparer, left: _Operand, right: _Operand) -> Predicate:
     def evaluate(fields: Fields) -> bool | None:
         one, other = left(fields), right(fields)
         return None if one is None or other is None else compare(one, other)
@@ -127,7 +127,7 @@ def _comparison(compare: Comparer, left: _Operand, right: _Operand) -> Condition
     return evaluate
 
 
-def _test_of_text(name: str, test: Callable[[str], bool]) -> Condition:
+def _test_of_text(name: str, test: Callable[[str], bool]) -> Predicate:
     read = _field(name)
 
     def evaluate(fields: Fields) -> bool | None:
@@ -139,7 +139,7 @@ def _test_of_text(name: str, test: Callable[[str], bool]) -> Condition:
     return evaluate
 
 
-def _is_null(name: str) -> Condition:
+def _is_null(name: str) -> Predicate:
     read = _field(name)
     return lambda fields: read(fields) is None
 

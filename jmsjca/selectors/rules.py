@@ -30,8 +30,10 @@ def require_condition(node: Expression, beside: Token | None = None) -> Expressi
     """
     if isinstance(node, _CONDITIONS | Identifier) or _is_boolean(node):
         return node
-    what = f"{beside.upper()} joins conditions, not {_kind(node)}" if beside else f"{_kind(node)} is no condition"
-    raise mistake(_start(beside) if beside else 0, what, "A condition compares, as in region = 'EU'.")
+    remedy = "A condition compares, as in region = 'EU'."
+    if beside is None:
+        raise mistake(0, f"{_kind(node)} is no condition", remedy)
+    raise mistake(_start(beside), f"{beside.upper()} takes conditions, not {_kind(node)}", remedy)
 
 
 def require_number(node: Expression, operator: Token) -> Expression:

@@ -15,7 +15,11 @@ __all__ = ["Selector"]
 class Selector:
     """A message selector (JMS 3.1, section 3.8.1); immutable, equal to those of the same text, picklable.
 
-    Made by `parse`.
+    Args:
+        text: For instance ``region = 'EU' AND JMSPriority > 3``; empty or blank selects everything.
+
+    Raises:
+        InvalidSelectorError: It is not a selector; the message tells where, and what to write instead.
 
     Attributes:
         text: The selector as it was written.
@@ -33,13 +37,13 @@ class Selector:
 
     @staticmethod
     def parse(text: str) -> "Selector":
-        """Make a selector, as calling the class does, but keep the last few hundred: the same again costs nothing.
+        """Give the selector of a text. The last few hundred are kept, so that the same again costs nothing.
 
         Args:
-            text: As for the class.
+            text: For instance ``region = 'EU' AND JMSPriority > 3``; empty or blank selects everything.
 
         Raises:
-            InvalidSelectorError: As for the class.
+            InvalidSelectorError: It is not a selector; the message tells where, and what to write instead.
         """
         return _kept(text)
 
