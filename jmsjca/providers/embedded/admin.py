@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Subscription
+from jmsjca.providers.embedded import maintenance
 from jmsjca.providers.embedded.mailboxes import empty_mailbox, find_mailbox, list_destinations
 from jmsjca.providers.embedded.settings import read_settings, write_settings
 from jmsjca.providers.embedded.store import Store
@@ -67,3 +68,13 @@ class EmbeddedAdmin:
         """Tell what holds for a destination; for None, for those that have no settings of their own."""
         with self._store.read() as cursor:
             return read_settings(cursor, address)
+
+    def check(self) -> list[str]:
+        """Read the whole file and tell what is wrong with it, a line for each fault. Memory has none."""
+        path = self._store.path
+        return [] if path is None else maintenance.check(path, self._store.limits.lock_timeout)
+
+    def compact(self) -> int:
+        """Give back the space of messages that are gone; tell how many bytes. Memory has none to give back."""
+        path = self._store.path
+        return 0 if path is None else maintenance.compact(path, self._store.limits.lock_timeout)

@@ -11,10 +11,10 @@ from jmsjca.providers.embedded.rows import Hold, runs
 
 __all__ = ["claim", "has_due", "make_ready", "next_due", "of_ids", "ready"]
 
-# Headers are read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
-_READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), body FROM message
+# Read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
+_READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest FROM message
             WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND bucket IS NULL ORDER BY urgency, id LIMIT ?"""
-_ONE = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), body, bucket FROM message
+_ONE = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest, bucket FROM message
           WHERE id = ? AND owner IS NULL AND due IS NULL"""
 _HAS_DUE = "SELECT 1 FROM message WHERE mailbox = ? AND due <= ? LIMIT 1"
 _NEXT_DUE = "SELECT min(due) FROM message WHERE mailbox = ? AND due IS NOT NULL"

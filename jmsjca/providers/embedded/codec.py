@@ -19,6 +19,7 @@ from jmsjca.messages import (
     typed,
 )
 from jmsjca.providers.embedded.bodies import DECODERS, encode_body
+from jmsjca.providers.embedded.digests import digest_of
 from jmsjca.providers.embedded.values import from_json, special_type, to_json, with_infinities
 
 __all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "header_text", "selectable"]
@@ -50,10 +51,16 @@ class Outgoing(NamedTuple):
     body: bytes | None
     duplicate_id: str | None
     bucket: int | None
+    digest: int | None
 
 
-def encode(message: Message, to: Destination) -> Outgoing:
+def encode(message: Message, to: Destination, *, with_digest: bool = False) -> Outgoing:
     """Encode a message whose headers the producer has set.
+
+    Args:
+        message: The message.
+        to: Where it goes.
+        with_digest: True to notice later whether what is stored was changed.
 
     Raises:
         MessageFormatError: Some text in it is not Unicode: it holds half of a surrogate pair.
@@ -61,12 +68,13 @@ def encode(message: Message, to: Destination) -> Outgoing:
     try:
         kind, body = encode_body(message)
         headers = header_text(_fields(message, kind, to))
-        headers.encode()  # refused here, not when the unit commits
+        written = headers.encode()  # what cannot be is refused here, not when the unit commits
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
     duplicate_id, bucket = _keys(message.properties)
     expires, due = _milliseconds(message.expiration), _milliseconds(message.delivery_time)
-    return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket)
+    digest = digest_of(written, body) if with_digest else None
+    return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket, digest)
 
 
 def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from jmsjca.messages import Message
 from jmsjca.providers.embedded.codec import decode
+from jmsjca.providers.embedded.digests import check_digest
 
 if TYPE_CHECKING:
     from jmsjca.providers.embedded.consumer import EmbeddedConsumer
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EmbeddedDelivery", "Row", "StoredMessage"]
 
-Row: TypeAlias = tuple[int, int, int | None, bytes, bytes | None]
-"""A message as it lies in the store: id, deliveries (this one included), when it expires, headers, body."""
+Row: TypeAlias = tuple[int, int, int | None, bytes, bytes | None, int | None]
+"""A message as it lies in the store: id, deliveries (this one included), when it expires, headers, body, digest."""
 
 
 class StoredMessage:
@@ -31,9 +32,10 @@ class StoredMessage:
 
     @property
     def message(self) -> Message:
-        """The message; decoded now, so a body that cannot be decoded raises `MessageFormatError` here."""
+        """The message; decoded now, so one that is damaged or cannot be decoded raises `MessageFormatError` here."""
         if self._message is None:
-            _, deliveries, expires, headers, body = self._row
+            _, deliveries, expires, headers, body, digest = self._row
+            check_digest(digest, headers, body)
             self._message = decode(headers, body, deliveries, expires)
         return self._message
 

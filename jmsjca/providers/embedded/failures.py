@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jmsjca.destinations import Destination
 from jmsjca.providers.embedded.codec import Outgoing, header_text
+from jmsjca.providers.embedded.digests import relabelled
 from jmsjca.providers.embedded.mailboxes import read_mailbox_settings
 from jmsjca.providers.embedded.sending import Sender, insert
 from jmsjca.providers.embedded.values import from_json
@@ -19,7 +20,7 @@ _EXPIRED_TO_MOVE = """SELECT message.id, message.mailbox FROM message INDEXED BY
                         AND json_extract(mailbox.settings, '$.expiry') IS NOT NULL LIMIT ?"""
 _EXPIRE = "DELETE FROM message WHERE expires <= ? AND owner IS NULL"
 _FAILED = "SELECT id FROM message WHERE id = ? AND owner IS NULL AND deliveries >= ?"
-_CONTENT = "SELECT urgency, expires, bucket, CAST(headers AS BLOB), body FROM message WHERE id = ?"
+_CONTENT = "SELECT urgency, expires, bucket, digest, CAST(headers AS BLOB), body FROM message WHERE id = ?"
 _DELETE = "DELETE FROM message WHERE id = ?"
 
 
@@ -27,6 +28,7 @@ class _Content(NamedTuple):
     urgency: int
     expires: int | None
     bucket: int | None
+    digest: int | None
     headers: bytes
     body: bytes | None
 
@@ -67,7 +69,9 @@ def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None, *, expir
     if to is not None:
         content = _Content(*cursor.execute(_CONTENT, (message,)).fetchone())
         headers = _relabelled(content, to, expired=expired)
-        outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket)
+        written = headers if isinstance(headers, bytes) else headers.encode()
+        digest = relabelled(content.digest, content.headers, written)
+        outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket, digest)
         insert(cursor, [outgoing], Sender())
     cursor.execute(_DELETE, (message,))
 

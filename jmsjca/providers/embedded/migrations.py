@@ -35,6 +35,7 @@ DROP TABLE mailbox_1;
 CREATE INDEX mailbox_topic ON mailbox (topic) WHERE topic IS NOT NULL;
 CREATE INDEX mailbox_owner ON mailbox (owner) WHERE owner IS NOT NULL;
 ALTER TABLE message ADD COLUMN bucket INTEGER;
+ALTER TABLE message ADD COLUMN digest INTEGER;
 CREATE TABLE consumer (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     mailbox INTEGER NOT NULL,

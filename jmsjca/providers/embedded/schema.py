@@ -39,6 +39,7 @@ CREATE TABLE message (
     due INTEGER,
     expires INTEGER,
     bucket INTEGER,
+    digest INTEGER,
     headers TEXT NOT NULL,
     body BLOB
 );

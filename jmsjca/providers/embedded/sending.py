@@ -13,7 +13,8 @@ from jmsjca.providers.embedded.temporaries import check_exists
 
 __all__ = ["Sender", "insert"]
 
-_INSERT = "INSERT INTO message (mailbox, urgency, due, expires, bucket, headers, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT = """INSERT INTO message (mailbox, urgency, due, expires, bucket, digest, headers, body)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 _MARK_GROUPED = "UPDATE mailbox SET grouped = 1 WHERE id = ? AND grouped = 0"
 
 _Parameters = tuple[int | str | bytes | None, ...]
@@ -53,7 +54,15 @@ def insert(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender)
         mailboxes = [target.mailbox for target in targets[to] if _wants(target, message, sender)]
         if message.bucket is not None:
             cursor.executemany(_MARK_GROUPED, [(mailbox,) for mailbox in mailboxes])
-        row = (message.urgency, message.due, message.expires, message.bucket, message.headers, message.body)
+        row = (
+            message.urgency,
+            message.due,
+            message.expires,
+            message.bucket,
+            message.digest,
+            message.headers,
+            message.body,
+        )
         rows += [(mailbox, *row) for mailbox in mailboxes]
     cursor.executemany(_INSERT, rows)
 

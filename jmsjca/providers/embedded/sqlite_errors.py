@@ -59,7 +59,7 @@ def commit_error(error: sqlite3.Error, path: Path | None) -> JMSError:
         return TransactionInDoubtError(
             f"The commit to {path} failed while writing ({error}); it may or may not be on disk."
         )
-    return TransactionRolledBackError(f"The commit to {path} failed and did not happen: {error}.")
+    return TransactionRolledBackError(f"The commit did not happen: {translate(error, path)}")
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jmsjca.config import Clock, Limits
-from jmsjca.errors import ConnectionLostError
+from jmsjca.errors import ConnectionLostError, ResourceAllocationError
 from jmsjca.providers.embedded.bell import Bell
 from jmsjca.providers.embedded.database import Database
 from jmsjca.providers.embedded.forks import generation
@@ -17,6 +17,7 @@ from jmsjca.providers.embedded.group_commit import GroupCommit, Job
 from jmsjca.providers.embedded.member import Member
 from jmsjca.providers.embedded.opening import check_format
 from jmsjca.providers.embedded.owners import remove_owner
+from jmsjca.providers.embedded.room import is_room_on_disk, is_room_within
 from jmsjca.providers.embedded.sqlite_errors import translate
 
 __all__ = ["Store"]
@@ -139,6 +140,21 @@ class Store:
             return self._groups.submit(job)
         with self.write() as cursor:  # memory: nothing to wait for together
             return job(cursor)
+
+    def check_room(self, size: int) -> None:
+        """Make sure that there is room on the disk for bodies of so many bytes, and some left to consume with.
+
+        Raises:
+            ResourceAllocationError: There is not.
+        """
+        if self.path is None or is_room_on_disk(self.path, size):
+            return
+        with self.read() as cursor:
+            if not is_room_within(cursor, size):
+                raise ResourceAllocationError(
+                    f"No space left for {self.path}: to send {size} bytes would leave too little to consume with. "
+                    "Consume, or make room on the disk, and try again."
+                )
 
     def ring(self, doorbells: list[str]) -> None:
         """Wake consumers here and behind these doorbells."""

@@ -3,9 +3,11 @@
 import atexit
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from jmsjca.config import Clock, Limits
+from jmsjca.errors import JMSError
 from jmsjca.providers.embedded.store import Store
 
 __all__ = ["enter", "forget", "leave"]
@@ -52,7 +54,8 @@ def forget(name: str) -> None:
 @atexit.register
 def _close_files() -> None:
     for store in [s for s in _stores.values() if s.path is not None]:
-        store.close()
+        with suppress(JMSError):  # what is held is given back when others find this process dead
+            store.close()
 
 
 def _abandon_all() -> None:

@@ -67,7 +67,7 @@ class EmbeddedUnit:
         if to.temporary:
             with self._store.read() as cursor:
                 check_exists(cursor, to)
-        outgoing = encode(message, to)
+        outgoing = encode(message, to, with_digest=self._store.path is not None)
         if outgoing.body is not None and len(outgoing.body) > self._message_bytes:
             raise ResourceAllocationError(
                 f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
@@ -111,6 +111,8 @@ class EmbeddedUnit:
     def _write(self) -> list[str]:
         if not (self._taken or self._outgoing):
             return []
+        if self._outgoing:
+            self._store.check_room(sum(len(outgoing.body or b"") for outgoing in self._outgoing))
         return self._store.submit(self._settle_and_send)
 
     def _settle_and_send(self, cursor: sqlite3.Cursor) -> list[str]:

@@ -1,0 +1,97 @@
+"""What an operator does to a broker's file: look for damage, give back the space of messages that are gone.
+
+Both work beside processes that use the file, on a connection of their own, so that nobody waits for the store's lock.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from jmsjca.errors import MessageFormatError
+from jmsjca.providers.embedded.digests import check_digest
+from jmsjca.providers.embedded.sqlite_errors import translate
+
+__all__ = ["check", "compact"]
+
+_MOST_FAULTS = 100
+_MESSAGES = "SELECT id, digest, CAST(headers AS BLOB), CAST(body AS BLOB) FROM message"
+_HELD_BY_NOBODY = "SELECT id FROM message WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owner)"
+_IN_NO_MAILBOX = "SELECT id FROM message WHERE owner IS NULL AND mailbox NOT IN (SELECT id FROM mailbox)"
+
+
+def check(path: Path, lock_timeout: float = 30.0) -> list[str]:
+    """Read a broker's file from beginning to end, and tell what is wrong with it: nothing, as a rule.
+
+    Nobody has to wait, but the journal cannot be shortened until it has ended.
+
+    Args:
+        path: The file.
+        lock_timeout: Seconds to wait for others at most.
+
+    Returns:
+        A line for each fault; of those in the structure of the file the first hundred.
+    """
+    try:
+        db = _open(path, lock_timeout, "ro")
+    except sqlite3.Error as error:
+        return [f"The file cannot be read: {error}."]
+    with closing(db):
+        return [fault for look in (_structure, _contents, _strays) for fault in _found(look, db)]
+
+
+def compact(path: Path, lock_timeout: float = 30.0) -> int:
+    """Rewrite a broker's file without the space of messages that are gone, which it would keep for others to come.
+
+    All who write wait meanwhile. It needs room for a second copy of the messages, and for a third in the folder of
+    temporary files.
+
+    Args:
+        path: The file.
+        lock_timeout: Seconds to wait for others at most.
+
+    Returns:
+        By how many bytes the file became smaller.
+
+    Raises:
+        ResourceAllocationError: There is no room, or another process kept the file locked.
+        StoreError: The file is damaged.
+    """
+    before = path.stat().st_size
+    try:
+        with closing(_open(path, lock_timeout, "rw")) as db:
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    return before - path.stat().st_size
+
+
+def _open(path: Path, lock_timeout: float, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=lock_timeout, isolation_level=None)
+
+
+def _found(look: Callable[[sqlite3.Connection], Iterable[str]], db: sqlite3.Connection) -> Iterator[str]:
+    """What is found until the file cannot be read further."""
+    try:
+        yield from look(db)
+    except sqlite3.Error as error:
+        yield f"The file cannot be read further: {error}."
+
+
+def _structure(db: sqlite3.Connection) -> Iterator[str]:
+    rows = db.execute(f"PRAGMA integrity_check({_MOST_FAULTS})")
+    return (f"The structure is damaged: {line}." for (text,) in rows for line in text.splitlines() if line != "ok")
+
+
+def _contents(db: sqlite3.Connection) -> Iterator[str]:
+    for message, digest, headers, body in db.execute(_MESSAGES):
+        try:
+            check_digest(digest, headers, body)
+        except MessageFormatError as error:
+            yield f"Message {message}: {error}"
+
+
+def _strays(db: sqlite3.Connection) -> Iterator[str]:
+    for query, state in ((_HELD_BY_NOBODY, "held by nobody"), (_IN_NO_MAILBOX, "in no queue or subscription")):
+        yield from (f"Message {message} is {state}." for (message,) in db.execute(query))

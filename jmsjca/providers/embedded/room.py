@@ -1,0 +1,28 @@
+"""Room on the disk: what is sent must leave enough for others to consume, or a full disk would stay full for ever."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+__all__ = ["is_room_on_disk", "is_room_within"]
+
+# To consume takes room too: the journal grows to about four megabytes, and then as much goes from it into the file.
+_RESERVE = 8 * 1024 * 1024
+
+
+def is_room_on_disk(path: Path, size: int) -> bool:
+    """Tell whether a file can grow by so many bytes and leave some room.
+
+    Args:
+        path: The broker's file.
+        size: The bytes of what is to be sent; they go into the journal, and from there into the file.
+    """
+    disk = os.statvfs(path.parent)
+    reserve = min(_RESERVE, disk.f_blocks * disk.f_frsize // 2)  # half of a small disk
+    return disk.f_bavail * disk.f_frsize >= reserve + 2 * size
+
+
+def is_room_within(cursor: sqlite3.Cursor, size: int) -> bool:
+    """Tell whether the space of messages that are gone is enough for so many bytes, and as much again."""
+    pages, page_size = (cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))
+    return bool(pages * page_size >= 2 * size + page_size)
