@@ -18,9 +18,14 @@ format: $(VENV)/.dev     ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-torture: $(VENV)/.dev    ## processes killed at random, a queue of a million messages, every order of Spark's partitions
+torture: $(VENV)/.dev    ## every crash point, power cuts, planted faults, a million steps beside the model, random kills
 	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
 	$(BIN)/python -m tests.torture.backlog_memory
+	$(BIN)/python -m tests.model.run --steps 1000000
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points --errors
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.power_loss
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.planted_faults
 	$(BIN)/python -m pytest -q -m torture tests/brokers
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_decision.py
 

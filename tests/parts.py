@@ -20,7 +20,7 @@ PARTS = {
         [*PYTEST, "-m", "not torture", "tests/brokers", *(f"--ignore={file}" for file in BROKERS_AND_SPARK)],
         [*PYTEST, "-m", "not torture", *BROKERS_AND_SPARK],
     ],
-    "crash": [[*PYTEST, "-s", "tests/torture"]],
+    "crash": [[*PYTEST, "-s", "tests/torture"], [*PYTEST, "-s", "tests/model"]],
     "spark": [[*PYTEST, "-s", "tests/spark"], [*PYTEST, "-m", "spark", "tests/docs"]],
     "demo": [[*PYTEST, "tests/demo", f"--ignore={ONE_DEMO}"], [*PYTEST, ONE_DEMO]],
 }

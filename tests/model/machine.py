@@ -135,6 +135,7 @@ class Machine(Stage):
     def end(self, n: int) -> None:
         """A connection ends, in one of the ways that there are, and another takes its place."""
         connection = self.some_connection(n)
+        self.fill_hands(connection)
         self.pair.do(pick(self.ends, n), connection)
         self.connect(connection)
 
@@ -142,20 +143,20 @@ class Machine(Stage):
 class MemoryMachine(Machine):
     """A broker in memory."""
 
-    @initialize()
-    def start(self) -> None:
-        self.begin_with(uuid4().hex)
+    @initialize(groups=st.booleans())
+    def start(self, groups: bool) -> None:
+        self.begin_with(uuid4().hex, groups=groups)
 
 
 class FileMachine(Machine):
     """A broker in a file, two processes, which are killed now and then."""
 
-    ends: ClassVar[Sequence[str]] = ["crash", "close", "crash"]
+    ends: ClassVar[Sequence[str]] = ["crash", "outlaw", "close"]
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(groups=st.booleans())
+    def start(self, groups: bool) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="jmsjca-model-", dir=FAST)
-        self.begin_with(Path(self._folder.name) / "broker.db")
+        self.begin_with(Path(self._folder.name) / "broker.db", groups=groups)
 
     def teardown(self) -> None:
         super().teardown()

@@ -55,6 +55,17 @@ class Model:
         self.units = {name: u for name, u in self.units.items() if u.connection != connection}
         self.connections.remove(connection)
 
+    def outlaw(self, connection: str) -> list[str]:
+        """Be taken for dead, commit all the same, and die: units that took something are refused."""
+        units = sorted(name for name, u in self.units.items() if u.connection == connection)
+        refused = [name for name in units if self.units[name].taken]
+        notes = {name: self.units[name] for name in units if name not in refused}
+        self.crash(connection)
+        self.units |= notes
+        for name in notes:
+            self.commit(name)
+        return refused
+
     def consume(self, name: str, connection: str, source: Source, way: Way = PLAIN) -> None:
         """A topic's messages that are not wanted do not even reach the subscription."""
         selector = way.selector

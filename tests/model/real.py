@@ -4,34 +4,28 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jmsjca.config import ConnectionURL, DestinationSettings, Limits
 from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from jmsjca.providers import find_provider
 from jmsjca.providers.embedded import stores
 from jmsjca.spi import Admin, Connection, Consumer, Delivery, Unit
+from tests.model.clock import Time
 from tests.model.words import PLAIN, Letter, Receipt, Source, View, Way
 
-__all__ = ["Real", "Time"]
+__all__ = ["Real"]
 
 SWEPT = Queue("swept")
 
 
-class Time:
-    """A clock that stands still until it is moved; its monotonic side runs, so that nothing is put off."""
+class _Begun(NamedTuple):
+    """An open unit."""
 
-    def __init__(self, now: int) -> None:
-        self.milliseconds = now
-        self._looks = 0
-
-    def now(self) -> float:
-        return self.milliseconds / 1000
-
-    def monotonic(self) -> float:
-        self._looks += 1
-        return float(self._looks)
+    connection: str
+    unit: Unit
 
 
 class Real:
@@ -46,9 +40,9 @@ class Real:
     def __init__(self, now: int, place: Path | str) -> None:
         self.time = Time(now)
         self.place = place
-        self.connections: dict[str, Connection] = {}
+        self._connections: dict[str, Connection] = {}
         self._consumers: dict[str, Consumer] = {}
-        self._units: dict[str, Unit] = {}
+        self._units: dict[str, _Begun] = {}
         self._deliveries: list[Delivery] = []
         self._crashed: list[Any] = []
         self._processes: dict[str, dict[Path | str, Any]] = {}
@@ -60,23 +54,36 @@ class Real:
         self._enter_process(connection)
         url = ConnectionURL.parse(f"embedded://{self.place}")
         provider = find_provider("embedded")
-        self.connections[connection] = provider.connect(
+        self._connections[connection] = provider.connect(
             url, None, client_id=None, limits=Limits(), clock=self.time, lost=partial(print, "lost")
         )
 
+    def is_connected(self, connection: str) -> bool:
+        return connection in self._connections
+
     def close(self, connection: str) -> None:
         self._enter_process(connection)
-        self.connections.pop(connection).close()
+        self._forget(connection).close()
 
     def crash(self, connection: str) -> None:
         """Leave the file as SIGKILL leaves it: with the rows that the process held, and its lock free."""
         self._processes.pop(connection)
-        store = self.connections.pop(connection)._store
+        store: Any = self._forget(connection)._store
         store.abandon()
         self._crashed.append(store)
 
+    def outlaw(self, connection: str) -> list[str]:
+        """Be taken for dead, as one's lock is gone, commit all the same, and die; tell which units are refused."""
+        store: Any = self._connections[connection]._store
+        Path(f"{self.place}-owners", f"{store.owner}.lock").unlink()
+        other = next(c for name, c in self._connections.items() if name != connection)
+        _admin(other).depth(SWEPT)
+        refused = [name for name in self._units_of(connection) if not _commits(self._units[name].unit)]
+        self.crash(connection)
+        return refused
+
     def consume(self, name: str, connection: str, source: Source, way: Way = PLAIN) -> None:
-        self._consumers[name] = self.connections[connection].consumer(source, **way._asdict())
+        self._consumers[name] = self._connections[connection].consumer(source, **way._asdict())
 
     def close_consumer(self, name: str) -> None:
         self._consumers[name].close()
@@ -91,32 +98,32 @@ class Real:
         self._consumers[name].give_back(self._received(numbers))
 
     def begin(self, name: str, connection: str) -> None:
-        self._units[name] = self.connections[connection].unit()
+        self._units[name] = _Begun(connection, self._connections[connection].unit())
 
     def take(self, name: str, numbers: Iterable[int]) -> None:
-        self._units[name].take(self._received(numbers))
+        self._units[name].unit.take(self._received(numbers))
 
     def note(self, name: str, letter: Letter, to: Destination) -> None:
-        self._units[name].send(self._written(letter), to)
+        self._units[name].unit.send(self._written(letter), to)
 
     def commit(self, name: str) -> None:
-        self._units.pop(name).commit()
+        self._units.pop(name).unit.commit()
 
     def rollback(self, name: str, delay: int = 0, unused: Iterable[int] = ()) -> None:
-        self._units.pop(name).rollback(delay=delay / 1000, unused=self._received(unused))
+        self._units.pop(name).unit.rollback(delay=delay / 1000, unused=self._received(unused))
 
     def purge(self, connection: str, source: Source) -> int:
-        return _admin(self.connections[connection]).purge(source)
+        return _admin(self._connections[connection]).purge(source)
 
     def remove(self, connection: str, what: Source) -> None:
-        self.connections[connection].remove(what)
+        self._connections[connection].remove(what)
 
     def configure(self, connection: str, address: Destination, settings: DestinationSettings) -> None:
-        _admin(self.connections[connection]).configure(address, settings)
+        _admin(self._connections[connection]).configure(address, settings)
 
     def sweep(self) -> None:
         """Make the broker come across what expired: a claim does."""
-        connection = next(iter(self.connections.values()))
+        connection = next(iter(self._connections.values()))
         unit = connection.unit()
         unit.send(TextMessage(), SWEPT)
         unit.commit()
@@ -127,19 +134,27 @@ class Real:
 
     def view(self, connection: str, source: Source) -> View:
         """What one connection sees of a queue or a named subscription."""
-        seen = self.connections[connection]
+        seen = self._connections[connection]
         waiting = None if isinstance(source, Subscription) else _browse(seen, source)
         depth = _admin(seen).depth(source)
         return View(waiting, depth.ready, depth.held, depth.scheduled)
 
     def end(self) -> None:
         """Leave nothing behind."""
-        for connection in list(self.connections):
+        for connection in list(self._connections):
             self.close(connection)
         for store in self._crashed:
             store._db.close()
         if isinstance(self.place, str):
             stores.forget(self.place)
+
+    def _units_of(self, connection: str) -> list[str]:
+        return sorted(name for name, begun in self._units.items() if begun.connection == connection)
+
+    def _forget(self, connection: str) -> Connection:
+        for name in self._units_of(connection):
+            del self._units[name]
+        return self._connections.pop(connection)
 
     def _enter_process(self, connection: str) -> None:
         if isinstance(self.place, Path):
@@ -159,6 +174,14 @@ class Real:
 
     def _later(self, milliseconds: int) -> datetime | None:
         return datetime.fromtimestamp((self.time.milliseconds + milliseconds) / 1000, UTC) if milliseconds else None
+
+
+def _commits(unit: Unit) -> bool:
+    try:
+        unit.commit()
+    except TransactionRolledBackError:
+        return False
+    return True
 
 
 def _receipt(number: int, delivery: Delivery) -> Receipt:

@@ -37,9 +37,11 @@ class Stage(RuleBasedStateMachine):
     done: ClassVar[Counter[str]] = Counter()
     ends: ClassVar[Sequence[str]] = ["close"]
 
-    def begin_with(self, place: Path | str) -> None:
+    def begin_with(self, place: Path | str, *, groups: bool) -> None:
+        """Begin; a broker that has seen a message of a group goes another way to all others, so some see none."""
         type(self).steps -= 1  # the first look is no step
         self._names = 0
+        self.with_groups = groups
         self.pair = Pair(Model(START), Real(START, place))
         for connection in CONNECTIONS:
             self.connect(connection)
@@ -62,6 +64,13 @@ class Stage(RuleBasedStateMachine):
         for queue in QUEUES:
             self.pair.do("consume", self.new_name(), connection, queue)
 
+    def fill_hands(self, connection: str) -> None:
+        """Let a connection have a unit with messages, if there are any for it."""
+        mine = [name for name, consumer in self.model.consumers.items() if consumer.connection == connection]
+        self.pair.do("begin", unit := self.new_name(), connection)
+        for name in mine[:2]:
+            self.pair.do("take", unit, [receipt.number for receipt in self.pair.receive(name, 2)])
+
     def teardown(self) -> None:
         type(self).done += self.pair.done
         self.pair.real.end()
@@ -72,7 +81,8 @@ class Stage(RuleBasedStateMachine):
         return unit
 
     def write_down(self, unit: str, letter: Letter, to: Queue | Topic) -> None:
-        self.pair.do("note", unit, replace(letter, body=self.new_name()), to)
+        group = letter.group if self.with_groups else None
+        self.pair.do("note", unit, replace(letter, body=self.new_name(), group=group), to)
 
     def some_connection(self, n: int) -> str:
         return pick(sorted(self.model.connections), n)

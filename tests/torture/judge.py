@@ -1,0 +1,111 @@
+"""Holds what a crash left behind against what the journal and the model say."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+from jmsjca import JMSError
+from tests.model.real import Real
+from tests.model.words import Source, Words
+from tests.torture.expected import Moment, Seen, drain, moments
+from tests.torture.victim import BROKER, Account
+from tests.torture.workloads import AFTERWARDS
+
+__all__ = ["judge_crash", "judge_image"]
+
+# What failed with these did not happen; of anything else we know nothing.
+_UNDONE = ("TransactionRolledBackError", "ResourceAllocationError")
+# These return when all is on disk.
+_SAFE = frozenset(
+    ["commit", "rollback", "give_back", "close_consumer", "close", "consume", "purge", "remove", "configure", "sweep"]
+)
+
+_Matches = Callable[[Seen, Moment], bool]
+
+
+def judge_crash(workload: str, folder: Path, account: Account) -> str | None:
+    """Open what a dead process left; tell what is wrong, if anything.
+
+    The broker is in the moment after the last word that ended, or after the one that had begun.
+
+    Args:
+        workload: What was being done.
+        folder: Where the broker is.
+        account: What the process noted.
+    """
+    past = moments(workload)
+    doubtful = account.begun > account.ended and account.error not in _UNDONE
+    allowed = past[account.ended : account.ended + 1 + doubtful]
+    # To close a connection takes several steps, and of each message's counts the one or the other may hold in between.
+    close = allowed[-1].word == "close"
+    return _judge(
+        folder,
+        allowed,
+        lambda seen, moment: fits(seen, moment.seen, allowed[0].seen if close else moment.seen),
+        afterwards=account.afterwards,
+    )
+
+
+def judge_image(workload: str, folder: Path, begun: int, ended: int) -> str | None:
+    """Open what a disk kept when its power was cut; tell what is wrong, if anything.
+
+    What returned when it was safe is there. A receive may be forgotten: then the message was never delivered, and its
+    count is lower.
+
+    Args:
+        workload: What was being done.
+        folder: Where the broker is.
+        begun: How many words had begun.
+        ended: How many had ended.
+    """
+    past = moments(workload)
+    safe = max(n for n in range(ended + 1) if n == 0 or (past[n].word in _SAFE and past[n].seen != past[n - 1].seen))
+    counts = {body: count for messages in past[safe].seen.values() for body, count in messages}
+
+    def matches(seen: Seen, moment: Moment) -> bool:
+        least = {place: [(body, counts.get(body, n)) for body, n in m] for place, m in moment.seen.items()}
+        return fits(seen, moment.seen, least)
+
+    return _judge(folder, past[safe : begun + 1], matches)
+
+
+def fits(seen: Seen, one: Seen, other: Seen) -> bool:
+    """Tell whether the messages are those of both, each with the count of one or the other or between."""
+    bodies, *both = ({place: [body for body, _ in m] for place, m in s.items()} for s in (seen, one, other))
+    if any(b != bodies for b in both):
+        return False
+    counts = ([count for place in sorted(s) for _, count in s[place]] for s in (seen, one, other))
+    return all(min(a, b) <= count <= max(a, b) for count, a, b in zip(*counts, strict=True))
+
+
+def _judge(folder: Path, allowed: Sequence[Moment], matches: _Matches, *, afterwards: bool = False) -> str | None:
+    sources = {AFTERWARDS}.union(*(moment.sources for moment in allowed))
+    try:
+        seen = _look(folder, allowed[0].now, sources)
+    except (JMSError, sqlite3.Error, AssertionError) as error:
+        return f"{type(error).__name__}: {error}"
+    if bool(seen.pop(f"{AFTERWARDS} now", [])) != afterwards:
+        return "What was sent after the failure is lost." if afterwards else "What nobody sent is there."
+    if any(matches(seen, moment) for moment in allowed):
+        return None
+    return f"There is {_short(seen)}, not {' or '.join(_short(moment.seen) for moment in allowed)}"
+
+
+def _look(folder: Path, now: int, sources: set[Source]) -> Seen:
+    """Take all messages out of a broker, and check its file."""
+    broker = Real(now, folder / BROKER)
+    try:
+        seen = drain(cast("Words", broker), sources)
+    finally:
+        broker.end()
+    with closing(sqlite3.connect(folder / BROKER)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        left = db.execute("SELECT count(*) FROM message WHERE owner IS NOT NULL").fetchone()
+        assert left == (0,), f"{left[0]} messages are held by nobody"
+    return seen
+
+
+def _short(seen: Seen) -> str:
+    return str({place: [(body[:10], count) for body, count in messages] for place, messages in seen.items()})

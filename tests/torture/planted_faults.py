@@ -1,0 +1,149 @@
+"""Plants faults into a copy of the broker, one by one, and proves that the checks find them.
+
+``python -m tests.torture.planted_faults`` plants all of them; with numbers after it, those only.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Fault", "Found", "find", "read_faults"]
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 300  # seconds
+
+
+class Check(NamedTuple):
+    """A module that looks for faults, and what it prints when it finds one."""
+
+    arguments: str
+    evidence: str
+
+
+CRASH, ERRORS, POWER = "tests.torture.crash_points", "tests.torture.crash_points --errors", "tests.torture.power_loss"
+UNIT = "pytest -q -x --timeout 30 tests/unit/test_embedded"
+VIOLATED = r" [1-9]\d* violated.*\n(.*)"
+CHECKS = {
+    "model": Check("tests.model.run --steps 20000 --seed 1 --no-shrink", "AssertionError: (.*)"),
+    "crash points": Check(f"{CRASH} --sample 80 --seed 1", VIOLATED),
+    "disk errors": Check(f"{ERRORS} --sample 80 --seed 1", VIOLATED),
+    "power loss": Check(f"{POWER} --sample 80 --seed 1", VIOLATED),
+    "waiting": Check(f"{UNIT}_waiting.py tests/torture/test_found_by_faults.py", "FAILED (.*)"),
+    "processes": Check(f"{UNIT}_processes.py", "FAILED (.*)"),
+    "group commit": Check(f"{UNIT}_group_commit.py", "FAILED (.*)"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One change of the source.
+
+    Args:
+        name: What the broker does wrong then.
+        file: Where.
+        old: The text that is replaced; it stands there once.
+        new: What by.
+        check: Who must find it.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    check: str
+
+    def plant(self, copy: Path) -> None:
+        """Change a copy.
+
+        Raises:
+            ValueError: The source has changed, and the fault with it must.
+        """
+        path = copy / "jmsjca/providers/embedded" / self.file
+        text = path.read_text()
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.name!r} does not fit {self.file} any more: correct it in faults.toml.")
+        path.write_text(text.replace(self.old, self.new))
+
+
+class Found(NamedTuple):
+    """What a check said of a fault; None if it found nothing."""
+
+    name: str
+    check: str
+    said: str | None
+    seconds: float
+
+    def __str__(self) -> str:
+        said = "NOTHING" if self.said is None else self.said[:150]
+        return f"{self.name} — {self.check}, {self.seconds:.0f} s: {said}"
+
+
+def read_faults() -> list[Fault]:
+    """All that can be planted."""
+    with (Path(__file__).parent / "faults.toml").open("rb") as file:
+        return [Fault(**entry) for entry in tomllib.load(file)["fault"]]
+
+
+def find(fault: Fault) -> Found:
+    """Plant a fault, and let its check look for it."""
+    return _look(fault.name, fault.check, fault)
+
+
+def _look(name: str, check: str, fault: Fault | None) -> Found:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="jmsjca-fault-") as folder:
+        copy = Path(folder)
+        _copy(copy)
+        if fault is not None:
+            fault.plant(copy)
+        said = _run(CHECKS[check], copy)
+    return Found(name, check, said, time.monotonic() - began)
+
+
+def _copy(folder: Path) -> None:
+    for name in ("jmsjca", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def _run(check: Check, folder: Path) -> str | None:
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{folder}/tests/support"}
+    command = [sys.executable, "-m", *check.arguments.split()]
+    result = subprocess.run(
+        command, cwd=folder, env=environment, timeout=PATIENCE, check=False, text=True, capture_output=True
+    )
+    evidence = re.search(check.evidence, result.stdout + result.stderr)
+    if result.returncode and not evidence:
+        raise ValueError(f"{check.arguments} failed for another reason:\n{result.stdout}{result.stderr}")
+    return evidence[1] if evidence else None
+
+
+def main() -> int:
+    """Print one line for each fault; 0 if all are found, and nothing where there is none."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("numbers", type=int, nargs="*", help="which faults; all without")
+    options = parser.parse_args()
+    faults = read_faults()
+    missed = 0
+    for fault in [faults[n - 1] for n in options.numbers] or faults:
+        found = find(fault)
+        missed += found.said is None
+        print(found, flush=True)
+    for check in dict.fromkeys(fault.check for fault in faults) if not options.numbers else ():
+        found = _look("no fault", check, None)
+        missed += found.said is not None
+        print(found, flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

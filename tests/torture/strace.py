@@ -1,0 +1,78 @@
+"""strace: found on this machine, or unpacked from Debian's package; and one process under it."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from brokers.cache import BrokerMissing, provide
+from brokers.debian import unpack_packages
+
+__all__ = ["Strace", "StraceMissing", "find_strace"]
+
+_PACKAGES = ("strace", "libunwind8", "liblzma5")
+_PATIENCE = 20  # seconds
+
+
+class StraceMissing(Exception):  # noqa: N818  # says what is the matter, as the tests' reports show it
+    """strace cannot be had here, or may trace nothing; the message says why."""
+
+
+class Strace(NamedTuple):
+    """A strace that works.
+
+    Attributes:
+        path: The program.
+        libraries: Where its libraries are, if the system does not know.
+    """
+
+    path: str
+    libraries: Path | None = None
+
+    @contextmanager
+    def tracing(self, pid: int, *options: str | Path) -> Generator[None]:
+        """Trace a process from the beginning of the block; at the end of the block wait for its end.
+
+        Raises:
+            StraceMissing: That is not allowed here.
+        """
+        environment = {**os.environ, **({"LD_LIBRARY_PATH": str(self.libraries)} if self.libraries else {})}
+        command = [self.path, "-q", "-p", str(pid), *options]
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as tracer:
+            _wait_until_traced(pid, tracer)
+            yield
+
+
+@lru_cache(1)
+def find_strace() -> Strace:
+    """Find a strace.
+
+    Raises:
+        StraceMissing: There is none.
+    """
+    installed = shutil.which("strace")
+    return Strace(installed) if installed else _unpacked()
+
+
+def _unpacked() -> Strace:
+    try:
+        folder = provide("strace", lambda draft: unpack_packages(_PACKAGES, draft))
+    except BrokerMissing as problem:
+        raise StraceMissing(f"strace is {problem}") from problem
+    libraries = next(folder.glob("usr/lib/*/libunwind.so.8")).parent
+    return Strace(str(folder / "usr/bin/strace"), libraries)
+
+
+def _wait_until_traced(pid: int, tracer: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + _PATIENCE
+    while "TracerPid:\t0\n" in Path(f"/proc/{pid}/status").read_text():
+        if tracer.poll() is not None or time.monotonic() > end:
+            tracer.kill()
+            assert tracer.stderr
+            raise StraceMissing(f"strace cannot trace: {tracer.stderr.read().decode().strip()[:200]}")
+        time.sleep(0.001)

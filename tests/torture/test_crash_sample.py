@@ -1,0 +1,38 @@
+"""Some of the points at which a process can die or its disk fail, few enough for every test run."""
+
+import os
+
+import pytest
+
+from tests.torture import crash_points, power_loss
+from tests.torture.strace import StraceMissing, find_strace
+
+KILLED, FAILED, IMAGES = 160, 80, 200
+JOBS = 2
+
+
+@pytest.fixture(autouse=True)
+def strace() -> None:
+    """A missing strace fails where everything must be tested, and skips elsewhere."""
+    try:
+        find_strace()
+    except StraceMissing as problem:
+        if os.environ.get("CI"):
+            pytest.fail(str(problem))
+        pytest.skip(str(problem))
+
+
+@pytest.mark.parametrize(("size", "errors"), [(KILLED, False), (FAILED, True)], ids=["killed", "disk fails"])
+def test_nothing_is_lost_at_any_point(size: int, errors: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    points = crash_points.all_points(errors=errors)
+    report = crash_points.run(crash_points.sample(points, size, seed=20), len(points), seed=20, jobs=JOBS)
+    with capsys.disabled():
+        print(f"\n{'disk errors' if errors else 'crash points'}: {report}")
+    assert not report.wrong, "\n".join(report.wrong)
+
+
+def test_what_was_committed_survives_a_power_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    report = power_loss.run(IMAGES, seed=20, jobs=JOBS)
+    with capsys.disabled():
+        print(f"\npower loss: {report}")
+    assert not report.wrong, "\n".join(report.wrong)
