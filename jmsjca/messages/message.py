@@ -6,19 +6,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
+from jmsjca.errors import MessageFormatError, MessageNotWriteableError
 from jmsjca.messages.accessors import PropertyAccessors
-from jmsjca.messages.delivery import DeliveryContext, DeliveryMode
+from jmsjca.messages.delivery import Delivered, DeliveryContext, DeliveryMode
 from jmsjca.messages.properties import Properties
-from jmsjca.messages.settlement import Settlement
 from jmsjca.messages.shown import shown
+from jmsjca.messages.slots import set_if_unset
 
 __all__ = ["Message"]
 
 T = TypeVar("T")
 
 
-class Message(PropertyAccessors):
+class Message(PropertyAccessors, Delivered):
     """A message without a body, and the base of those that have one.
 
     Args:
@@ -42,7 +42,6 @@ class Message(PropertyAccessors):
 
     __slots__ = (
         "_body",
-        "_context",
         "_read_only",
         "_undecoded",
         "correlation_id",
@@ -115,7 +114,7 @@ class Message(PropertyAccessors):
             if name not in _HEADERS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             for header, value in self._undecoded().items():
-                _set_if_unset(_HEADERS[header], self, value)
+                set_if_unset(_HEADERS[header], self, value)
             return object.__getattribute__(self, name)
 
     @property
@@ -167,45 +166,9 @@ class Message(PropertyAccessors):
         """Take all properties away and make them writeable. Headers and body stay."""
         self.properties = Properties()
 
-    @property
-    def redelivery_count(self) -> int:
-        """How often the message was delivered before: 0 the first time."""
-        return max(self.delivery_count - 1, 0)
-
-    def acknowledge(self) -> Settlement:
-        """Acknowledge a received message; never blocks in a listener.
-
-        Under `AcknowledgeMode.CLIENT` it acknowledges all that the session received, under `INDIVIDUAL` this message.
-        In a listener without held acknowledgement it changes nothing: the handler's return acknowledges.
-
-        Returns:
-            The settlement of the unit that the message belongs to.
-
-        Raises:
-            IllegalStateError: The message was not received.
-        """
-        return self._delivered().acknowledge()
-
-    def set_rollback_only(self) -> None:
-        """Make the unit of this delivery roll back although the handler returns normally.
-
-        Raises:
-            IllegalStateError: The message was not received, or its unit is settled.
-        """
-        self._delivered().set_rollback_only()
-
-    def bind(self, context: DeliveryContext) -> None:
-        """Tie a delivered message to its unit. For whoever delivers it."""
-        self._context = context
-
     def freeze(self) -> None:
         """Make a decoded message read-only. For providers."""
         self._read_only = True
-
-    def _delivered(self) -> DeliveryContext:
-        if self._context is None:
-            raise IllegalStateError("This message was not delivered by a session or a listener, so it has no unit.")
-        return self._context
 
     def _decoded(self, body: Any) -> Any:
         """What is kept of a body that was received."""
@@ -231,14 +194,6 @@ class Message(PropertyAccessors):
             return f"<{type(self).__name__} {shown(self.message_id)} to {shown(self.destination)}>"
         except MessageFormatError:  # its headers are damaged, which is found out here
             return f"<{type(self).__name__} that cannot be decoded>"
-
-
-def _set_if_unset(slot: Any, message: Message, value: object) -> None:
-    """Set a header, but not one that somebody has set meanwhile."""
-    try:
-        slot.__get__(message)
-    except AttributeError:
-        slot.__set__(message, value)
 
 
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
