@@ -69,6 +69,7 @@ class AMQPConnection:
         self._check_open()
         self._broker.data.require("no_local", asked=no_local)
         destination = source.topic if isinstance(source, Subscription) else source
+        self._broker.data.require("shared", asked=isinstance(source, Subscription) and source.shared)
         self._broker.data.require("durable", asked=isinstance(source, Subscription) and source.durable)
         durable = self._subscription_name(source) if isinstance(source, Subscription) else None
         address = address_of(destination, self._broker.naming)

@@ -188,7 +188,10 @@ class STOMPConnection:
             consumer.fail(lost)
 
     def _check_subscription(self, source: Destination | Subscription) -> None:
-        if not isinstance(source, Subscription) or not source.durable:
+        if not isinstance(source, Subscription):
+            return
+        self._broker.require("shared", asked=source.shared)
+        if not source.durable:
             return
         self._broker.require("durable")
         if not source.client_id or source.client_id != self._client_id:

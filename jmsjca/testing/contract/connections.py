@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Literal
 
 import pytest
@@ -112,6 +112,14 @@ class TestRefusals(Contract):
         harness.require_lack("no_local")
         with pytest.raises(NotSupportedError):
             harness.connection.consumer(harness.topic(), no_local=True)
+
+    @pytest.mark.parametrize("volatile", [True, False])
+    def test_missing_sharing_is_refused(self, harness: Harness, *, volatile: bool) -> None:
+        """A broker without shared subscriptions gives each consumer its own copy, so all would do all the work."""
+        harness.require_lack("shared")
+        subscription = replace(harness.subscription(), shared=True, volatile=volatile)
+        with pytest.raises(NotSupportedError):
+            harness.connect(subscription.client_id).consumer(subscription)
 
     def test_missing_browsing_is_refused(self, harness: Harness) -> None:
         """A broker that cannot browse says so rather than to show an empty queue."""

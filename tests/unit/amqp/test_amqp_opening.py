@@ -3,7 +3,14 @@
 import pytest
 from proton import Condition, symbol
 
-from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidURLError, JMSSecurityError
+from jmsjca.destinations import Subscription, Topic
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidClientIDError,
+    InvalidURLError,
+    JMSSecurityError,
+    NotSupportedError,
+)
 from jmsjca.links import ConnectionSettings, connect
 
 LOGIN = "allow_insecure_login=true"
@@ -94,6 +101,14 @@ def _fail_open(peer, event, condition, properties, info=None):
     details = {symbol("invalid-field"): symbol(info)} if info else None
     peer.connection.condition = Condition(condition, "over", details)
     peer.connection.close()
+
+
+@pytest.mark.parametrize("volatile", [True, False])
+def test_a_shared_subscription_is_refused(line, volatile):
+    """Each consumer would get a copy of everything."""
+    shared = Subscription(Topic("t"), "s", "id", shared=True, volatile=volatile)
+    with pytest.raises(NotSupportedError, match="capability shared"):
+        line("ActiveMQ").open().consumer(shared)
 
 
 @pytest.mark.parametrize("path", ["/", "/queue"])

@@ -52,6 +52,14 @@ def test_heartbeat_header_that_is_none(theirs):
         agreed_heartbeat(theirs, 1000)
 
 
+@pytest.mark.parametrize("volatile", [True, False])
+def test_a_shared_subscription_is_refused(line, volatile):
+    """Each consumer would get a copy of everything."""
+    shared = Subscription(Topic("t"), "s", "id", shared=True, volatile=volatile)
+    with pytest.raises(NotSupportedError, match="capability shared"):
+        line().connection.consumer(shared)
+
+
 def test_silent_broker_is_a_lost_connection(line):
     line = line()
     line.clock.time += 21
