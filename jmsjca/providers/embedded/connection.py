@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
-from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, NotSupportedError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.providers.embedded.browsing import browse
 from jmsjca.providers.embedded.claims import Position
@@ -101,9 +101,9 @@ class EmbeddedConnection:
 
         Raises:
             InvalidSelectorError: The selector is none.
-            InvalidDestinationError: The temporary destination is another connection's, or gone.
+            InvalidDestinationError: The temporary destination is gone or another's, or ``no_local`` is for a queue.
             IllegalStateError: The durable subscription has a consumer, or is in use in another way.
-            NotSupportedError: ``no_local`` for a queue or a shared subscription.
+            NotSupportedError: ``no_local`` for a shared subscription.
         """
         self._check_open()
         condition_of(selector)  # refused before anything is made
@@ -111,7 +111,7 @@ class EmbeddedConnection:
         if isinstance(source, Subscription):
             position, selector = self._subscribe(source, selector or None, no_local=no_local), None
         elif no_local:
-            raise NotSupportedError(f"{source} cannot have no_local: JMS has it for subscriptions only.")
+            raise InvalidDestinationError(f"no_local is for topics; {source} is a queue. Use a selector instead.")
         else:
             position = self._enter_queue(source)
         consumer = EmbeddedConsumer(self._store, position, selector or None, order, self._limits.prefetch_bytes)

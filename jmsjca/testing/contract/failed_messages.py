@@ -135,6 +135,15 @@ class TestDeadLetters(Configured):
         assert {name: came.properties[name] for name in sent.properties} == dict(sent.properties)
         assert [type(came.properties[name]) for name in sent.properties] == [type(v) for v in sent.properties.values()]
 
+    def test_dead_letters_come_by_priority(self, harness: Harness) -> None:
+        """A message keeps its priority, whenever it failed (JMS 3.1, section 3.4.10)."""
+        harness.require("priority")
+        queue, dead = failing(harness, max_deliveries=1)
+        for body, priority in (("low", 1), ("high", 9)):
+            harness.send(queue, body, priority=priority)
+            reject(harness, queue)
+        harness.expect(dead, "high", "low")
+
     def test_dead_letter_tells_where_it_comes_from(self, harness: Harness) -> None:
         """Artemis' names: ``_AMQ_ORIG_ADDRESS`` and ``_AMQ_ORIG_MESSAGE_ID``; it is addressed anew."""
         queue, dead = failing(harness, max_deliveries=1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import NotSupportedError
+from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import TextMessage
 from jmsjca.spi import Connection
 from jmsjca.testing.contract.harness import Contract, Harness, bodies, prepare
@@ -109,7 +109,7 @@ class TestNoLocal(Contract):
 
     def test_queues_refuse_it(self, harness: Harness) -> None:
         """JMS leaves open what it does there (`Session.createConsumer`), and nothing is silently ignored here."""
-        with pytest.raises(NotSupportedError):
+        with pytest.raises(InvalidDestinationError):
             harness.connection.consumer(harness.queue(), no_local=True)
 
 
