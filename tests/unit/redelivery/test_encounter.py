@@ -148,14 +148,24 @@ def test_an_exception_is_written_down_in_bounds():
 
 def deep(levels):
     if levels:
-        deep(levels - 1)
+        deeper(levels - 1)
     raise ValueError("the bottom")
+
+
+def deeper(levels):
+    deep(levels)
 
 
 def test_of_a_deep_stack_the_bottom_is_written_down():
     with pytest.raises(ValueError, match="bottom") as caught:
-        deep(500)
-    assert "the bottom" in Failure.of(caught.value).stack_trace
+        deep(300)
+    assert 'raise ValueError("the bottom")' in Failure.of(caught.value).stack_trace
+
+
+def test_of_a_long_trace_the_end_is_written_down():
+    with pytest.raises(ValueError, match="end") as caught:
+        raise ValueError("the end") from KeyError("x" * 20_000)
+    assert Failure.of(caught.value).stack_trace.endswith("ValueError: the end\n")
 
 
 def test_an_exception_without_text_is_written_down():

@@ -99,6 +99,8 @@ def test_what_is_wrong_is_told_with_the_text_the_element_and_the_remedy():
         RedeliveryPolicy.parse("1:5; 2:x")
     with pytest.raises(ValueError, match="its delay must be from 0 to 2147483647, but it is 3000000000"):
         RedeliveryPolicy.parse("1:3000000000")
+    with pytest.raises(ValueError, match="its index must be from 1 to 50000000, but it is 00"):
+        RedeliveryPolicy.parse("00:1")
     with pytest.raises(ValueError, match="its index must be greater than 7"):
         RedeliveryPolicy.parse("7:1;7:2")
     with pytest.raises(ValueError, match="let it be the last element"):
