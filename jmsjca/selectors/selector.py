@@ -101,6 +101,7 @@ _HEADERS: dict[str, Callable[[Message], object]] = {
     "JMSPriority": lambda message: message.priority,
     "JMSTimestamp": lambda message: message.timestamp and round(message.timestamp.timestamp() * 1000),
     "JMSType": lambda message: message.type,
+    "JMSXDeliveryCount": lambda message: message.delivery_count or None,
 }
 
 

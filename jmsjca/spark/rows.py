@@ -5,7 +5,7 @@ from typing import Any
 
 from jmsjca import spi
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import BytesMessage, Message, TextMessage, convert
+from jmsjca.messages import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage, convert
 from jmsjca.spark.arrow import pa
 from jmsjca.spark.schema import STAGED_SCHEMA
 from jmsjca.spark.staging import Part
@@ -21,12 +21,16 @@ def to_batch(rows: Iterable[dict[str, Any]], schema: Any = STAGED_SCHEMA) -> Any
 def delivery_row(delivery: spi.Delivery, part: Part, position: int, key: str | None) -> dict[str, Any]:
     """The row of a delivery. One that cannot be decoded gives its raw bytes and the reason.
 
-    A broker that does not count deliveries leaves ``delivery_count`` null.
+    A map, stream or object message gives its body as it came. A broker that does not count deliveries leaves
+    ``delivery_count`` null.
     """
     place = {"_epoch": part.epoch, "_partition": part.number, "_seq": position, "_key": key}
     delivered = {"delivery_count": delivery.count, "redelivered": delivery.redelivered}
     try:
-        return message_row(delivery.message) | delivered | place
+        row = message_row(delivery.message)
+        if isinstance(delivery.message, MapMessage | StreamMessage | ObjectMessage):
+            row["body"] = delivery.raw
+        return row | delivered | place
     except MessageFormatError as error:
         return {"body": delivery.raw, "error": str(error)} | delivered | place
 

@@ -6,7 +6,20 @@ import pytest
 
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import Byte, BytesMessage, Double, Float, Int, Long, Message, Short, TextMessage
+from jmsjca.messages import (
+    Byte,
+    BytesMessage,
+    Double,
+    Float,
+    Int,
+    Long,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Short,
+    StreamMessage,
+    TextMessage,
+)
 from jmsjca.spark.rows import delivery_row, key_of, message_row, to_batch
 from jmsjca.spark.schema import ARROW_SCHEMA, SCHEMA
 from jmsjca.spark.staging import Part
@@ -87,6 +100,14 @@ def test_a_broker_that_does_not_count_leaves_the_count_open() -> None:
 def test_the_body_is_text_or_bytes_or_none() -> None:
     bodies = [message_row(m) for m in (TextMessage("t"), BytesMessage(b"b"), Message(), TextMessage(None))]
     assert [(row["text"], row["body"]) for row in bodies] == [("t", None), (None, b"b"), (None, None), (None, None)]
+
+
+@pytest.mark.parametrize("message", [MapMessage({"a": 1}), StreamMessage([1]), ObjectMessage([1])])
+def test_a_body_of_values_is_given_as_it_came(message: Message) -> None:
+    delivery = Whole(message)
+    delivery.raw = b"as it came"
+    row = delivery_row(delivery, Part(7, 3), 5, "k")
+    assert (row["text"], row["body"]) == (None, b"as it came")
 
 
 def test_times_are_told_in_utc() -> None:

@@ -191,7 +191,7 @@ def selectable(headers: str | bytes) -> dict[str, Any]:
         fields: dict[str, Any] = from_json(headers if isinstance(headers, str) else headers.decode())
         mode = "NON_PERSISTENT" if fields.get("mode") == DeliveryMode.NON_PERSISTENT else "PERSISTENT"
         selected = {name: fields.get(field) for name, field in SELECTABLE.items()}
-        return {**fields.get("p", {}), **selected, "JMSDeliveryMode": mode}
+        return {**fields.get("p", {}), **selected, "JMSDeliveryMode": mode, "JMSXDeliveryCount": 1}
     except _UNDECODABLE:
         return {}
 
