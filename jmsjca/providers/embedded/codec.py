@@ -22,7 +22,7 @@ from jmsjca.providers.embedded.bodies import DECODERS, encode_body
 from jmsjca.providers.embedded.digests import digest_of
 from jmsjca.providers.embedded.values import from_json, special_type, to_json, with_infinities
 
-__all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "header_text", "selectable"]
+__all__ = ["SELECTABLE", "UNDECODABLE", "Outgoing", "decode", "encode", "header_text", "selectable"]
 
 _BUCKETS = 1024
 _KIND_FIRST = b'{"kind":"'
@@ -37,7 +37,7 @@ SELECTABLE = {
 }
 
 # What the stored text of a message may provoke: it may be anything, and as deep or as large as it likes.
-_UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
 class Outgoing(NamedTuple):
@@ -137,7 +137,7 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
         fields = from_json(headers.decode())  # of the first release, or damaged: decoded at once
         named = _named(fields, deliveries, expires)
         return _received(fields["kind"], body, lambda: named)
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         raise _undecodable(error) from error
 
 
@@ -149,7 +149,7 @@ def _received(kind: str, body: bytes | None, headers: Callable[[], dict[str, Any
 def _decode_headers(headers: bytes, deliveries: int, expires: int | None) -> dict[str, Any]:
     try:
         return _named(from_json(headers.decode()), deliveries, expires)
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         raise _undecodable(error) from error
 
 
@@ -192,7 +192,7 @@ def selectable(headers: str | bytes) -> dict[str, Any]:
         mode = "NON_PERSISTENT" if fields.get("mode") == DeliveryMode.NON_PERSISTENT else "PERSISTENT"
         selected = {name: fields.get(field) for name, field in SELECTABLE.items()}
         return {**fields.get("p", {}), **selected, "JMSDeliveryMode": mode, "JMSXDeliveryCount": 1}
-    except _UNDECODABLE:
+    except UNDECODABLE:
         return {}
 
 

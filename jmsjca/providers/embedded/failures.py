@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jmsjca.destinations import Destination
-from jmsjca.providers.embedded.codec import Outgoing, header_text
+from jmsjca.providers.embedded.codec import UNDECODABLE, Outgoing, header_text
 from jmsjca.providers.embedded.digests import relabelled
 from jmsjca.providers.embedded.mailboxes import read_mailbox_settings
 from jmsjca.providers.embedded.sending import Sender, insert
@@ -80,13 +80,12 @@ def _relabelled(content: _Content, to: Destination, *, expired: bool) -> str | b
     """The headers with the new destination, and the old one as Artemis names it; as they are if they are no headers."""
     try:
         fields: dict[str, Any] = from_json(content.headers.decode())
-        old = fields["to"][1]
-    except (ValueError, LookupError, TypeError):
+        properties = fields.setdefault("p", {})
+        properties.update({"_AMQ_ORIG_ADDRESS": fields["to"][1], "_AMQ_ORIG_MESSAGE_ID": fields.get("id")})
+        if expired:
+            properties["_AMQ_ACTUAL_EXPIRY"] = content.expires
+            fields.setdefault("t", {})["_AMQ_ACTUAL_EXPIRY"] = "long"
+        fields["to"] = [to.kind, to.name]
+        return header_text(fields)
+    except UNDECODABLE:
         return content.headers
-    properties = fields.setdefault("p", {})
-    properties.update({"_AMQ_ORIG_ADDRESS": old, "_AMQ_ORIG_MESSAGE_ID": fields.get("id")})
-    if expired:
-        properties["_AMQ_ACTUAL_EXPIRY"] = content.expires
-        fields.setdefault("t", {})["_AMQ_ACTUAL_EXPIRY"] = "long"
-    fields["to"] = [to.kind, to.name]
-    return header_text(fields)
