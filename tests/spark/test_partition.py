@@ -134,8 +134,8 @@ def test_the_quota_is_exact_and_readers_share_the_queue(broker) -> None:
 
 
 def test_the_quota_is_exact_although_messages_come_in_chunks(broker, monkeypatch) -> None:
-    claim = EmbeddedConsumer._claim
-    monkeypatch.setattr(EmbeddedConsumer, "_claim", lambda self, limit: claim(self, min(limit, 2)))
+    receive = EmbeddedConsumer.receive
+    monkeypatch.setattr(EmbeddedConsumer, "receive", lambda self, limit, timeout: receive(self, min(limit, 2), timeout))
     broker.send(*TEXTS)
     assert broker.texts(FIRST, quota=3) == ["m0", "m1", "m2"]
     assert broker.waiting() == ["m3", "m4", "m5"]
