@@ -12,7 +12,7 @@ PATIENCE = 60
 _BEGIN = """
 import os, signal, sys, threading
 from jmsjca import Queue, TextMessage
-from jmsjca.errors import ConnectionLostError
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded import consumer
 consumer._SAFETY_POLL = 3600  # nothing but a ring wakes a waiter
@@ -32,7 +32,11 @@ def process(path: object, script: str) -> Iterator[subprocess.Popen[str]]:
     """Another Python process; it ends when its standard input does."""
     command = [sys.executable, "-c", _BEGIN + script, f"embedded://{path}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        yield child
+        try:
+            yield child
+        except BaseException:
+            child.kill()  # it may be stopped, and is waited for
+            raise
 
 
 def heard(child: subprocess.Popen[str]) -> str:

@@ -1,11 +1,14 @@
 """Processes over one file: they wake each other, give back what the dead held, and are safe to fork."""
 
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jmsjca import Queue
+from jmsjca import Limits, Queue
+from jmsjca.errors import TransactionRolledBackError
+from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded import consumer as consumer_module
 from tests.unit.processes import PATIENCE, heard, process, put, received
 
@@ -117,3 +120,96 @@ def test_what_a_process_gives_back_wakes_others(connected_file, broker_file, mon
             child.stdin.write("go on\n")
             child.stdin.flush()
             assert result.result(PATIENCE) == [("a", 2)]
+
+
+_COMMIT_WHEN_TOLD = (
+    _HOLD.replace("sys.stdin.read()", "sys.stdin.readline()")
+    + """
+for attempt in (unit.commit, lambda: send("out", "never"), lambda: connection.consumer(Queue("q")).receive(1, 0)):
+    try:
+        attempt()
+        tell("done")
+    except JMSError as error:
+        tell(type(error).__name__)
+"""
+)
+
+
+def test_paused_process_keeps_what_it_holds(connected_file, broker_file):
+    """Its lock lives as long as it does: nobody can tell a long handler from one that stands still."""
+    connection = connected_file()
+    put(connection, "a")
+    with process(broker_file, _COMMIT_WHEN_TOLD) as child:
+        assert heard(child) == "holding 1"
+        child.send_signal(signal.SIGSTOP)
+        connection._store.reap(now=True)
+        assert connection.consumer(QUEUE).receive(1, 0) == []
+        child.send_signal(signal.SIGCONT)
+        go_on(child)
+        assert heard(child) == "done"
+    assert connection.admin().depth(QUEUE).total == 0
+    assert connection.admin().depth(Queue("out")).total == 2
+
+
+def test_paused_process_cannot_settle_what_another_got_meanwhile(connected_file, broker_file):
+    """An operator removed its lock file, and another process got its message, which it has settled or still holds."""
+    connection = connected_file()
+    put(connection, "a", "b")
+    with process(broker_file, _COMMIT_WHEN_TOLD.replace("[:1]", "")) as child:
+        assert heard(child) == "holding 2"
+        child.send_signal(signal.SIGSTOP)
+        lock_file_of_other(connection, broker_file).unlink()
+        connection._store.reap(now=True)
+        settled, held = connection.consumer(QUEUE).receive(10, 0)
+        commit(connection, settled)
+        child.send_signal(signal.SIGCONT)
+        go_on(child)
+        assert heard(child) == "TransactionRolledBackError"
+        assert [heard(child), heard(child)] == ["done", "ConnectionLostError"]  # to send needs no lock
+    assert connection.admin().depth(QUEUE).total == 1
+    assert [d.message.body for d in connection.consumer(Queue("out")).receive(10, 0)] == ["never"]
+    commit(connection, held)
+
+
+def test_process_paused_in_a_commit_keeps_others_no_longer_than_they_wait(broker_file):
+    """And once it goes on, both do."""
+    with process(broker_file, _STAND_STILL_IN_A_TRANSACTION) as child:
+        connection = connect(ConnectionSettings(f"embedded://{broker_file}", limits=Limits(lock_timeout=0.05)))
+        child.stdin.write("begin\n")
+        child.stdin.flush()
+        assert heard(child) == "in a transaction"
+        with pytest.raises(TransactionRolledBackError, match="locked for too long"):
+            put(connection, "refused")
+        child.send_signal(signal.SIGCONT)
+        assert heard(child) == "committed"
+        put(connection, "b")
+    assert received(connection) == [("a", 1), ("b", 1)]
+    connection.close()
+
+
+_STAND_STILL_IN_A_TRANSACTION = """
+sys.stdin.readline()
+def job(cursor):
+    tell("in a transaction")
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to this very thread: it goes not a step further
+threading.Thread(target=connection._store.submit, args=[job]).start()
+send("q", "a")
+tell("committed")
+"""
+
+
+def go_on(child) -> None:
+    child.stdin.write("go on\n")
+    child.stdin.flush()
+
+
+def commit(connection, delivery) -> None:
+    unit = connection.unit()
+    unit.take([delivery])
+    unit.commit()
+
+
+def lock_file_of_other(connection, broker_file):
+    mine = f"{connection._store.owner}.lock"
+    [path] = [p for p in broker_file.with_name("broker.db-owners").iterdir() if p.name != mine]
+    return path
