@@ -24,6 +24,7 @@ torture: $(VENV)/.dev    ## every crash point, power cuts, planted faults, a mil
 	$(BIN)/python -m tests.model.run --steps 1000000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points --errors
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.group_points
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.power_loss
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.planted_faults
 	$(BIN)/python -m pytest -q -m torture tests/brokers

@@ -128,7 +128,7 @@ class Model:
 
     def rollback(self, name: str, delay: int = 0, unused: Iterable[int] = ()) -> None:
         unit = self.units.pop(name)
-        for consumer in {m.holder for m in unit.taken if m.holder}:
+        for consumer in dict.fromkeys(m.holder for m in unit.taken if m.holder):
             if consumer.order is Order.PREFIX:  # what came later must not overtake what comes again
                 first = min(consumer.held.index(m) for m in unit.taken if m.holder is consumer)
                 self._release([m for m in consumer.held[first:] if m.unit is None], uncount=1)

@@ -59,14 +59,11 @@ class View(NamedTuple):
     scheduled: int
     stale: int = 0
 
-    def allows(self, found: "View") -> bool:
+    def allows(self, found: "View", *, ordered: bool) -> bool:
         """Tell whether a real broker may look like that, if this is the model's view."""
+        same = found.waiting == self.waiting if ordered else sorted(found.waiting or ()) == sorted(self.waiting or ())
         more = found.ready - self.ready, found.scheduled - self.scheduled
-        return (
-            found.waiting in (None, self.waiting)
-            and found.held == self.held
-            and min(more) >= 0 >= sum(more) - self.stale
-        )
+        return (same or found.waiting is None) and found.held == self.held and min(more) >= 0 >= sum(more) - self.stale
 
 
 class Words(Protocol):

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from typing import NamedTuple
 from tests.model.machine import FAST
 from tests.torture.judge import judge_crash
 from tests.torture.strace import find_strace
-from tests.torture.victim import BROKER, Victim, read_account
+from tests.torture.victim import BROKER, Victim, read_account, work
 from tests.torture.workloads import WORKLOADS
 
 __all__ = ["ERRORS", "KILL", "Point", "Report", "enumerate_points", "visit"]
@@ -81,7 +82,7 @@ def enumerate_points(workload: str, *, errors: bool = False) -> list[Point]:
         status = _run(workload, folder, "-o", str(folder / "trace"), "-e", f"trace={','.join(CALLS)}")
         account = read_account(folder)
         assert (status, account.error) == (0, None), f"{workload} fails by itself: {account}"
-        counts = Counter(re.findall(r"^(\w+)\(", (folder / "trace").read_text(), re.MULTILINE))
+        counts = Counter(re.findall(r"^\d+ +(\w+)\(", (folder / "trace").read_text(), re.MULTILINE))
     faults = ERRORS if errors else dict.fromkeys(CALLS, KILL)
     return [Point(workload, call, n + 1, fault) for call, fault in faults.items() for n in range(counts[call])]
 
@@ -99,11 +100,15 @@ def visit(point: Point) -> Visit:
         return Visit(point, end, judge_crash(point.workload, folder, account))
 
 
-def _run(workload: str, folder: Path, *options: str) -> int:
-    victim = Victim(workload, folder)
-    owners = [folder / f"{BROKER}-owners" / f"{n}.lock" for n in range(1, 9)]
+def files_of(folder: Path) -> list[Path]:
+    """What a broker writes to."""
     files = [folder / f"{BROKER}{suffix}" for suffix in ("", "-journal", "-wal", "-shm", "-owners")]
-    with find_strace().tracing(victim.pid, *options, *(word for file in [*files, *owners] for word in ("-P", file))):
+    return [*files, *(folder / f"{BROKER}-owners" / f"{n}.lock" for n in range(1, 9))]
+
+
+def _run(workload: str, folder: Path, *options: str) -> int:
+    victim = Victim(partial(work, workload), folder)
+    with find_strace().tracing(victim.pid, files_of(folder), *options):
         return victim.run()
 
 

@@ -37,6 +37,7 @@ CHECKS = {
     "crash points": Check(f"{CRASH} --sample 80 --seed 1", VIOLATED),
     "disk errors": Check(f"{ERRORS} --sample 80 --seed 1", VIOLATED),
     "power loss": Check(f"{POWER} --sample 80 --seed 1", VIOLATED),
+    "group points": Check("tests.torture.group_points --rounds 3", VIOLATED),
     "waiting": Check(f"{UNIT}_waiting.py tests/torture/test_found_by_faults.py", "FAILED (.*)"),
     "processes": Check(f"{UNIT}_processes.py", "FAILED (.*)"),
     "group commit": Check(f"{UNIT}_group_commit.py", "FAILED (.*)"),

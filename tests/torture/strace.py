@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -35,14 +35,20 @@ class Strace(NamedTuple):
     libraries: Path | None = None
 
     @contextmanager
-    def tracing(self, pid: int, *options: str | Path) -> Generator[None]:
+    def tracing(self, pid: int, files: Iterable[Path], *options: str) -> Generator[None]:
         """Trace a process from the beginning of the block; at the end of the block wait for its end.
+
+        Args:
+            pid: Which process, with the threads that it will have.
+            files: Only calls that are about these; none for all.
+            options: What to do with them.
 
         Raises:
             StraceMissing: That is not allowed here.
         """
         environment = {**os.environ, **({"LD_LIBRARY_PATH": str(self.libraries)} if self.libraries else {})}
-        command = [self.path, "-q", "-p", str(pid), *options]
+        paths = [word for file in files for word in ("-P", str(file))]
+        command = [self.path, "-f", "-q", "-p", str(pid), *paths, *options]
         with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as tracer:
             _wait_until_traced(pid, tracer)
             yield

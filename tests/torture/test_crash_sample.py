@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.torture import crash_points, power_loss
+from tests.torture import crash_points, group_points, power_loss
 from tests.torture.strace import StraceMissing, find_strace
 
 KILLED, FAILED, IMAGES = 160, 80, 200
@@ -35,4 +35,11 @@ def test_what_was_committed_survives_a_power_cut(capsys: pytest.CaptureFixture[s
     report = power_loss.run(IMAGES, seed=20, jobs=JOBS)
     with capsys.disabled():
         print(f"\npower loss: {report}")
+    assert not report.wrong, "\n".join(report.wrong)
+
+
+def test_threads_that_commit_together_are_told_what_is_on_the_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    report = group_points.run(rounds=1, jobs=JOBS, every=4)
+    with capsys.disabled():
+        print(f"\ngroup commit: {report}")
     assert not report.wrong, "\n".join(report.wrong)

@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.torture.strace import find_strace
-from tests.torture.victim import JOURNAL, Victim
+from tests.torture.victim import JOURNAL, Victim, work
 
 __all__ = ["Event", "record"]
 
 _CALLS = "openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink,rename"
-_LINE = re.compile(r"(\w+)\((.*)\) += (-?\d+)")
+_LINE = re.compile(r"\d+ +(\w+)\((.*)\) += (-?\d+)")
 _PATH = re.compile(r"^\d+<([^>]*)>")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 _LONGEST = 1 << 24  # bytes of one write that strace shows
@@ -35,10 +36,10 @@ class Event(NamedTuple):
 
 def record(workload: str, folder: Path) -> list[Event]:
     """Let a workload run in a process of its own, and tell what it did in its folder."""
-    victim = Victim(workload, folder)
+    victim = Victim(partial(work, workload), folder)
     trace = folder / "trace"
     options = ("-y", "-xx", "-s", str(_LONGEST), "-o", str(trace), "-e", f"trace={_CALLS}")
-    with find_strace().tracing(victim.pid, *options):
+    with find_strace().tracing(victim.pid, (), *options):
         status = victim.run()
     assert status == 0, f"{workload} ended with {status}"
     with trace.open() as lines:

@@ -14,9 +14,12 @@ from tests.model.real import Real
 from tests.model.words import Letter, Words
 from tests.torture.workloads import AFTERWARDS, START, WORKLOADS, send
 
-__all__ = ["BROKER", "JOURNAL", "Account", "Victim", "read_account"]
+__all__ = ["BROKER", "JOURNAL", "Account", "Note", "Victim", "read_account", "read_journal", "work"]
 
 BROKER, JOURNAL = "broker.db", "journal"
+Note = Callable[[str], object]
+Task = Callable[[Path, Note], None]
+
 find_provider("embedded")  # imported once, not by each child
 _PATIENCE = 60  # seconds
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, -1
@@ -42,15 +45,15 @@ class Victim:
     """A forked child, which waits until somebody traces it.
 
     Args:
-        workload: What it does.
+        task: What it does in a folder, with a function that notes a line in the journal.
         folder: Where its broker and its journal are.
     """
 
-    def __init__(self, workload: str, folder: Path) -> None:
+    def __init__(self, task: Task, folder: Path) -> None:
         waiting, self._go = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            _live(workload, folder, waiting)
+            _live(task, folder, waiting)
         os.close(waiting)
 
     def run(self) -> int:
@@ -60,30 +63,22 @@ class Victim:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def read_account(folder: Path) -> Account:
-    """Read the journal of a victim."""
+def read_journal(folder: Path) -> list[str]:
+    """Read the lines that a victim noted."""
     path = folder / JOURNAL
-    lines = path.read_text().splitlines() if path.exists() else []
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def read_account(folder: Path) -> Account:
+    """Read how far a victim came with its workload."""
+    lines = read_journal(folder)
     failed = [line.removeprefix("failed ") for line in lines if line.startswith("failed")]
     return Account(lines.count("begin"), lines.count("end"), failed[0] if failed else None, "afterwards" in lines)
 
 
-def _live(workload: str, folder: Path, waiting: int) -> NoReturn:
-    status = 1
-    try:
-        signal.alarm(_PATIENCE)
-        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)  # where only parents may trace
-        journal = os.open(folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.read(waiting, 1)
-        _work(workload, Real(START, folder / BROKER), lambda line: os.write(journal, f"{line}\n".encode()))
-        status = 0
-    except BaseException:  # noqa: BLE001  # there is nobody above
-        traceback.print_exc()
-    finally:
-        os._exit(status)  # as a crash: nothing is closed
-
-
-def _work(workload: str, broker: Real, note: Callable[[str], object]) -> None:
+def work(workload: str, folder: Path, note: Note) -> None:
+    """The task of a workload: its words, and one message more if one of them fails."""
+    broker = Real(START, folder / BROKER)
     try:
         WORKLOADS[workload](cast("Words", _Noting(broker, note)))
     except JMSError as error:
@@ -94,10 +89,25 @@ def _work(workload: str, broker: Real, note: Callable[[str], object]) -> None:
         note("afterwards")
 
 
+def _live(task: Task, folder: Path, waiting: int) -> NoReturn:
+    status = 1
+    try:
+        signal.alarm(_PATIENCE)
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)  # where only parents may trace
+        journal = os.open(folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.read(waiting, 1)
+        task(folder, lambda line: os.write(journal, f"{line}\n".encode()))
+        status = 0
+    except BaseException:  # noqa: BLE001  # there is nobody above
+        traceback.print_exc()
+    finally:
+        os._exit(status)  # as a crash: nothing is closed
+
+
 class _Noting:
     """Notes each word, before and after."""
 
-    def __init__(self, broker: Real, note: Callable[[str], object]) -> None:
+    def __init__(self, broker: Real, note: Note) -> None:
         self._broker = broker
         self._note = note
 
