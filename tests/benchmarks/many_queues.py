@@ -10,14 +10,14 @@ import argparse
 import itertools
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jmsjca import BytesMessage, Queue, spi
 from jmsjca.links import ConnectionSettings, connect
-from tests.benchmarks.measurements import Measurements, alternating, write
+from tests.benchmarks.measurements import Measurements, alternating, timed, write
 
 COUNTS = (10, 1_000, 10_000)
 MESSAGE = BytesMessage(b"x" * 200)
@@ -30,6 +30,13 @@ class Work(NamedTuple):
     where: str
     batch: int
     times: int
+
+
+class Case(NamedTuple):
+    """What is compared between the files: the work, and by which clock."""
+
+    work: Work
+    clock: str
 
 
 TURN = (
@@ -64,9 +71,7 @@ class Queues:
         self._sources = itertools.cycle(self._consumers)
         self._visited = itertools.cycle(queues)
 
-    def microseconds(self, work: Work) -> float:
-        """What a message costs, or a consumer."""
-        began = time.perf_counter()
+    def do(self, work: Work) -> None:
         for _ in range(work.times // work.batch):
             if work.operation == "send":
                 self._send_to(self._next_targets(work))
@@ -74,7 +79,6 @@ class Queues:
                 self._settle(self._received(work), work.batch)
             else:
                 self._link.consumer(next(self._visited)).close()
-        return (time.perf_counter() - began) / work.times * 1e6
 
     def close(self) -> None:
         self._link.close()
@@ -101,32 +105,34 @@ class Queues:
         unit.commit()
 
 
-def measure(counts: Sequence[int], rounds: int, folder: Path) -> Measurements[Work]:
+def measure(counts: Sequence[int], rounds: int, folder: Path) -> Measurements[Case]:
     """Let all files take turns, in microseconds per message."""
     files = {str(count): Queues(folder / f"{count}.db", count) for count in counts}
-    costs = Measurements[Work]()
+    costs = Measurements[Case]()
     for order in alternating(list(files), rounds + 1):
         for work in TURN:
             for name in order:
-                costs.note(work, name, files[name].microseconds(work))
+                for clock, seconds in timed(partial(files[name].do, work)).items():
+                    costs.note(Case(work, clock), name, seconds / work.times * 1e6)
     for file in files.values():
         file.close()
     costs.forget_first_round()
     return costs
 
 
-def figures(costs: Measurements[Work], reference: str) -> list[dict[str, Any]]:
+def figures(costs: Measurements[Case], reference: str) -> list[dict[str, Any]]:
     """The medians, each beside that of the fewest queues."""
     return [
         {
-            "operation": work.operation,
-            "where": work.where,
-            "batch": work.batch,
+            "operation": case.work.operation,
+            "where": case.work.where,
+            "batch": case.work.batch,
+            "clock": case.clock,
             "queues": int(count),
             "microseconds": round(summary.median, 1),
             "ratio": round(summary.ratio, 3),
         }
-        for work, count, summary in costs.summaries(reference)
+        for case, count, summary in costs.summaries(reference)
     ]
 
 
@@ -139,10 +145,10 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jmsjca-bench-") as folder:
         table = figures(measure(options.queues, options.rounds, Path(folder)), str(options.queues[0]))
-    print(f"{'operation':27}{'where':16}{'batch':>6}{'queues':>9}{'µs':>10}{'ratio':>8}")
+    print(f"{'operation':27}{'where':16}{'batch':>6}  {'clock':10}{'queues':>9}{'µs':>10}{'ratio':>8}")
     for row in table:
         print(
-            f"{row['operation']:27}{row['where']:16}{row['batch']:>6}{row['queues']:>9,}"
+            f"{row['operation']:27}{row['where']:16}{row['batch']:>6}  {row['clock']:10}{row['queues']:>9,}"
             f"{row['microseconds']:>10,.1f}{row['ratio']:>8.2f}"
         )
     write(options.json, {"rounds": options.rounds}, table)

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures" / "scale.json"
 GOAL = 1.25
-PANELS = {1: "one message per transaction", 100: "batches of 100"}
+BATCHES = {1: "one message per transaction", 100: "batches of 100"}
+CLOCKS = {"elapsed": "elapsed time", "processor": "processor time"}
 LINES = {
     ("send", "none"): "send",
     ("receive", "none"): "receive",
@@ -19,16 +20,18 @@ LINES = {
 
 
 def draw(source: Path, target: Path) -> None:
-    """Draw the cost of a message beside that with the smallest backlog, one panel per batch size."""
+    """Draw what a message costs beside the smallest backlog: a row for each clock, a column for each batch."""
     rows = json.loads(source.read_text())["figures"]
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    panels = figure.subplots(1, len(PANELS), sharey=True)
-    for panel, (batch, title) in zip(panels, PANELS.items(), strict=True):
-        _draw_panel(panel, [row for row in rows if row["batch"] == batch])
-        panel.set_title(title, fontsize=10)
-    panels[0].set_ylabel("cost of a message, smallest backlog = 1")
-    panels[0].set_ylim(0, None)
-    panels[-1].legend(loc="lower right", fontsize=8, frameon=False)
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    grid = figure.subplots(len(CLOCKS), len(BATCHES), sharex=True, sharey=True)
+    for panels, (clock, meaning) in zip(grid, CLOCKS.items(), strict=True):
+        for panel, (batch, title) in zip(panels, BATCHES.items(), strict=True):
+            _draw_panel(panel, [row for row in rows if (row["batch"], row["clock"]) == (batch, clock)])
+            panel.set_title(f"{meaning}, {title}", fontsize=10)
+    grid[0][0].set_ylim(0, None)
+    grid[0][-1].legend(loc="lower right", fontsize=8, frameon=False)
+    figure.supxlabel("messages that wait in the file", fontsize=10)
+    figure.supylabel("cost of a message, with the smallest backlog = 1", fontsize=10)
     figure.savefig(target, metadata={"Date": None})
 
 
@@ -39,7 +42,6 @@ def _draw_panel(panel: Any, rows: list[dict[str, Any]]) -> None:
         line = [row for row in rows if (row["operation"], row["selector"]) == (operation, selector)]
         panel.plot([row["backlog"] for row in line], [row["ratio"] for row in line], marker="o", label=label)
     panel.set_xscale("log")
-    panel.set_xlabel("messages that wait in the file")
     panel.spines[["top", "right"]].set_visible(False)
 
 

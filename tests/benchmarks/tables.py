@@ -47,8 +47,8 @@ def _cost(figure: _Figure) -> str:
 
 TABLES = {
     "embedded": Table(("store", "batch", "operation"), _contender, _rate),
-    "scale": Table(("operation", "selector", "batch"), lambda figure: f"{figure['backlog']:,}", _cost),
-    "many_queues": Table(("operation", "where", "batch"), lambda figure: f"{figure['queues']:,}", _cost),
+    "scale": Table(("operation", "selector", "batch", "clock"), lambda figure: f"{figure['backlog']:,}", _cost),
+    "many_queues": Table(("operation", "where", "batch", "clock"), lambda figure: f"{figure['queues']:,}", _cost),
 }
 
 
