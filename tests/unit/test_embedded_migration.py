@@ -216,14 +216,14 @@ sys.stdin.read()
 
 def test_process_that_was_about_to_join_notices_the_change(connected_file, broker_file, monkeypatch):
     """Another release converts the file after this one looked at its format, and before it is known as a user."""
-    from jmsjca.providers.embedded import store
+    from jmsjca.providers.embedded import transactions
 
-    class Late(store.Database):
+    class Late(transactions.Database):
         def __init__(self, *args):
             super().__init__(*args)
             self.connection.execute("PRAGMA user_version = 99")
 
-    monkeypatch.setattr(store, "Database", Late)
+    monkeypatch.setattr(transactions, "Database", Late)
     with pytest.raises(StoreError, match="later release"):
         connected_file()
 

@@ -1,9 +1,11 @@
 """The connection to SQLite: how a write transaction begins beside other processes, and how it ends."""
 
+import os
 import sqlite3
 import time
 from pathlib import Path
 
+from jmsjca.errors import ConnectionLostError
 from jmsjca.providers.embedded.opening import open_database
 from jmsjca.providers.embedded.sqlite_errors import commit_error, is_busy
 
@@ -24,6 +26,7 @@ class Database:
     Attributes:
         connection: SQLite's.
         cursor: The one that all use.
+        lost: True if the file was removed or replaced.
     """
 
     def __init__(self, path: Path | None, patience: float) -> None:
@@ -32,6 +35,8 @@ class Database:
         self._lazy = False
         self.connection = open_database(path, patience)
         self.cursor = self.connection.cursor()
+        self.lost = False
+        self._place = _place(path)
 
     def begin(self, *, durable: bool) -> None:
         """Begin a write transaction, after those of other processes.
@@ -40,11 +45,13 @@ class Database:
             durable: True if its commit must be on disk when that returns.
 
         Raises:
+            ConnectionLostError: The file was removed or replaced: what is written to it now is lost.
             sqlite3.OperationalError: The file stayed locked.
         """
         if self._path is None:
             self.cursor.execute("BEGIN IMMEDIATE")
             return
+        self._check_place()
         self._sync(lazily=not durable)
         self.cursor.execute("PRAGMA busy_timeout = 0")
         try:
@@ -74,6 +81,13 @@ class Database:
         """Close the file."""
         self.connection.close()
 
+    def _check_place(self) -> None:
+        if _place(self._path) != self._place:
+            self.lost = True
+            raise ConnectionLostError(
+                f"{self._path} was removed or replaced while it was in use; connect again to use what is there now."
+            )
+
     def _sync(self, *, lazily: bool) -> None:
         if lazily != self._lazy:
             self.cursor.execute(f"PRAGMA synchronous = {'NORMAL' if lazily else 'FULL'}")
@@ -90,3 +104,14 @@ class Database:
             else:
                 return
             time.sleep(_PAUSE)
+
+
+def _place(path: Path | None) -> tuple[int, int] | None:
+    """What tells a file from another one of its name; None if there is none."""
+    if path is None:
+        return None
+    try:
+        status = os.stat(path)  # noqa: PTH116  # at every commit: Path.stat() takes twice as long
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

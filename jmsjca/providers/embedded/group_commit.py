@@ -123,13 +123,16 @@ class _Signal:
         self._lock.acquire()
 
     def give(self) -> None:
+        """End the wait, or the next one."""
         if self._lock.locked():
             self._lock.release()
 
     def wait(self, timeout: float = -1) -> None:
+        """Wait for so many seconds at most; -1 waits for ever."""
         self._lock.acquire(timeout=timeout)
 
     def forget(self) -> None:
+        """Let the next wait be one, if nobody waited for the last signal."""
         self._lock.acquire(blocking=False)
 
 
@@ -146,9 +149,11 @@ class _Turn:
         self.error: Exception | None = None
 
     def end(self, result: object = None, error: Exception | None = None) -> None:
+        """Note what became of the job."""
         self.result, self.error, self.done = result, error, True
 
     def tell(self) -> None:
+        """Let its thread go on."""
         if not self.done:  # the leader was interrupted; that exception is its own
             self.end(error=TransactionInDoubtError("The thread that wrote this unit with its own was interrupted."))
         self.signal.give()

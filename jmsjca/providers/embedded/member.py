@@ -1,6 +1,5 @@
 """This process among those that use a file: under which id it holds messages, how it wakes others and is woken."""
 
-import os
 import sqlite3
 import tempfile
 from collections.abc import Iterable
@@ -17,19 +16,17 @@ class Member:
     """A process that uses a file.
 
     Args:
-        path: The file; it is there.
+        path: The file.
         bell: What others ring.
 
     Raises:
         StoreError: There is no place for a doorbell.
 
     Attributes:
-        lost: True if the others do not know this process any more.
+        lost: True if others took this process for dead.
     """
 
     def __init__(self, path: Path, bell: Bell) -> None:
-        self._path = path
-        self._place = _place(path)
         self._folder = lock_folder(path)
         self._owner: Owner | None = None
         self.lost = False
@@ -72,18 +69,6 @@ class Member:
                 f"This process was taken for dead, as its lock file in {self._folder} was removed; connect again."
             )
 
-    def check_place(self) -> None:
-        """Make sure that the file is where it was: what is written to one that was removed is lost.
-
-        Raises:
-            ConnectionLostError: It was removed or replaced.
-        """
-        if _place(self._path) != self._place:
-            self.lost = True
-            raise ConnectionLostError(
-                f"{self._path} was removed or replaced while it was in use; connect again to use what is there now."
-            )
-
     def find_dead(self, cursor: sqlite3.Cursor) -> list[int]:
         """The other owners whose processes are gone."""
         return find_dead(cursor, self._folder, self.id)
@@ -120,12 +105,3 @@ class Member:
         if self._owner:
             self._owner.abandon()
         self._doorbell.abandon()
-
-
-def _place(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one of its name; None if there is none."""
-    try:
-        status = os.stat(path)  # noqa: PTH116  # at every commit: Path.stat() takes twice as long
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
