@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jmsjca import Queue, Topic
 from jmsjca.config import DestinationSettings
-from jmsjca.destinations import Subscription
+from jmsjca.destinations import Subscription, TemporaryQueue
 from jmsjca.spi import Order
 from tests.model.words import SELECTORS, Letter, Way, key
 
@@ -17,6 +17,7 @@ NAMED = [
     *(Subscription(TOPICS[0], "common", shared=shared) for shared in (True, True, False)),
     Subscription(TOPICS[0], "brief", shared=True, volatile=True),
 ]
+TEMPORARY = TemporaryQueue("any")  # one of those that were made
 DEAD, EXPIRED = Queue("dead"), Queue("expired")
 SEEN = list({key(source): source for source in [*QUEUES, *NAMED, DEAD, EXPIRED]}.values())
 
@@ -40,9 +41,9 @@ WAYS = [Way(*fields) for fields in product(Order, [None, None, *SELECTORS], [Fal
 numbers = st.integers(0, 11)
 subsets = st.integers(1, 15)
 letters = st.integers(0, len(LETTERS) - 1).map(lambda n: LETTERS[n])
-destinations = st.sampled_from([*QUEUES, *QUEUES, *TOPICS])
-sources = st.sampled_from([*QUEUES, *QUEUES, *TOPICS, *NAMED])
-boxes = st.sampled_from([*QUEUES, *NAMED])
+destinations = st.sampled_from([*QUEUES, *QUEUES, *TOPICS, TEMPORARY])
+sources = st.sampled_from([*QUEUES, *QUEUES, *TOPICS, *NAMED, TEMPORARY])
+boxes = st.sampled_from([*QUEUES, *NAMED, TEMPORARY])
 addresses = st.sampled_from([*QUEUES, *TOPICS])
 ways = st.sampled_from(WAYS)
 settings = st.sampled_from(SETTINGS)

@@ -12,6 +12,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from jmsjca import Queue, Topic
 from jmsjca.config import DestinationSettings
+from jmsjca.destinations import TemporaryQueue
 from jmsjca.spi import Order
 from tests.model.chances import addresses, boxes, destinations, letters, numbers, settings, sources, subsets, ways
 from tests.model.stage import CONNECTIONS, Stage, pick
@@ -56,7 +57,7 @@ class Machine(Stage):
     @precondition(lambda self: len(self.model.consumers) < MOST)
     def consume(self, source: Source, way: Way, n: int) -> None:
         way = way._replace(no_local=way.no_local and isinstance(source, Topic))
-        self.pair.do("consume", self.new_name(), self.some_connection(n), source, way)
+        self.pair.do("consume", self.new_name(), self.some_connection(n), self.some_place(source, n), way)
 
     @rule(n=numbers)
     @precondition(lambda self: self.all_open())
@@ -128,7 +129,13 @@ class Machine(Stage):
     @precondition(lambda self: self.pair.done["purge"] + self.pair.done["remove"] < SELDOM)
     @rule(n=numbers, what=st.sampled_from(["purge", "remove"]), source=boxes)
     def empty(self, n: int, what: str, source: Source) -> None:
-        self.pair.do(what, self.some_connection(n), source)
+        self.pair.do(what, self.some_connection(n), self.some_place(source, n))
+
+    @precondition(lambda self: len(self.temporaries) < SELDOM)
+    @rule(n=numbers)
+    def make_temporary(self, n: int) -> None:
+        self.temporaries.append(TemporaryQueue(f"temporary {len(self.temporaries)}"))
+        self.pair.do("temporary", self.some_connection(n), self.temporaries[-1])
 
     @precondition(lambda self: self.pair.done["connect"] < len(CONNECTIONS) + SELDOM)
     @rule(n=numbers)
@@ -138,6 +145,17 @@ class Machine(Stage):
         self.fill_hands(connection)
         self.pair.do(pick(self.ends, n), connection)
         self.connect(connection)
+
+    @precondition(lambda self: self.pair.done["connect"] < len(CONNECTIONS) + SELDOM)
+    @rule(n=numbers)
+    def restart(self, n: int) -> None:
+        """All connections end, and a new one finds what they left."""
+        for connection in CONNECTIONS:
+            self.fill_hands(connection)
+        for connection in CONNECTIONS:
+            self.pair.do(pick([end for end in self.ends if end != "outlaw"], n), connection)
+        for connection in CONNECTIONS:
+            self.connect(connection)
 
 
 class MemoryMachine(Machine):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, TransactionRolledBackError
 from jmsjca.spi import Order
 from tests.model.boxes import Consumer, Message, Unit
 from tests.model.places import Places
@@ -43,7 +43,7 @@ class Model:
             self.close_consumer(name)
         for name in [name for name, u in self.units.items() if u.connection == connection]:
             self.rollback(name)
-        self.connections.remove(connection)
+        self._end(connection)
 
     def crash(self, connection: str) -> None:
         """End without a word: what it held comes again, counted, as somebody may have seen it."""
@@ -53,21 +53,24 @@ class Model:
         for name in [name for name, c in self.consumers.items() if c.connection == connection]:
             self._leave(name)
         self.units = {name: u for name, u in self.units.items() if u.connection != connection}
-        self.connections.remove(connection)
+        self._end(connection)
 
     def outlaw(self, connection: str) -> list[str]:
-        """Be taken for dead, commit all the same, and die: units that took something are refused."""
-        units = sorted(name for name, u in self.units.items() if u.connection == connection)
-        refused = [name for name in units if self.units[name].taken]
-        notes = {name: self.units[name] for name in units if name not in refused}
+        """Be taken for dead, commit all the same, and die; tell which units are refused: those that took something."""
+        mine = {name: u for name, u in self.units.items() if u.connection == connection}
         self.crash(connection)
-        self.units |= notes
-        for name in notes:
+        refused = sorted(name for name, unit in mine.items() if unit.taken or not self._can_send(unit))
+        for name in sorted(mine.keys() - refused):
+            self.units[name] = mine[name]
             self.commit(name)
         return refused
 
+    def temporary(self, connection: str, what: Queue) -> None:
+        self.places.make_temporary(what, connection)
+
     def consume(self, name: str, connection: str, source: Source, way: Way = PLAIN) -> None:
         """A topic's messages that are not wanted do not even reach the subscription."""
+        self.places.check_owned(source, connection)
         selector = way.selector
         if isinstance(source, Queue):
             box = self.places.queue(source)
@@ -112,9 +115,15 @@ class Model:
             message.unit.taken.append(message)
 
     def note(self, name: str, letter: Letter, to: Destination) -> None:
+        if not self.places.exists(to):
+            raise InvalidDestinationError
         self.units[name].notes.append((letter, to, self.now))
 
     def commit(self, name: str) -> None:
+        """All or nothing: that a temporary destination is gone undoes it."""
+        if not self._can_send(self.units[name]):
+            self.rollback(name)
+            raise TransactionRolledBackError
         unit = self.units.pop(name)
         for message in unit.taken:
             message.let_go()
@@ -142,16 +151,12 @@ class Model:
         return self.places.purge(source, self.now)
 
     def remove(self, connection: str, what: Source) -> None:
+        self.places.check_owned(what, connection)
         self.places.remove(what)
         self._duplicates = {known for known in self._duplicates if known[0] != what}
 
     def configure(self, connection: str, address: Destination, settings: DestinationSettings) -> None:
         self.places.configure(address, settings)
-
-    def must_sweep(self) -> bool:
-        """Tell whether something expired that does not just vanish, or that is mixed with what failed too often."""
-        boxes = [box for box in self.places.boxes.values() if any(m.is_stale(self.now) for m in box.waiting())]
-        return any(box.settings.expiry or any(map(box.failed, box.waiting())) for box in boxes)
 
     def sweep(self) -> None:
         """Let what expired go where it must."""
@@ -179,6 +184,13 @@ class Model:
         if message.holder is None or message.unit is not None or message.receipt != number:
             raise IllegalStateError
         return message
+
+    def _can_send(self, unit: Unit) -> bool:
+        return all(self.places.exists(to) for _, to, _ in unit.notes)
+
+    def _end(self, connection: str) -> None:
+        self.places.drop_temporaries(connection)
+        self.connections.remove(connection)
 
     def _leave(self, name: str) -> None:
         consumer = self.consumers.pop(name)

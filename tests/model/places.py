@@ -16,8 +16,25 @@ class Places:
 
     def __init__(self) -> None:
         self.boxes: dict[str, Box] = {}
+        self._temporaries: dict[Destination, str] = {}
         self._settings: dict[Destination, DestinationSettings] = {}
         self._ages = count()
+
+    def make_temporary(self, what: Destination, connection: str) -> None:
+        self._temporaries[what] = connection
+
+    def exists(self, to: Destination) -> bool:
+        return not to.temporary or to in self._temporaries
+
+    def check_owned(self, what: Source, connection: str) -> None:
+        """A temporary destination is consumed and removed only by the connection that made it."""
+        if isinstance(what, Destination) and what.temporary and self._temporaries.get(what) != connection:
+            raise InvalidDestinationError
+
+    def drop_temporaries(self, connection: str) -> None:
+        for what in [what for what, owner in self._temporaries.items() if owner == connection]:
+            del self._temporaries[what]
+            self.boxes.pop(key(what), None)
 
     def queue(self, queue: Queue) -> Box:
         return self.boxes.setdefault(key(queue), Box(queue, settings=self._of(queue)))
@@ -59,16 +76,24 @@ class Places:
         return range(before.ready + before.scheduled, before.ready + before.scheduled + before.stale + 1)
 
     def remove(self, what: Source) -> None:
-        if key(what) not in self.boxes:
+        box = self.boxes.get(key(what))
+        if box is None and what not in self._temporaries:
             raise InvalidDestinationError
-        if self.boxes[key(what)].consumers:
+        if box and box.consumers:
             raise IllegalStateError
-        del self.boxes[key(what)]
+        self.boxes.pop(key(what), None)
+        if isinstance(what, Destination):
+            self._temporaries.pop(what, None)
 
     def configure(self, address: Destination, settings: DestinationSettings) -> None:
         self._settings[address] = settings
         for box in self.boxes.values():
             box.settings = self._of(box.address)
+
+    def must_expire(self, now: int) -> bool:
+        """Tell whether something expired that does not just vanish, or that is mixed with what failed too often."""
+        boxes = [box for box in self.boxes.values() if any(m.is_stale(now) for m in box.waiting())]
+        return any(box.settings.expiry or any(map(box.failed, box.waiting())) for box in boxes)
 
     def expire(self, now: int) -> None:
         expired = [m for box in self.boxes.values() for m in box.waiting() if m.is_stale(now)]

@@ -1,10 +1,9 @@
 """A real embedded broker behind the words of the model."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from jmsjca.config import ConnectionURL, DestinationSettings, Limits
 from jmsjca.destinations import Destination, Queue, Subscription
@@ -14,11 +13,15 @@ from jmsjca.providers import find_provider
 from jmsjca.providers.embedded import stores
 from jmsjca.spi import Admin, Connection, Consumer, Delivery, Unit
 from tests.model.clock import Time
+from tests.model.letters import browsed, receipt, written
 from tests.model.words import PLAIN, Letter, Receipt, Source, View, Way
 
 __all__ = ["Real"]
 
 SWEPT = Queue("swept")
+
+
+T = TypeVar("T")
 
 
 class _Begun(NamedTuple):
@@ -44,6 +47,7 @@ class Real:
         self._consumers: dict[str, Consumer] = {}
         self._units: dict[str, _Begun] = {}
         self._deliveries: list[Delivery] = []
+        self._temporaries: dict[Any, Any] = {}
         self._crashed: list[Any] = []
         self._processes: dict[str, dict[Path | str, Any]] = {}
 
@@ -82,8 +86,12 @@ class Real:
         self.crash(connection)
         return refused
 
+    def temporary(self, connection: str, what: Queue) -> None:
+        """The broker gives it a name of its own."""
+        self._temporaries[what] = self._connections[connection].temporary("queue")
+
     def consume(self, name: str, connection: str, source: Source, way: Way = PLAIN) -> None:
-        self._consumers[name] = self._connections[connection].consumer(source, **way._asdict())
+        self._consumers[name] = self._connections[connection].consumer(self._place(source), **way._asdict())
 
     def close_consumer(self, name: str) -> None:
         self._consumers[name].close()
@@ -92,7 +100,7 @@ class Real:
         deliveries = self._consumers[name].receive(limit, 0)
         first = len(self._deliveries)
         self._deliveries += deliveries
-        return [_receipt(n, delivery) for n, delivery in enumerate(deliveries, first)]
+        return [receipt(n, delivery) for n, delivery in enumerate(deliveries, first)]
 
     def give_back(self, name: str, numbers: Iterable[int]) -> None:
         self._consumers[name].give_back(self._received(numbers))
@@ -104,7 +112,7 @@ class Real:
         self._units[name].unit.take(self._received(numbers))
 
     def note(self, name: str, letter: Letter, to: Destination) -> None:
-        self._units[name].unit.send(self._written(letter), to)
+        self._units[name].unit.send(written(letter, self.time.milliseconds), self._place(to))
 
     def commit(self, name: str) -> None:
         self._units.pop(name).unit.commit()
@@ -113,10 +121,10 @@ class Real:
         self._units.pop(name).unit.rollback(delay=delay / 1000, unused=self._received(unused))
 
     def purge(self, connection: str, source: Source) -> int:
-        return _admin(self._connections[connection]).purge(source)
+        return _admin(self._connections[connection]).purge(self._place(source))
 
     def remove(self, connection: str, what: Source) -> None:
-        self._connections[connection].remove(what)
+        self._connections[connection].remove(self._place(what))
 
     def configure(self, connection: str, address: Destination, settings: DestinationSettings) -> None:
         _admin(self._connections[connection]).configure(address, settings)
@@ -135,8 +143,9 @@ class Real:
     def view(self, connection: str, source: Source) -> View:
         """What one connection sees of a queue or a named subscription."""
         seen = self._connections[connection]
-        waiting = None if isinstance(source, Subscription) else _browse(seen, source)
-        depth = _admin(seen).depth(source)
+        place = self._place(source)
+        waiting = None if isinstance(place, Subscription) else browsed(seen, place)
+        depth = _admin(seen).depth(place)
         return View(waiting, depth.ready, depth.held, depth.scheduled)
 
     def end(self) -> None:
@@ -147,6 +156,9 @@ class Real:
             store._db.close()
         if isinstance(self.place, str):
             stores.forget(self.place)
+
+    def _place(self, place: T) -> T:
+        return self._temporaries.get(place, place)
 
     def _units_of(self, connection: str) -> list[str]:
         return sorted(name for name, begun in self._units.items() if begun.connection == connection)
@@ -163,18 +175,6 @@ class Real:
     def _received(self, numbers: Iterable[int]) -> Sequence[Delivery]:
         return [self._deliveries[n] for n in numbers]
 
-    def _written(self, letter: Letter) -> TextMessage:
-        """The message as a producer prepares it."""
-        given = {"colour": letter.colour, "JMSXGroupID": letter.group, "_AMQ_DUPL_ID": letter.duplicate}
-        message = TextMessage(letter.body, properties={name: value for name, value in given.items() if value})
-        message.priority = letter.priority
-        message.delivery_time = self._later(letter.delay)
-        message.expiration = self._later(letter.time_to_live)
-        return message
-
-    def _later(self, milliseconds: int) -> datetime | None:
-        return datetime.fromtimestamp((self.time.milliseconds + milliseconds) / 1000, UTC) if milliseconds else None
-
 
 def _commits(unit: Unit) -> bool:
     try:
@@ -182,16 +182,6 @@ def _commits(unit: Unit) -> bool:
     except TransactionRolledBackError:
         return False
     return True
-
-
-def _receipt(number: int, delivery: Delivery) -> Receipt:
-    assert delivery.count is not None
-    assert delivery.redelivered == (delivery.count > 1)
-    return Receipt(number, delivery.message.body, delivery.count)
-
-
-def _browse(connection: Connection, queue: Destination) -> list[tuple[str, int]]:
-    return [(m.message.body, m.count or 0) for chunk in connection.browse(queue) for m in chunk]
 
 
 def _admin(connection: Connection) -> Admin:

@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from jmsjca import Queue, Topic
 from tests.model.boxes import Message
-from tests.model.chances import DEAD, EXPIRED, QUEUES, SEEN
+from tests.model.chances import DEAD, EXPIRED, QUEUES, SEEN, TEMPORARY
 from tests.model.model import Model
 from tests.model.pair import Pair
 from tests.model.real import Real
-from tests.model.words import Letter
+from tests.model.words import Letter, Source
 
 __all__ = ["Stage", "pick"]
 
@@ -42,6 +42,7 @@ class Stage(RuleBasedStateMachine):
         type(self).steps -= 1  # the first look is no step
         self._names = 0
         self.with_groups = groups
+        self.temporaries: list[Queue] = []
         self.pair = Pair(Model(START), Real(START, place))
         for connection in CONNECTIONS:
             self.connect(connection)
@@ -54,9 +55,9 @@ class Stage(RuleBasedStateMachine):
     def same(self) -> None:
         type(self).steps += 1
         connection = pick(sorted(self.model.connections), self.steps)
-        if self.model.must_sweep():
+        if self.model.places.must_expire(self.model.now):
             self.pair.do("sweep")
-        for source in SEEN:
+        for source in [*SEEN, *self.temporaries]:
             # In which order messages of several queues go to one place at one time is nobody's business.
             self.pair.compare(source, connection, ordered=source not in (DEAD, EXPIRED))
 
@@ -81,9 +82,13 @@ class Stage(RuleBasedStateMachine):
         self.pair.do("begin", unit, self.some_connection(n))
         return unit
 
+    def some_place(self, place: Source, n: int) -> Any:
+        """The place itself, or one of the temporary ones, be it there still or not."""
+        return pick(self.temporaries or QUEUES, n) if place == TEMPORARY else place
+
     def write_down(self, unit: str, letter: Letter, to: Queue | Topic) -> None:
         group = letter.group if self.with_groups else None
-        self.pair.do("note", unit, replace(letter, body=self.new_name(), group=group), to)
+        self.pair.do("note", unit, replace(letter, body=self.new_name(), group=group), self.some_place(to, int(unit)))
 
     def some_connection(self, n: int) -> str:
         return pick(sorted(self.model.connections), n)

@@ -7,6 +7,7 @@ from tests.model.run import walk
 STEPS = 50_000
 
 
+@pytest.mark.timeout(900)
 def test_broker_is_what_the_model_says(capsys: pytest.CaptureFixture[str]) -> None:
     report = walk(STEPS, start=20)
     with capsys.disabled():
