@@ -3,13 +3,16 @@
 import os
 import sqlite3
 import stat
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from jmsjca import Queue
-from jmsjca.errors import InvalidOptionError, InvalidURLError, StoreError
+from jmsjca.errors import InvalidOptionError, InvalidURLError, ResourceAllocationError, StoreError
 from jmsjca.links import ConnectionSettings, connect
+from jmsjca.providers.embedded.opening import open_database
 from jmsjca.providers.embedded.stores import _stores
 
 
@@ -65,6 +68,41 @@ def test_file_of_a_later_release(broker_file):
     db.execute("PRAGMA user_version = 99")
     db.close()
     refused(broker_file, StoreError, "later release")
+
+
+class Late(sqlite3.Cursor):
+    """One that lets somebody else make the broker just before it looks whether there is anything in the file."""
+
+    path: Path
+
+    def execute(self, statement: str, *parameters):
+        if "sqlite_master" in statement:
+            with suppress(ResourceAllocationError):  # refused while we look
+                open_meanwhile(self.path)
+        return super().execute(statement, *parameters)
+
+
+class LateConnection(sqlite3.Connection):
+    def cursor(self, factory=None):
+        return super().cursor(Late)
+
+
+connect_to_sqlite = sqlite3.connect
+
+
+def open_meanwhile(path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect_to_sqlite)
+        open_database(path, 0.01).close()
+
+
+def test_two_processes_make_a_file_at_once(broker_file, monkeypatch):
+    """What each of them reads is of one moment: it never takes the other's half-made file for another program's."""
+    Late.path = broker_file
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=LateConnection))
+    open_database(broker_file, 30).close()
+    monkeypatch.undo()
+    opened(broker_file)
 
 
 def test_empty_file_becomes_a_broker(broker_file):

@@ -177,6 +177,17 @@ def test_memory_has_nothing_to_check_or_compact(connected):
     assert (connection.admin().check(), connection.admin().compact()) == ([], 0)
 
 
+def test_copy_of_a_file_in_use_gives_back_what_was_held(connected_file, broker_file, tmp_path):
+    connection, copy = connected_file(), tmp_path / "copy.db"
+    put(connection, "waiting", "held")
+    connection.consumer(QUEUE).receive(1, 0)
+    with closing(sqlite3.connect(broker_file)) as db, closing(sqlite3.connect(copy)) as target:
+        db.backup(target)
+    restored = connect(ConnectionSettings(f"embedded://{copy}"))
+    assert [(d.message.body, d.count) for d in restored.consumer(QUEUE).receive(9, 0)] == [("waiting", 2), ("held", 1)]
+    restored.close()
+
+
 def sizes(path: Path) -> tuple[int, int]:
     return path.stat().st_size, Path(f"{path}-wal").stat().st_size
 
