@@ -91,7 +91,9 @@ def test_a_broker_that_dies_on_start_shows_its_log(own_broker):
     broker = own_broker("activemq")
     broker.stop()
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what the broker's connections have left
         taken.bind((HOST, broker.ports["amqp"]))
+        taken.listen()
         with pytest.raises(BrokerDied, match="Address already in use"):
             broker.start()
 
