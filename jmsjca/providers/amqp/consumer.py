@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
@@ -12,6 +12,7 @@ from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.receiver import ReceivingLink, Source
+from jmsjca.providers.amqp.sections import bare
 from jmsjca.providers.amqp.shelf import Shelf
 from jmsjca.providers.amqp.states import fail, release
 from jmsjca.spi import Delivery, Order
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
     from jmsjca.providers.amqp.unit import AMQPUnit
 
 __all__ = ["AMQPConsumer"]
+
+
+_MOST_RETURNS = 3
+
+
+class _Awaited(NamedTuple):
+    """What went back in order, and should be the next to come."""
+
+    encoded: bytes
+    returns: int  #: how often what comes instead is returned
 
 
 class AMQPConsumer:
@@ -61,6 +72,7 @@ class AMQPConsumer:
         self._shelf = Shelf(order)
         self._credit = 0
         self._woken = False
+        self._awaited: _Awaited | None = None
         self._error: JMSError | None = None
         self.source = destination
         self.order = order
@@ -94,7 +106,12 @@ class AMQPConsumer:
         elif self._window == 0:
             self._stop()  # what is not here is left to others
         with self._changed:
-            return [] if woken else self._pop(limit)
+            chunk = [] if woken else self._pop(limit)
+        awaited = self._overtaken_by(chunk)
+        if awaited is None:
+            return chunk
+        self._return(chunk, (), awaited)
+        return self.receive(limit, timeout)
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; in order, so what came later goes back with them."""
@@ -146,18 +163,37 @@ class AMQPConsumer:
 
         In order, whatever came after the first of them and was taken by no unit goes back, too.
         """
-        counted = {d.handle for d in failed}
+        self._return([*failed, *unused], {d.handle for d in failed})
+
+    def _return(
+        self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], awaited: _Awaited | None = None
+    ) -> None:
         if self._keeps and not self.closed:  # the broker would send it again, too, but behind what it sent meanwhile
             with self._changed:
-                self._shelf.take_in([*failed, *unused], counted)
+                self._shelf.take_in(deliveries, counted)
                 self._changed.notify_all()
             return
-        if self.order is Order.PREFIX and (failed or unused):
+        if self.order is Order.PREFIX and deliveries:
             self._stop()
         with self._changed:
-            back = self._shelf.with_later([*failed, *unused])
+            back = self._shelf.with_later(deliveries)
+            if self.order is Order.PREFIX and back:
+                self._awaited = awaited or _Awaited(back[0].encoded, _MOST_RETURNS)
         self._settle(back, counted)
         self.end_if_done()
+
+    def _overtaken_by(self, chunk: Sequence[AMQPDelivery]) -> _Awaited | None:
+        """What is still awaited because something else came before it; None if all is well.
+
+        Artemis may have chosen the next message before it takes back what is before that one, and send it at the next
+        credit. But if that happens again and again, somebody else has got what went back.
+        """
+        if not chunk:
+            return None
+        awaited, self._awaited = self._awaited, None
+        if awaited is None or not awaited.returns or bare(chunk[0].encoded) == bare(awaited.encoded):
+            return None
+        return _Awaited(awaited.encoded, awaited.returns - 1)
 
     def settle(self, deliveries: Sequence[AMQPDelivery], update: Callable[[Any], None]) -> None:
         """Give deliveries a state and forget them. On the engine's thread."""

@@ -2,9 +2,11 @@
 
 from proton import ProtonException
 
-__all__ = ["UNDECODABLE", "check_sections"]
+__all__ = ["UNDECODABLE", "bare", "check_sections"]
 
 _DESCRIBED = 0
+_SMALL_ULONG = 0x53
+_HEAD = range(0x70, 0x73)  # header, delivery annotations, message annotations
 _FIXED = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}  # how many bytes follow, by the upper half of the first one
 _SIZED = {0xA: 1, 0xC: 1, 0xE: 1, 0xB: 4, 0xD: 4, 0xF: 4}  # how many bytes tell how many follow
 
@@ -35,6 +37,17 @@ def check_sections(raw: bytes) -> None:
         at = _end(raw, at)
     if at != len(raw) or not raw:
         raise ValueError("the message is cut off")
+
+
+def bare(raw: bytes) -> bytes:
+    """What of a message stays the same on its way (AMQP 1.0, section 3.2): all behind its header and annotations."""
+    at = 0
+    try:
+        while raw[at] == _DESCRIBED and raw[at + 1] == _SMALL_ULONG and raw[at + 2] in _HEAD:
+            at = _end(raw, at)
+    except LookupError:
+        return raw
+    return raw[at:]
 
 
 def _end(raw: bytes, at: int) -> int:

@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from proton import Message
+from proton import Message, symbol
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Queue
@@ -214,3 +214,66 @@ def test_chunk_is_bounded_in_bytes(line):
     while len(got) < 6:
         got += consumer.receive(6, None)
     assert not line.peer.stock
+
+
+@pytest.fixture
+def rolled_back(line):
+    """A line whose consumer has given back "a" and "b"; its broker puts what comes back in its place, then sends on."""
+    line, sent, out = line(), [], set()
+    give, send_on = line.peer._give, line.peer.on_flow
+
+    def remember(link, encoded):
+        sent.append(encoded)
+        out.add(str(len(sent)))
+        give(link, encoded)
+
+    def put_back(event):
+        out.remove(event.delivery.tag)
+        waiting = sorted([*line.peer.stock, sent[int(event.delivery.tag) - 1]])
+        line.peer.stock.clear()
+        line.peer.stock.extend(waiting)
+        event.delivery.settle()
+        send_on_if_all_is_back(event)
+
+    def send_on_if_all_is_back(event):
+        if not out:
+            send_on(event)
+
+    line.peer._give = remember
+    line.peer.reactions.update(acknowledge=put_back, flow=send_on_if_all_is_back)
+    line.open("reply_timeout=30")
+    line.peer.stock.extend(map(encoded, "ab"))
+    line.consumer = line.connection.consumer(QUEUE, window=3)
+    unit = line.connection.unit()
+    unit.take(line.consumer.receive(1, None))
+    unit.rollback()
+    line.peer.wait_for("acknowledge", 2)
+    line.peer.do(line.peer.stock.clear)  # the tests say what it sends now
+    return line
+
+
+def encoded(body):
+    return bytes(Message(id=body, body=body).encode())
+
+
+def next_body(consumer):
+    [delivery] = consumer.receive(1, None)
+    return delivery.message.body
+
+
+def test_what_overtakes_what_went_back_is_returned_until_that_came(rolled_back):
+    rolled_back.peer.stock.extend(map(encoded, "cab"))
+    assert [next_body(rolled_back.consumer) for _ in "abc"] == ["a", "b", "c"]
+
+
+def test_what_comes_again_instead_of_what_went_back_is_taken(rolled_back):
+    """Somebody else has got that."""
+    rolled_back.peer.stock.append(encoded("c"))
+    assert next_body(rolled_back.consumer) == "c"
+
+
+def test_what_went_back_is_known_by_what_no_broker_changes(rolled_back):
+    changed = Message(id="a", body="a", delivery_count=1, annotations={symbol("x"): 1}).encode()
+    rolled_back.peer.stock.extend([bytes(changed), encoded("b")])
+    assert [next_body(rolled_back.consumer) for _ in "ab"] == ["a", "b"]
+    assert rolled_back.peer.seen["acknowledge"] == 2
