@@ -115,6 +115,15 @@ class Consumer:
             return []
         return [m for m in self.box.ready(now) if m.is_for(self)]
 
+    def chunk(self, now: int, limit: int) -> tuple[list[Message], list[Message]]:
+        """The next messages, and those that failed too often, which are found only now when their process died."""
+        waiting, chosen, failed = self.choose(now), list[Message](), list[Message]()
+        while waiting and not chosen:
+            chosen = [m for m in waiting[:limit] if not self.box.failed(m)]
+            failed += filter(self.box.failed, waiting[:limit])
+            waiting = waiting[limit:]
+        return chosen, failed
+
     def leave(self) -> None:
         self.box.consumers.remove(self)
         self.box.groups = {group: c for group, c in self.box.groups.items() if c is not self}

@@ -20,7 +20,7 @@ from tests.model.words import Letter, Source, Way
 
 __all__ = ["FileMachine", "Machine", "MemoryMachine"]
 
-MOST = 8  # consumers, and units, that are open at one time
+MOST = 6  # consumers, and units, that are open at one time
 SELDOM = 3  # times with one broker, for what would leave too little to do
 
 # Where files live in memory, if there is such a place: what is on disk after a power cut is another check's business.
@@ -65,7 +65,7 @@ class Machine(Stage):
         self.pair.do("close_consumer", pick(self.all_open(), n))
 
     @rule(n=numbers, limit=st.integers(1, 4))
-    @precondition(lambda self: self.all_open())
+    @precondition(lambda self: self.fed())
     def receive(self, n: int, limit: int) -> None:
         self.pair.receive(self.hungry(n), limit)
 
@@ -106,14 +106,14 @@ class Machine(Stage):
         if message.holder is None:
             self.pair.do("give_back", pick(self.all_open(), n), [number])
 
-    @rule(n=numbers, limit=st.integers(1, 4), outcome=st.sampled_from(["commit", "commit", "rollback"]))
-    @precondition(lambda self: self.all_open())
-    def work(self, n: int, limit: int, outcome: str) -> None:
-        """Receive, and settle at once."""
+    @rule(n=numbers, limit=st.integers(1, 4), most=st.integers(1, 4), outcome=st.sampled_from(["commit", "rollback"]))
+    @precondition(lambda self: self.fed())
+    def work(self, n: int, limit: int, most: int, outcome: str) -> None:
+        """Receive, and settle so many at once."""
         name = self.hungry(n)
         received = self.pair.receive(name, limit)
         self.pair.do("begin", unit := self.new_name(), self.model.consumers[name].connection)
-        self.pair.do("take", unit, [receipt.number for receipt in received])
+        self.pair.do("take", unit, [receipt.number for receipt in received[:most]])
         self.pair.do(outcome, unit)
 
     @precondition(lambda self: self.pair.done["configure"] < SELDOM)
@@ -123,6 +123,7 @@ class Machine(Stage):
         self.pair.do("configure", self.some_connection(n), address, settings)
 
     @rule(milliseconds=st.sampled_from([1, 499, 500, 1000]))
+    @precondition(lambda self: self.model.places.is_timed(self.model.now))
     def advance(self, milliseconds: int) -> None:
         self.pair.do("advance", milliseconds)
 

@@ -58,11 +58,15 @@ class Model:
     def outlaw(self, connection: str) -> list[str]:
         """Be taken for dead, commit all the same, and die; tell which units are refused: those that took something."""
         mine = {name: u for name, u in self.units.items() if u.connection == connection}
+        tried = [m for unit in mine.values() for m in [*self._later(unit), *unit.taken]]
         self.crash(connection)
         refused = sorted(name for name, unit in mine.items() if unit.taken or not self._can_send(unit))
         for name in sorted(mine.keys() - refused):
             self.units[name] = mine[name]
             self.commit(name)
+        for message in dict.fromkeys(tried):  # what others have now is theirs, but what failed too often is moved away
+            if message.box.failed(message):
+                self.places.move(message, message.box.settings.dead_letter)
         return refused
 
     def temporary(self, connection: str, what: Queue) -> None:
@@ -88,13 +92,13 @@ class Model:
     def chunk_sizes(self, name: str, limit: int) -> range:
         """How many messages may come. A chunk may be short, not empty, when the broker came across expired ones."""
         consumer = self.consumers[name]
-        most = len(self._chunk(consumer, limit)[0])
+        most = len(consumer.chunk(self.now, limit)[0])
         stale = any(m.is_stale(self.now) for m in consumer.box.waiting())
         return range(min(most, 1) if stale else most, most + 1)
 
     def receive(self, name: str, limit: int, came: int | None = None) -> list[Receipt]:
         consumer = self.consumers[name]
-        chosen, failed = self._chunk(consumer, limit)
+        chosen, failed = consumer.chunk(self.now, limit)
         chosen = chosen[:came]
         for message in chosen:
             message.hold(consumer, len(self.receipts))
@@ -137,10 +141,7 @@ class Model:
 
     def rollback(self, name: str, delay: int = 0, unused: Iterable[int] = ()) -> None:
         unit = self.units.pop(name)
-        for consumer in dict.fromkeys(m.holder for m in unit.taken if m.holder):
-            if consumer.order is Order.PREFIX:  # what came later must not overtake what comes again
-                first = min(consumer.held.index(m) for m in unit.taken if m.holder is consumer)
-                self._release([m for m in consumer.held[first:] if m.unit is None], uncount=1)
+        self._release(self._later(unit), uncount=1)
         spared = [self.receipts[n] for n in unused]
         for message in unit.taken:
             message.due = self.now + delay if delay else message.due
@@ -162,14 +163,14 @@ class Model:
         """Let what expired go where it must."""
         self.places.expire(self.now)
 
-    def _chunk(self, consumer: Consumer, limit: int) -> tuple[list[Message], list[Message]]:
-        """The next messages, and those that failed too often, which are found only now when their process died."""
-        waiting, chosen, failed = consumer.choose(self.now), list[Message](), list[Message]()
-        while waiting and not chosen:
-            chosen = [m for m in waiting[:limit] if not consumer.box.failed(m)]
-            failed += filter(consumer.box.failed, waiting[:limit])
-            waiting = waiting[limit:]
-        return chosen, failed
+    def _later(self, unit: Unit) -> list[Message]:
+        """What no unit took and came later than what this one took: it must not overtake what comes again."""
+        later: list[Message] = []
+        for consumer in dict.fromkeys(m.holder for m in unit.taken if m.holder):
+            if consumer.order is Order.PREFIX:
+                first = min(consumer.held.index(m) for m in unit.taken if m.holder is consumer)
+                later += [m for m in consumer.held[first:] if m.unit is None]
+        return later
 
     def _release(self, messages: Sequence[Message], uncount: int = 0) -> None:
         """Give back; what failed too often is moved away."""

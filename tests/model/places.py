@@ -90,6 +90,11 @@ class Places:
         for box in self.boxes.values():
             box.settings = self._of(box.address)
 
+    def is_timed(self, now: int) -> bool:
+        """Tell whether time makes a difference."""
+        messages = [m for box in self.boxes.values() for m in box.messages]
+        return any(m.due > now or (m.expires is not None and m.expires > now) for m in messages)
+
     def must_expire(self, now: int) -> bool:
         """Tell whether something expired that does not just vanish, or that is mixed with what failed too often."""
         boxes = [box for box in self.boxes.values() if any(m.is_stale(now) for m in box.waiting())]

@@ -96,10 +96,13 @@ class Stage(RuleBasedStateMachine):
     def all_open(self) -> list[str]:
         return list(self.model.consumers)
 
+    def fed(self) -> list[str]:
+        """The consumers for which there is something."""
+        return [name for name, consumer in self.model.consumers.items() if consumer.choose(self.model.now)]
+
     def hungry(self, n: int) -> str:
-        """A consumer for which there is something, in most cases."""
-        fed = [name for name, consumer in self.model.consumers.items() if consumer.choose(self.model.now)]
-        return pick(self.all_open() if n % 4 == 3 or not fed else fed, n)
+        """One of them, in most cases; the others get nothing."""
+        return pick(self.all_open() if n % 4 == 3 else self.fed(), n)
 
     def busy(self) -> list[str]:
         return [name for name, consumer in self.model.consumers.items() if consumer.free()]

@@ -28,7 +28,19 @@ from tests.torture.workloads import WORKLOADS
 
 __all__ = ["ERRORS", "KILL", "Point", "Report", "enumerate_points", "visit"]
 
-CALLS = ("pwrite64", "write", "fdatasync", "fsync", "ftruncate", "unlink", "rename", "mkdir", "rmdir")
+CALLS = (
+    "pwrite64",
+    "write",
+    "fdatasync",
+    "fsync",
+    "ftruncate",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+)
 KILL = "signal=SIGKILL"
 ERRORS = {"fdatasync": "error=EIO", "fsync": "error=EIO", "pwrite64": "error=ENOSPC", "ftruncate": "error=ENOSPC"}
 """What a broken or full disk answers to a system call."""
@@ -79,7 +91,9 @@ def enumerate_points(workload: str, *, errors: bool = False) -> list[Point]:
     """Run a workload once to count its system calls."""
     with tempfile.TemporaryDirectory(prefix="jmsjca-points-", dir=FAST) as name:
         folder = Path(name)
-        status = _run(workload, folder, "-o", str(folder / "trace"), "-e", f"trace={','.join(CALLS)}")
+        status = _run(
+            workload, folder, "-o", str(folder / "trace"), "-e", f"trace={','.join(f'?{call}' for call in CALLS)}"
+        )
         account = read_account(folder)
         assert (status, account.error) == (0, None), f"{workload} fails by itself: {account}"
         counts = Counter(re.findall(r"^\d+ +(\w+)\(", (folder / "trace").read_text(), re.MULTILINE))

@@ -119,9 +119,12 @@ def _copy(folder: Path) -> None:
 def _run(check: Check, folder: Path) -> str | None:
     environment = {**os.environ, "PYTHONPATH": f"{folder}:{folder}/tests/support"}
     command = [sys.executable, "-m", *check.arguments.split()]
-    result = subprocess.run(
-        command, cwd=folder, env=environment, timeout=PATIENCE, check=False, text=True, capture_output=True
-    )
+    try:
+        result = subprocess.run(
+            command, cwd=folder, env=environment, timeout=PATIENCE, check=False, text=True, capture_output=True
+        )
+    except subprocess.TimeoutExpired:
+        return f"it hangs for {PATIENCE} seconds"
     evidence = re.search(check.evidence, result.stdout + result.stderr)
     if result.returncode and not evidence:
         raise ValueError(f"{check.arguments} failed for another reason:\n{result.stdout}{result.stderr}")

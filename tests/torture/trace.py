@@ -11,7 +11,7 @@ from tests.torture.victim import JOURNAL, Victim, work
 
 __all__ = ["Event", "record"]
 
-_CALLS = "openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink,rename"
+_CALLS = "openat,pwrite64,write,fsync,fdatasync,ftruncate,?unlink,unlinkat,?rename"
 _LINE = re.compile(r"\d+ +(\w+)\((.*)\) += (-?\d+)")
 _PATH = re.compile(r"^\d+<([^>]*)>")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
@@ -66,7 +66,7 @@ def _events(line: str, folder: Path) -> Iterator[Event]:
         yield Event("truncate", name, position=numbers[-1])
     elif call in ("fsync", "fdatasync"):
         yield Event("sync", name)
-    elif call == "unlink":
+    elif call in ("unlink", "unlinkat"):
         yield Event("unlink", name)
     elif call == "openat" and "O_CREAT" in arguments:
         yield Event("make", name)
