@@ -35,7 +35,7 @@ QUERIES = [
     (admin._DUE, "message_due"),
     (admin._SCHEDULED, "message_due"),
     (admin._EXPIRED, "message_expires"),
-    (owners._HOMES, "message_held"),
+    (owners._HELD, "message_held"),
     (owners._FREE, "message_held"),
     (owners._FORGET_HOMELESS, "message_held"),
     (mailboxes._EMPTY_READY, "message_ready"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from jmsjca.errors import StoreError
 from jmsjca.providers.embedded import bell
 from jmsjca.providers.embedded.consumers import unregister_all
+from jmsjca.providers.embedded.failures import bury_failed
 from jmsjca.providers.embedded.files import make_folder, open_lock_file
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, something_returned
 from jmsjca.providers.embedded.temporaries import drop_of_owner
@@ -19,7 +20,7 @@ from jmsjca.providers.embedded.temporaries import drop_of_owner
 __all__ = ["Owner", "find_alive", "find_dead", "is_registered", "lock_folder", "remove_owner"]
 
 _FREE = "UPDATE message SET owner = NULL, token = NULL WHERE owner = ?"
-_HOMES = "SELECT DISTINCT mailbox FROM message WHERE owner = ?"
+_HELD = "SELECT mailbox, id FROM message WHERE owner = ?"
 # What was held while its queue or subscription was removed has no place to go back to.
 _FORGET_HOMELESS = "DELETE FROM message WHERE owner = ? AND mailbox NOT IN (SELECT id FROM mailbox)"
 
@@ -94,13 +95,23 @@ def remove_owner(cursor: sqlite3.Cursor, owner: int) -> None:
     drop_of_owner(cursor, owner)
     cursor.execute("DELETE FROM client WHERE owner = ?", (owner,))
     cursor.execute(_FORGET_HOMELESS, (owner,))
-    something_returned(cursor, [m for (m,) in cursor.execute(_HOMES, (owner,)).fetchall()])
-    cursor.execute(_FREE, (owner,))
+    _give_back(cursor, owner)
     for (mailbox,) in cursor.execute("SELECT id FROM mailbox WHERE owner = ?", (owner,)).fetchall():
         drop_mailbox(cursor, mailbox)
     row = cursor.execute("DELETE FROM owner WHERE id = ? RETURNING bell", (owner,)).fetchone()
     if row:
         bell.remove(row[0])
+
+
+def _give_back(cursor: sqlite3.Cursor, owner: int) -> None:
+    """Free what an owner held; what failed as often as it may by that goes where its destination's settings say."""
+    held: dict[int, list[int]] = {}
+    for mailbox, message in cursor.execute(_HELD, (owner,)):
+        held.setdefault(mailbox, []).append(message)
+    cursor.execute(_FREE, (owner,))
+    something_returned(cursor, held)
+    for mailbox, messages in held.items():
+        bury_failed(cursor, mailbox, messages)
 
 
 def _lock_file(folder: Path, owner: int) -> Path:

@@ -145,5 +145,5 @@ class TestDeaths(Contract):
         for _ in range(2):
             with another(harness, _CONSUME, queue.name, "1") as other:
                 other.kill()
+        harness.expect(dead, "poison")  # though nobody asks for the queue that it was in
         harness.expect(queue)
-        harness.expect(dead, "poison")
