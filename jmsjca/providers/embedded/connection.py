@@ -23,7 +23,14 @@ from jmsjca.providers.embedded.sending import Sender
 from jmsjca.providers.embedded.store import Store
 from jmsjca.providers.embedded.stores import leave
 from jmsjca.providers.embedded.subscriptions import no_local_mark, open_subscription, sender_marks
-from jmsjca.providers.embedded.temporaries import check_exists, check_owned, drop_all, drop_temporary, make_temporary
+from jmsjca.providers.embedded.temporaries import (
+    check_exists,
+    check_owned,
+    drop_all,
+    drop_temporary,
+    is_temporary,
+    make_temporary,
+)
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.spi import Capabilities, Order
 
@@ -170,7 +177,7 @@ class EmbeddedConnection:
         self._check_open()
         self._store.reap(now=True)  # the dead consume no more
         with self._store.write() as cursor:
-            if isinstance(what, Destination) and what.temporary:
+            if isinstance(what, Destination) and is_temporary(cursor, what):
                 check_owned(cursor, what, self._id)
                 drop_temporary(cursor, what)
             else:

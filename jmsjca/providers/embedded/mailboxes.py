@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from jmsjca.config import DestinationSettings
-from jmsjca.destinations import Destination, Queue, Subscription, Topic
+from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
 from jmsjca.providers.embedded.duplicates import forget_duplicates
 from jmsjca.providers.embedded.settings import decode_settings, settings_text
@@ -139,6 +139,9 @@ def remove_mailbox(cursor: sqlite3.Cursor, what: Destination | Subscription) -> 
 
 def list_destinations(cursor: sqlite3.Cursor) -> list[Destination]:
     """All queues, and all topics that have subscriptions."""
-    queues = cursor.execute("SELECT name FROM mailbox WHERE kind = 'queue' ORDER BY name").fetchall()
-    topics = cursor.execute("SELECT DISTINCT topic FROM mailbox WHERE topic IS NOT NULL ORDER BY topic").fetchall()
-    return [*(Queue(name) for (name,) in queues), *(Topic(name) for (name,) in topics)]
+    names = cursor.execute(
+        """SELECT DISTINCT kind, name, EXISTS (SELECT 1 FROM temporary WHERE address = kind || ':' || name)
+           FROM (SELECT CASE WHEN topic IS NULL THEN 'queue' ELSE 'topic' END AS kind, coalesce(topic, name) AS name
+                 FROM mailbox) ORDER BY kind, name"""
+    )
+    return [destination(name, kind, temporary=temporary == 1) for kind, name, temporary in names]

@@ -9,7 +9,15 @@ from jmsjca.providers.embedded.duplicates import forget_duplicates
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, find_mailbox, has_consumers
 from jmsjca.providers.embedded.subscriptions import subscribers
 
-__all__ = ["check_exists", "check_owned", "drop_all", "drop_of_owner", "drop_temporary", "make_temporary"]
+__all__ = [
+    "check_exists",
+    "check_owned",
+    "drop_all",
+    "drop_of_owner",
+    "drop_temporary",
+    "is_temporary",
+    "make_temporary",
+]
 
 
 def make_temporary(cursor: sqlite3.Cursor, kind: DestinationKind, owner: int, connection: str) -> Destination:
@@ -29,13 +37,18 @@ def check_exists(cursor: sqlite3.Cursor, to: Destination) -> None:
         raise InvalidDestinationError(f"The temporary destination {to} is gone, as is whoever asked for a reply there.")
 
 
+def is_temporary(cursor: sqlite3.Cursor, what: Destination) -> bool:
+    """Tell whether a destination is or was temporary, also by the name of one that there is."""
+    return what.temporary or _connection_of(cursor, what) is not None
+
+
 def check_owned(cursor: sqlite3.Cursor, source: Destination, connection: str) -> None:
     """Refuse what only the connection that made a temporary destination may do: to consume from it, to delete it.
 
     Raises:
         InvalidDestinationError: Another connection made it, or it is gone.
     """
-    if source.temporary and _connection_of(cursor, source) != connection:
+    if is_temporary(cursor, source) and _connection_of(cursor, source) != connection:
         raise InvalidDestinationError(
             f"The temporary destination {source} is gone, or belongs to another connection: only that one consumes it."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jmsjca.destinations import Subscription, TemporaryQueue, TemporaryTopic, Topic
+from jmsjca.destinations import Queue, Subscription, TemporaryQueue, TemporaryTopic, Topic
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.testing.contract.harness import Contract, Harness, bodies
 
@@ -52,6 +52,26 @@ class TestTemporaryQueues(_NeedsTemporary):
         harness.holding(harness.gather(consumer, 2)).rollback()
         again = harness.gather(consumer, 2)
         assert [(d.message.body, d.redelivered) for d in again] == [("a", True), ("b", True)]
+
+    def test_its_name_is_not_enough(self, harness: Harness) -> None:
+        """Who names it as an ordinary queue gets no further: it could read the replies of others (JMS 3.1, 6.2.2)."""
+        made = harness.connection.temporary("queue")
+        harness.send(made, "reply")
+        with pytest.raises(InvalidDestinationError):
+            harness.connect().consumer(Queue(made.name))
+        with pytest.raises(InvalidDestinationError):
+            harness.connect().remove(Queue(made.name))
+        assert bodies(harness.gather(harness.connection.consumer(Queue(made.name)), 1)) == ["reply"]
+
+    def test_operator_sees_it_as_what_it_is(self, harness: Harness) -> None:
+        """It will go by itself, which a queue of that name would not (design rule of `Admin.destinations`)."""
+        harness.require("admin")
+        queue, topic = (harness.connection.temporary(kind) for kind in ("queue", "topic"))
+        harness.send(queue, "a")
+        harness.connection.consumer(topic)
+        admin = harness.connection.admin()
+        assert admin is not None
+        assert {queue, topic} <= set(admin.destinations())
 
     def test_lost_one_does_not_come_back(self, harness: Harness) -> None:
         """What an open unit held goes with the queue, not to a queue of its name (JMS 3.1, section 6.2.2)."""
