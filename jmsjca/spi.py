@@ -188,7 +188,10 @@ class Connection(Protocol):
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
     ) -> Iterator[Sequence[Delivery]]:
-        """Look at what waits in a queue, chunk by chunk; no unit takes it. Poison does not hide what is behind it."""
+        """Look at what waits in a queue, chunk by chunk; no unit takes it. Poison does not hide what is behind it.
+
+        Count and redelivered are those that a consumer would get now.
+        """
         ...
 
     def unit(self, *, atomic: bool = True) -> Unit:

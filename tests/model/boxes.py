@@ -89,7 +89,7 @@ class Box:
         return self.settings.max_deliveries is not None and message.count >= self.settings.max_deliveries
 
     def view(self, now: int) -> View:
-        waiting = [(m.letter.body, m.count) for m in self.ready(now)]
+        waiting = [(m.letter.body, m.count + 1) for m in self.ready(now)]  # as it would be received now
         stale = sum(m.is_stale(now) for m in self.waiting())
         held = len(self.messages) - len(self.waiting())
         return View(waiting, len(waiting), held, len(self.waiting()) - len(waiting) - stale, stale)

@@ -58,7 +58,7 @@ def send(adapter: ResourceAdapter, *bodies: str, to: str = "q") -> None:
 def waiting(adapter: ResourceAdapter, name: str = "q") -> list[tuple[str, int]]:
     """The messages that wait in a queue: body and deliveries so far."""
     with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
-        return [(message.body, message.delivery_count) for message in session.create_browser(Queue(name))]
+        return [(message.body, message.delivery_count - 1) for message in session.create_browser(Queue(name))]
 
 
 def in_thread(function: Callable[[], object]) -> threading.Thread:

@@ -1,15 +1,18 @@
 """Who waits is woken by all that may bring it a message, not only by sends: no waiter here looks by itself."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 
 from jmsjca import Queue, TextMessage, Topic
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Subscription
+from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded import consumer as consumer_module
 from jmsjca.spi import Order
-from jmsjca.testing.contract.harness import moment, prepare
+from jmsjca.testing.contract.harness import prepare
+from tests.unit.clocks import HandClock
 from tests.unit.processes import PATIENCE
 from tests.unit.test_embedded_processes import tell_when_waiting
 
@@ -18,9 +21,16 @@ SHARED = Subscription(Topic("t"), "s", shared=True, volatile=True)
 
 
 @pytest.fixture
-def connection(connected, monkeypatch):
+def clock():
+    return HandClock()
+
+
+@pytest.fixture
+def connection(jms_broker_url, clock, monkeypatch):
     monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
-    return connected()
+    connection = connect(ConnectionSettings(jms_broker_url, clock=clock))
+    yield connection
+    connection.close()
 
 
 @pytest.fixture
@@ -112,27 +122,25 @@ def test_failure_whose_message_goes_elsewhere(connection, woken):
     assert woken(connection.consumer(OTHER), unit.rollback) == ["a"]
 
 
-def test_expiry_whose_message_goes_elsewhere(connection, woken):
+@pytest.mark.parametrize("selector", [None, "n = 1"])
+def test_expiry_whose_message_goes_elsewhere(connection, clock, woken, selector):
     """It is found by whoever looks next, wherever that is."""
     connection.admin().configure(QUEUE, DestinationSettings(expiry=OTHER))
-    somewhere = connection.consumer(Queue("third"))
+    put(connection, "a", expiration=datetime.fromtimestamp(clock.time + 10, UTC))
+    somewhere = connection.consumer(Queue("third"), selector=selector)
 
     def expire():
-        put(connection, "a", expiration=moment(-1))
+        clock.time += 10
         somewhere.receive(1, 0)
 
     assert woken(connection.consumer(OTHER), expire) == ["a"]
 
 
 def test_limit_that_earlier_failures_exceed(connection, woken):
-    """What was there becomes a dead letter when somebody looks, who may be the one that waits for it."""
+    """What was there becomes a dead letter when somebody looks."""
     put(connection, "a")
     consumer = connection.consumer(QUEUE)
     for _ in range(2):
         taken(connection, consumer).rollback()
-
-    def limit():
-        connection.admin().configure(QUEUE, DestinationSettings(max_deliveries=1, dead_letter=OTHER))
-        consumer.receive(1, 0)
-
-    assert woken(connection.consumer(OTHER), limit) == ["a"]
+    connection.admin().configure(QUEUE, DestinationSettings(max_deliveries=1, dead_letter=OTHER))
+    assert woken(connection.consumer(OTHER), lambda: consumer.receive(1, 0)) == ["a"]

@@ -12,7 +12,7 @@ from jmsjca.providers.embedded.store import Store
 __all__ = ["browse"]
 
 _CHUNK = 100
-_PAGE = """SELECT urgency, id, deliveries, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest FROM message
+_PAGE = """SELECT urgency, id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest FROM message
            WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND (urgency, id) > (?, ?)
              AND (expires IS NULL OR expires > ?)"""
 _IN_ORDER = " ORDER BY urgency, id LIMIT ?"

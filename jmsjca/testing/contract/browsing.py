@@ -7,7 +7,8 @@ from itertools import chain
 import pytest
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import InvalidDestinationError
+from jmsjca.errors import InvalidDestinationError, InvalidSelectorError
+from jmsjca.messages import TextMessage
 from jmsjca.spi import Admin, Depth
 from jmsjca.testing.contract.harness import Contract, Harness, bodies, moment
 
@@ -75,6 +76,42 @@ class TestBrowsing(Contract):
         harness.send(queue, "due", delivery_time=moment(-1))
         harness.send(queue, "not due", delivery_time=moment(3600))
         assert _browse(harness, queue) == ["due"]
+
+    def test_selecting_browser_shows_long_queues_whole(self, harness: Harness) -> None:
+        """Of all chunks that which is selected, by priority and age (JMS 3.1, sections 4.1.6 and 3.8)."""
+        harness.require("selectors", "priority")
+        queue = harness.queue()
+        for priority in (2, 8):
+            messages = (TextMessage(f"{priority}.{n}", properties={"n": n}) for n in range(300))
+            harness.send_messages(queue, *messages, priority=priority)
+        shown = chain.from_iterable(harness.connection.browse(queue, selector="n >= 250"))
+        assert bodies(shown) == [f"{priority}.{n}" for priority in (8, 2) for n in range(250, 300)]
+
+    def test_limit_counts_what_is_shown(self, harness: Harness) -> None:
+        """Not what was passed over (JMS 3.1, section 4.1.6)."""
+        harness.require("selectors")
+        queue = harness.queue()
+        harness.send_messages(queue, *(TextMessage(str(n), properties={"n": n}) for n in range(9)))
+        shown = chain.from_iterable(harness.connection.browse(queue, selector="n > 3", limit=2))
+        assert bodies(shown) == ["4", "5"]
+
+    def test_invalid_selector_is_refused(self, harness: Harness) -> None:
+        """An error when the browser is made, not when it is used (JMS 3.1, section 3.8.1.1)."""
+        harness.require("selectors")
+        with pytest.raises(InvalidSelectorError):
+            next(iter(harness.connection.browse(harness.queue(), selector="n = = 1")), None)
+
+    def test_messages_are_as_a_consumer_would_get_them(self, harness: Harness) -> None:
+        """Redelivered and counted as if they were delivered now; looking itself is no delivery (JMS 3.1, 3.5.11)."""
+        harness.require("delivery_count")
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue, window=0)
+        harness.holding(harness.gather(consumer, 1)).rollback()
+        for _ in range(2):
+            seen = chain.from_iterable(harness.connection.browse(queue))
+            assert [(d.count, d.redelivered) for d in seen] == [(2, True), (1, False)]
+        assert [d.count for d in harness.gather(consumer, 2)] == [2, 1]
 
     def test_topics_cannot_be_browsed(self, harness: Harness) -> None:
         """Only queues have browsers (JMS 3.1, section 4.1.6)."""

@@ -22,6 +22,14 @@ class TestDeadLetterPlaces(Configured):
         fail(harness, queue, "a")
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
 
+    def test_topic_without_subscribers_keeps_nothing(self, harness: Harness) -> None:
+        """As with all that is sent there; the message has left its queue all the same (JMS 3.1, section 4.2.2)."""
+        queue, dead = harness.queue(), harness.topic()
+        configure(harness, queue, max_deliveries=1, dead_letter=dead)
+        fail(harness, queue, "a")
+        assert harness.nothing_comes(harness.connection.consumer(dead), dead)
+        harness.expect(queue)
+
     def test_no_local_does_not_hide_dead_letters(self, harness: Harness) -> None:
         """It is the broker that sends them, no connection (JMS 3.1, section 8.3.1)."""
         harness.require("no_local")
