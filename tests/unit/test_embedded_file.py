@@ -159,6 +159,13 @@ def test_journal_is_wal_and_every_commit_but_a_claim_is_synced(connected_file):
     assert seen == [2, 1, 2]  # FULL, NORMAL, FULL
 
 
+def test_units_are_synced_after_a_claim_was_not(connected_file):
+    store = connected_file()._store
+    with store.write(durable=False):
+        pass
+    assert store.submit(lambda cursor: cursor.execute("PRAGMA synchronous").fetchone()[0]) == 2
+
+
 def test_file_is_synced_from_the_first_write_on(connected_file):
     with connected_file()._store.read() as cursor:
         assert cursor.execute("PRAGMA synchronous").fetchone()[0] == 2

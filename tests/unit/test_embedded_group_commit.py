@@ -4,7 +4,7 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import NamedTuple
 
 import pytest
@@ -53,6 +53,20 @@ def notes(store: Store) -> set[str]:
         return {address for (address,) in cursor.execute("SELECT address FROM setting")}
 
 
+def in_background(call: Callable[..., object], *arguments: object) -> Future[object]:
+    """Call on a thread that cannot keep the tests from ending."""
+    future: Future[object] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call(*arguments))
+        except BaseException as error:  # noqa: BLE001  # whoever asks for the result gets it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
 class Together(NamedTuple):
     """Jobs that all wait while another job runs."""
 
@@ -80,24 +94,22 @@ def together(store):
         assert end.wait(PATIENCE)
         return "first"
 
-    with ThreadPoolExecutor(100) as threads:
+    def queue(*jobs: Callable[[sqlite3.Cursor], object]) -> Together:
+        line = store._groups._waiting = Line(len(jobs))
+        first = in_background(store.submit, occupy)
+        assert begun.wait(PATIENCE)
+        line.reached.clear()
+        followers = [in_background(store.submit, job) for job in jobs]
+        assert line.reached.wait(PATIENCE)
 
-        def queue(*jobs: Callable[[sqlite3.Cursor], object]) -> Together:
-            line = store._groups._waiting = Line(len(jobs))
-            first = threads.submit(store.submit, occupy)
-            assert begun.wait(PATIENCE)
-            line.reached.clear()
-            followers = [threads.submit(store.submit, job) for job in jobs]
-            assert line.reached.wait(PATIENCE)
+        def go() -> None:
+            end.set()
+            assert first.result(PATIENCE) == "first"
 
-            def go() -> None:
-                end.set()
-                assert first.result(PATIENCE) == "first"
+        return Together(followers, go)
 
-            return Together(followers, go)
-
-        yield queue
-        end.set()
+    yield queue
+    end.set()
 
 
 @pytest.fixture
@@ -171,9 +183,8 @@ def test_lock_of_another_process_is_waited_for_once(broker_file, monkeypatch):
     monkeypatch.setattr(group_commit, "_PATIENCE", PATIENCE)  # so the two are one group
     other = sqlite3.connect(broker_file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with ThreadPoolExecutor() as threads:
-        followers = [threads.submit(store.submit, note(name)) for name in "ab"]
-        errors = [follower.exception(PATIENCE) for follower in followers]
+    followers = [in_background(store.submit, note(name)) for name in "ab"]
+    errors = [follower.exception(PATIENCE) for follower in followers]
     assert isinstance(errors[0], ResourceAllocationError)
     assert errors[1] is errors[0]
     other.close()
@@ -254,9 +265,8 @@ def test_units_of_many_threads_lose_nothing(connection):
                     unit.commit()
                     break
 
-    with ThreadPoolExecutor(8) as threads:
-        for future in [threads.submit(pass_on, number) for number in range(8)]:
-            future.result(PATIENCE)
+    for future in [in_background(pass_on, number) for number in range(8)]:
+        future.result(PATIENCE)
     deliveries = connection.consumer(Queue("out")).receive(1000, 0)
     assert sorted(int(d.message.body) for d in deliveries) == sorted(list(range(20)) * 8)
 
