@@ -8,7 +8,7 @@ from jmsjca import Queue, Topic
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Subscription, TemporaryQueue
 from jmsjca.spi import Order
-from tests.model.words import SELECTORS, Letter, Way, key
+from tests.model.words import SELECTORS, Letter, Source, Way, key
 
 QUEUES = [Queue("a"), Queue("b")]
 TOPICS = [Topic("t"), Topic("u")]
@@ -19,7 +19,8 @@ NAMED = [
 ]
 TEMPORARY = TemporaryQueue("any")  # one of those that were made
 DEAD, EXPIRED = Queue("dead"), Queue("expired")
-SEEN = list({key(source): source for source in [*QUEUES, *NAMED, DEAD, EXPIRED]}.values())
+ALL: list[Source] = [*QUEUES, *NAMED, DEAD, EXPIRED]
+SEEN = list({key(source): source for source in ALL}.values())
 
 NOTHING_SPECIAL = [None] * 4
 LETTERS = [

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from jmsjca.config import DestinationSettings
-from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, TransactionRolledBackError
 from jmsjca.spi import Order
 from tests.model.boxes import Consumer, Message, Unit
@@ -76,12 +76,12 @@ class Model:
         """A topic's messages that are not wanted do not even reach the subscription."""
         self.places.check_owned(source, connection)
         selector = way.selector
-        if isinstance(source, Queue):
-            box = self.places.queue(source)
+        if isinstance(source, Topic):
+            source = Subscription(source, name, volatile=True)
+        if isinstance(source, Subscription):
+            box, selector = self.places.subscribe(source, selector, connection if way.no_local else None), None
         else:
-            named = source if isinstance(source, Subscription) else Subscription(source, name, volatile=True)
-            box = self.places.subscribe(named, selector, connection if way.no_local else None)
-            selector = None
+            box = self.places.queue(source)
         self.consumers[name] = Consumer(connection, box, way.order, selector)
         box.consumers.append(self.consumers[name])
 

@@ -36,7 +36,7 @@ class Places:
             del self._temporaries[what]
             self.boxes.pop(key(what), None)
 
-    def queue(self, queue: Queue) -> Box:
+    def queue(self, queue: Destination) -> Box:
         return self.boxes.setdefault(key(queue), Box(queue, settings=self._of(queue)))
 
     def subscribe(self, wanted: Subscription, selector: str | None, spared: str | None) -> Box:

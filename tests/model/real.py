@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from jmsjca.config import ConnectionURL, DestinationSettings, Limits
 from jmsjca.destinations import Destination, Queue, Subscription
@@ -19,9 +19,6 @@ from tests.model.words import PLAIN, Letter, Receipt, Source, View, Way
 __all__ = ["Real"]
 
 SWEPT = Queue("swept")
-
-
-T = TypeVar("T")
 
 
 class _Begun(NamedTuple):
@@ -72,14 +69,15 @@ class Real:
     def crash(self, connection: str) -> None:
         """Leave the file as SIGKILL leaves it: with the rows that the process held, and its lock free."""
         self._processes.pop(connection)
-        store: Any = self._forget(connection)._store
+        connected: Any = self._forget(connection)
+        store = connected._store
         store.abandon()
         self._crashed.append(store)
 
     def outlaw(self, connection: str) -> list[str]:
         """Be taken for dead, as one's lock is gone, commit all the same, and die; tell which units are refused."""
-        store: Any = self._connections[connection]._store
-        Path(f"{self.place}-owners", f"{store.owner}.lock").unlink()
+        connected: Any = self._connections[connection]
+        Path(f"{self.place}-owners", f"{connected._store.owner}.lock").unlink()
         other = next(c for name, c in self._connections.items() if name != connection)
         _admin(other).depth(SWEPT)
         refused = [name for name in self._units_of(connection) if not _commits(self._units[name].unit)]
@@ -157,7 +155,7 @@ class Real:
         if isinstance(self.place, str):
             stores.forget(self.place)
 
-    def _place(self, place: T) -> T:
+    def _place(self, place: Any) -> Any:
         return self._temporaries.get(place, place)
 
     def _units_of(self, connection: str) -> list[str]:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from jmsjca.config import DestinationSettings
-from jmsjca.destinations import Destination, Queue, Subscription, Topic
+from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.spi import Order
 
 __all__ = ["PLAIN", "SELECTORS", "Letter", "Receipt", "Source", "View", "Way", "Words", "key"]
 
 
-Source = Queue | Topic | Subscription
+Source = Destination | Subscription
 
 
 class Way(NamedTuple):
@@ -43,7 +43,7 @@ class Receipt(NamedTuple):
 
     number: int
     body: str
-    count: int
+    deliveries: int
 
 
 class View(NamedTuple):

@@ -70,7 +70,7 @@ def _consume(broker: Words, name: str, source: Source) -> list[tuple[str, int]]:
         broker.begin(name, "judge")
         broker.take(name, [receipt.number for receipt in receipts])
         broker.commit(name)
-        seen += [(receipt.body, receipt.count) for receipt in receipts]
+        seen += [(receipt.body, receipt.deliveries) for receipt in receipts]
     broker.close_consumer(name)
     return seen
 

@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,7 +67,7 @@ def find_strace() -> Strace:
 
 def _unpacked() -> Strace:
     try:
-        folder = provide("strace", lambda draft: unpack_packages(_PACKAGES, draft))
+        folder = provide("strace", partial(unpack_packages, _PACKAGES))
     except BrokerMissing as problem:
         raise StraceMissing(f"strace is {problem}") from problem
     libraries = next(folder.glob("usr/lib/*/libunwind.so.8")).parent

@@ -95,7 +95,8 @@ def test_what_comes_again_at_once_is_not_forgotten(
     store: Any = connections[0]._store  # type: ignore[attr-defined]
     consumer, unit = connections[0].consumer(QUEUE, order=Order.ANY), connections[0].unit()
     [first] = consumer.receive(1, 0)
-    submit, again = store.submit, []
+    submit = store.submit
+    again: list[Any] = []
 
     def submit_and_receive(job: Any) -> object:
         result = submit(job)
