@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from jmsjca.providers.amqp.brokers import BROKERS as AMQP
-from jmsjca.providers.embedded.connection import CAPABILITIES as EMBEDDED
+from jmsjca.providers.embedded.capabilities import CAPABILITIES as EMBEDDED
 from jmsjca.providers.stomp.brokers import BROKERS as STOMP
 from jmsjca.spi import Capabilities
 

@@ -12,7 +12,8 @@ from jmsjca import Limits, Queue, TextMessage
 from jmsjca.config import SYSTEM_CLOCK
 from jmsjca.errors import JMSError
 from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.embedded.connection import CAPABILITIES, EmbeddedConnection
+from jmsjca.providers.embedded.capabilities import CAPABILITIES
+from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.store import Store
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import prepare

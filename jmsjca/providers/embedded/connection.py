@@ -34,36 +34,7 @@ from jmsjca.providers.embedded.temporaries import (
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.spi import Capabilities, Order
 
-__all__ = ["CAPABILITIES", "EmbeddedConnection"]
-
-CAPABILITIES = Capabilities(
-    transacted_receive=True,
-    transacted_send=True,
-    atomic=True,
-    give_back="uncounted",
-    exact_credit=True,
-    redelivery_delay=True,
-    delivery_delay=True,
-    delivery_count=True,
-    counts_lost=True,
-    priority=True,
-    selectors=True,
-    exact_selectors=True,
-    browse=True,
-    durable=True,
-    shared=True,
-    subscription_lock=True,
-    client_ids=True,
-    temporary=True,
-    no_local=True,
-    groups=True,
-    structured=True,
-    duplicate_detection=True,
-    checks=True,
-    admin=True,
-    configurable=True,
-    shared_between_processes=True,
-)
+__all__ = ["EmbeddedConnection"]
 
 
 class EmbeddedConnection:

@@ -7,7 +7,8 @@ from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import InvalidOptionError, InvalidURLError, JMSError
-from jmsjca.providers.embedded.connection import CAPABILITIES, EmbeddedConnection
+from jmsjca.providers.embedded.capabilities import CAPABILITIES
+from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.stores import enter, leave
 
 __all__ = ["EmbeddedProvider"]
