@@ -34,6 +34,22 @@ class Strace(NamedTuple):
     path: str
     libraries: Path | None = None
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What it needs to run."""
+        return {**os.environ, **({"LD_LIBRARY_PATH": str(self.libraries)} if self.libraries else {})}
+
+    def check(self) -> None:
+        """Trace something.
+
+        Raises:
+            StraceMissing: That is not allowed here.
+        """
+        command = [self.path, "-o", os.devnull, "true"]
+        result = subprocess.run(command, env=self.environment, check=False, capture_output=True, text=True)
+        if result.returncode:
+            raise StraceMissing(f"strace cannot trace: {result.stderr.strip()[:200]}")
+
     @contextmanager
     def tracing(self, pid: int, files: Iterable[Path], *options: str) -> Generator[None]:
         """Trace a process from the beginning of the block; at the end of the block wait for its end.
@@ -46,23 +62,24 @@ class Strace(NamedTuple):
         Raises:
             StraceMissing: That is not allowed here.
         """
-        environment = {**os.environ, **({"LD_LIBRARY_PATH": str(self.libraries)} if self.libraries else {})}
         paths = [word for file in files for word in ("-P", str(file))]
         command = [self.path, "-f", "-q", "-p", str(pid), *paths, *options]
-        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as tracer:
+        with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE) as tracer:
             _wait_until_traced(pid, tracer)
             yield
 
 
 @lru_cache(1)
 def find_strace() -> Strace:
-    """Find a strace.
+    """Find a strace that works.
 
     Raises:
         StraceMissing: There is none.
     """
     installed = shutil.which("strace")
-    return Strace(installed) if installed else _unpacked()
+    strace = Strace(installed) if installed else _unpacked()
+    strace.check()
+    return strace
 
 
 def _unpacked() -> Strace:
