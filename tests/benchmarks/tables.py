@@ -46,7 +46,7 @@ def _cost(figure: _Figure) -> str:
 
 
 TABLES = {
-    "embedded": Table(("store", "batch", "operation"), _contender, _rate),
+    "embedded": Table(("store", "batch", "operation", "clock"), _contender, _rate),
     "scale": Table(("operation", "selector", "batch", "clock"), lambda figure: f"{figure['backlog']:,}", _cost),
     "many_queues": Table(("operation", "where", "batch", "clock"), lambda figure: f"{figure['queues']:,}", _cost),
 }
