@@ -116,7 +116,7 @@ class Consumer:
         return [m for m in self.box.ready(now) if m.is_for(self)]
 
     def chunk(self, now: int, limit: int) -> tuple[list[Message], list[Message]]:
-        """The next messages, and those that failed too often, which are found only now when their process died."""
+        """The next messages, and those that failed too often: found only now, if less was allowed after they failed."""
         waiting, chosen, failed = self.choose(now), list[Message](), list[Message]()
         while waiting and not chosen:
             chosen = [m for m in waiting[:limit] if not self.box.failed(m)]

@@ -46,10 +46,9 @@ class Model:
         self._end(connection)
 
     def crash(self, connection: str) -> None:
-        """End without a word: what it held comes again, counted, as somebody may have seen it."""
+        """End without a word: what it held comes again or failed too often, counted, as somebody may have seen it."""
         held = [m for m in self.receipts if m.holder and m.holder.connection == connection]
-        for message in dict.fromkeys(held):
-            message.let_go()
+        self._release(list(dict.fromkeys(held)))
         for name in [name for name, c in self.consumers.items() if c.connection == connection]:
             self._leave(name)
         self.units = {name: u for name, u in self.units.items() if u.connection != connection}
@@ -58,15 +57,11 @@ class Model:
     def outlaw(self, connection: str) -> list[str]:
         """Be taken for dead, commit all the same, and die; tell which units are refused: those that took something."""
         mine = {name: u for name, u in self.units.items() if u.connection == connection}
-        tried = [m for unit in mine.values() for m in [*self._later(unit), *unit.taken]]
         self.crash(connection)
         refused = sorted(name for name, unit in mine.items() if unit.taken or not self._can_send(unit))
         for name in sorted(mine.keys() - refused):
             self.units[name] = mine[name]
             self.commit(name)
-        for message in dict.fromkeys(tried):  # what others have now is theirs, but what failed too often is moved away
-            if message.box.failed(message):
-                self.places.move(message, message.box.settings.dead_letter)
         return refused
 
     def temporary(self, connection: str, what: Queue) -> None:
