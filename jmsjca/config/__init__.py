@@ -7,6 +7,7 @@ from jmsjca.config.clock import SYSTEM_CLOCK, Clock, SystemClock
 from jmsjca.config.credentials import Credentials
 from jmsjca.config.destination_settings import DestinationSettings
 from jmsjca.config.limits import Limits
+from jmsjca.config.options import parse_options
 from jmsjca.config.url import ConnectionURL
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = [
     "DestinationSettings",
     "Limits",
     "SystemClock",
+    "parse_options",
 ]
 
 

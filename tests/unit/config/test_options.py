@@ -1,0 +1,130 @@
+"""Options as text: Java properties, in lines or in one line."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsjca.config import parse_options
+from jmsjca.config.options import read_options
+from jmsjca.errors import InvalidOptionError
+from tests.unit.config.cases import rows_of
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("", {}),
+        (" \n\t\r\n", {}),
+        ("a=b", {"a": "b"}),
+        ("a=b\nc=d\r\ne=f\rg=h", {"a": "b", "c": "d", "e": "f", "g": "h"}),
+        ("a:b\nc d\ne\t=\ff", {"a": "b", "c": "d", "e": "f"}),
+        ("  a  =  b  ", {"a": "b  "}),
+        ("a==b\nc=:d\ne : = f", {"a": "=b", "c": ":d", "e": "= f"}),
+        ("a\nb=\n=c", {"a": "", "b": "", "": "c"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("# a=b\n ! c=d \\\ne=f #g", {"e": "f #g"}),
+        ("a=b\\\n   c\\\r\n\td", {"a": "bcd"}),
+        ("a=b\\\\\nc=d", {"a": "b\\", "c": "d"}),
+        ("a=b\\\n#c", {"a": "b#c"}),
+        ("a=b\\\n\nc=d", {"a": "b", "c": "d"}),
+        ("a=b\\", {"a": "b"}),
+        (r"a\=\:\ b\\c=\t\n\r\f\d\"", {"a=: b\\c": '\t\n\r\fd"'}),
+        (r"\u00e4=\u20AC\u0041", {"ä": "€A"}),
+        ("url=amqp://host:5672/x?y=z", {"url": "amqp://host:5672/x?y=z"}),
+        ("ключ=значение", {"ключ": "значение"}),
+    ],
+)
+def test_lines(text, options):
+    assert parse_options(text) == options
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("JMSJCA.sep=,a=b,c=d", {"JMSJCA.sep": "", "a": "b", "c": "d"}),
+        ("a=b~JMSJCA.sep=~c=d\\~d", {"a": "b", "JMSJCA.sep": "", "c": "d~d"}),
+        ("JMSJCA.sep=*a=Q.\\**b=\\\\t", {"JMSJCA.sep": "", "a": "Q.*", "b": "\\t"}),
+        ("JMSJCA.sep=,,a=b,,,c=d,", {"JMSJCA.sep": "", "a": "b", "c": "d"}),
+        ("JMSJCA.sep=,a=b\nc=d", {"JMSJCA.sep": "", "a": "b", "c": "d"}),
+        ("a=b~JMSJCA.sepA~", {"a": "b~JMSJCA.sepA~"}),
+        ("JMSJCA.sep=.*a=b.c=d", {"JMSJCA": "", "sep": "", "*a": "b", "c": "d"}),
+    ],
+)
+def test_one_line(text, options):
+    assert parse_options(text) == options
+
+
+@pytest.mark.parametrize("text", ["JMSJCA.sep=", "a=b~JMSJCA.sep=", r"a=\u12", r"\u00g0=b", r"a=\u"])
+def test_what_cannot_be_read(text):
+    with pytest.raises(InvalidOptionError):
+        parse_options(text)
+
+
+def test_error_shows_little_of_the_text():
+    with pytest.raises(InvalidOptionError) as caught:
+        parse_options("password=s3cr3t\na=\\u12 s3cr3t")
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_own_options_are_known_in_any_case():
+    text = "jmsjca.REDELIVERYREDIRECT=true\nImqAbc=1"
+    assert read_options(text) == {"JMSJCA.redeliveryredirect": "true", "ImqAbc": "1"}
+    assert read_options({"JMSJCA.noxa": "x", "noxa": "y"}) == {"JMSJCA.NoXA": "x", "noxa": "y"}
+
+
+def test_separator_is_no_option():
+    assert read_options("JMSJCA.sep=,a=b") == {"a": "b"}
+    assert read_options(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("JMSJCA.redeliveryhandlin", "Did you mean JMSJCA.redeliveryhandling?"),
+        ("JMSJCA.concurrency", "Did you mean JMSJCA.concurrencymode?"),
+        ("JMSJCA.", "There are: JMSJCA.ACC, "),
+    ],
+)
+def test_unknown_own_option_is_refused(name, hint):
+    with pytest.raises(InvalidOptionError, match=hint) as caught:
+        read_options({name: "s3cr3t"})
+    assert "s3cr3t" not in str(caught.value)
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(c):04x}" if c in "\\=:#! \t\n\r\f" else c for c in text)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(lambda text: "JMSJCA.sep" not in text)
+
+
+@given(st.dictionaries(texts.filter(bool), texts, max_size=5))
+def test_what_is_written_with_escapes_is_read_back(options):
+    text = "\n".join(f"{escaped(name)} = {escaped(value)}" for name, value in options.items())
+    assert parse_options(text) == options
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.text("xy~,*^$]", max_size=5)), st.sampled_from("~,*^$]"))
+def test_any_character_may_separate(options, separator):
+    pairs = [f"{name}={value.replace(separator, chr(92) + separator)}" for name, value in options.items()]
+    text = separator.join([*pairs, f"JMSJCA.sep={separator}"])
+    assert parse_options(text) == {"JMSJCA.sep": ""} | options
+
+
+@given(st.text("ab=:\\ \n\r#!u0~JMSJCA.sep", max_size=40))
+def test_whatever_is_written_is_read_or_refused(text):
+    with contextlib.suppress(InvalidOptionError):
+        assert isinstance(parse_options(text), dict)
+
+
+@pytest.mark.parametrize("row", rows_of("options", "split_options", "multi_line_options"))
+def test_conformance(row):
+    expected = row["expect"]
+    if "error" in expected:
+        with pytest.raises(InvalidOptionError):
+            parse_options(row["input"])
+        return
+    wanted = expected["as_properties"] if "as_properties" in expected else parse_options(expected["lines"])
+    assert parse_options(row["input"]) == wanted
