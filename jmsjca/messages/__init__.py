@@ -1,8 +1,9 @@
 """Messages: their types, typed properties and conversions."""
 
 from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.contexts import DeliveryContext, EndpointContext, PreviousFailure
 from jmsjca.messages.conversion import EntryValue, PropertyValue, convert, entry, type_name, typed
-from jmsjca.messages.delivery import DeliveryContext, DeliveryMode
+from jmsjca.messages.delivery import DeliveryMode
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message
 from jmsjca.messages.numbers import Byte, Char, Double, Float, Int, Long, Short
@@ -21,6 +22,7 @@ __all__ = [
     "DeliveryContext",
     "DeliveryMode",
     "Double",
+    "EndpointContext",
     "EntryValue",
     "Float",
     "Int",
@@ -29,6 +31,7 @@ __all__ = [
     "Message",
     "ObjectMessage",
     "Outcome",
+    "PreviousFailure",
     "Properties",
     "PropertyValue",
     "Settlement",

@@ -1,12 +1,14 @@
-"""What a delivered message is tied to, and how safely messages are kept."""
+"""What a message can do to the delivery that it came with, and how safely messages are kept."""
 
+from collections.abc import MutableMapping
 from enum import IntEnum
-from typing import Protocol
 
 from jmsjca.errors import IllegalStateError
+from jmsjca.messages.contexts import DeliveryContext, EndpointContext
+from jmsjca.messages.nothing import NoRollbackData
 from jmsjca.messages.settlement import Settlement
 
-__all__ = ["Delivered", "DeliveryContext", "DeliveryMode"]
+__all__ = ["Delivered", "DeliveryMode"]
 
 
 class DeliveryMode(IntEnum):
@@ -16,20 +18,12 @@ class DeliveryMode(IntEnum):
     PERSISTENT = 2
 
 
-class DeliveryContext(Protocol):
-    """What a delivered message reaches through its one internal slot: the unit that it belongs to."""
-
-    def acknowledge(self) -> Settlement:
-        """Acknowledge the message."""
-        ...
-
-    def set_rollback_only(self) -> None:
-        """Make the unit roll back."""
-        ...
-
-
 class Delivered:
-    """What a message can do to the unit that delivered it."""
+    """What a message knows of the delivery that it came with, and can do to it.
+
+    Where no listener delivered the message, what only a listener knows reads as if it were the first delivery of a
+    message outside of any batch, and what only a listener can do raises `IllegalStateError`.
+    """
 
     __slots__ = ("_context",)
 
@@ -38,8 +32,57 @@ class Delivered:
 
     @property
     def redelivery_count(self) -> int:
-        """How often the message was delivered before: 0 the first time."""
-        return max(self.delivery_count - 1, 0)
+        """How often the message was delivered before; in a listener as its redelivery handling counts."""
+        endpoint = self._endpoint()
+        return max(self.delivery_count - 1, 0) if endpoint is None else endpoint.redelivery_count
+
+    @property
+    def batch_index(self) -> int:
+        """How many messages of the batch came before this one; of the message at its end how many there were."""
+        endpoint = self._endpoint()
+        return 0 if endpoint is None else endpoint.batch_index or 0
+
+    @property
+    def batch_size(self) -> int:
+        """How many messages a batch has at most, as configured; 1 outside of batches."""
+        endpoint = self._endpoint()
+        return 1 if endpoint is None else endpoint.batch_size or 1
+
+    @property
+    def end_of_batch(self) -> bool:
+        """True for the extra message at the end of a batch."""
+        return False
+
+    @property
+    def redelivery_handling(self) -> str:
+        """What is done with the message when it comes again and again, as a text; empty outside of listeners.
+
+        Another text holds for this message alone, from its next delivery on.
+
+        Raises:
+            InvalidRedeliveryHandlingError: On setting: the text is wrong.
+            IllegalStateError: On setting: no listener delivered the message, or it has no id.
+        """
+        endpoint = self._endpoint()
+        return "" if endpoint is None else endpoint.redelivery_handling
+
+    @redelivery_handling.setter
+    def redelivery_handling(self, text: str) -> None:
+        self.endpoint("changes how it is redelivered").redelivery_handling = text
+
+    @property
+    def user_rollback_data(self) -> MutableMapping[str, str]:
+        """Texts that are found again when the message comes again: what you set, this listener reads then.
+
+        Setting raises `IllegalStateError` if no listener delivered the message.
+        """
+        endpoint = self._endpoint()
+        return NoRollbackData() if endpoint is None else endpoint.user_rollback_data()
+
+    @property
+    def rollback_only(self) -> bool:
+        """True once the unit of this delivery is to roll back."""
+        return self._context is not None and self._context.rollback_only
 
     def acknowledge(self) -> Settlement:
         """Acknowledge a received message; never blocks in a listener.
@@ -63,9 +106,38 @@ class Delivered:
         """
         self._delivered().set_rollback_only()
 
+    def stop_message_delivery(self, reason: str | None = None) -> None:
+        """Stop the listener that delivered this message. The delivery in hand ends as it would have ended.
+
+        Args:
+            reason: Why, for the log.
+
+        Raises:
+            IllegalStateError: No listener delivered the message.
+        """
+        self.endpoint("stops the delivery of messages").stop_message_delivery(reason)
+
     def bind(self, context: DeliveryContext) -> None:
         """Tie a delivered message to its unit. For whoever delivers it."""
         self._context = context
+
+    def endpoint(self, purpose: str) -> EndpointContext:
+        """Give the listener's delivery that the message came with. For the vendor's properties.
+
+        Args:
+            purpose: What only such a message does, for the error's text.
+
+        Raises:
+            IllegalStateError: No listener delivered the message.
+        """
+        endpoint = self._endpoint()
+        if endpoint is None:
+            raise IllegalStateError(f"No listener delivered this message; only one that a listener delivers {purpose}.")
+        return endpoint
+
+    def _endpoint(self) -> EndpointContext | None:
+        context = self._context
+        return None if context is None else context.endpoint
 
     def _delivered(self) -> DeliveryContext:
         if self._context is None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError, MessageNotWriteableError
 from jmsjca.messages.accessors import PropertyAccessors
-from jmsjca.messages.delivery import Delivered, DeliveryContext, DeliveryMode
+from jmsjca.messages.contexts import DeliveryContext
+from jmsjca.messages.delivery import Delivered, DeliveryMode
 from jmsjca.messages.properties import Properties
 from jmsjca.messages.shown import shown
 from jmsjca.messages.slots import set_if_unset

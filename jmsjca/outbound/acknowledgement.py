@@ -134,6 +134,9 @@ class _Receipt:
 
     __slots__ = ("_acknowledge", "_gate", "_work")
 
+    endpoint: None = None  # a session delivers, no listener
+    rollback_only: bool = False
+
     def __init__(self, work: WorkUnit, gate: Gate, acknowledge: Callable[[], None]) -> None:
         self._work = work
         self._gate = gate

@@ -33,6 +33,8 @@ class WorkUnit:
 
     __slots__ = ("_atomic", "_ending", "_gate", "_settlement", "outcome", "rollback_only", "unit")
 
+    endpoint: None = None  # a session delivers, no listener
+
     def __init__(self, unit: spi.Unit, *, atomic: bool = True, gate: Gate | None = None) -> None:
         self._atomic = atomic
         self._gate = gate
