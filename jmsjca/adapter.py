@@ -35,7 +35,7 @@ class ResourceAdapter:
         options: Refused in this release unless None.
         mbean_object_name: Refused in this release unless None.
         mbean_server_domain: Refused in this release unless None.
-        hooks: What surrounds deliveries and hears of changes, the outermost first.
+        hooks: What surrounds deliveries and sends, and hears of changes, the outermost first.
         limits: Bounds of each connection; None for the defaults.
 
     Raises:
@@ -67,7 +67,7 @@ class ResourceAdapter:
         self._connection_url = connection_url
         self._user_name = user_name
         self._password = password
-        self._hooks = HookChain(hooks)
+        self._hooks = tuple(hooks)
         self._limits = limits or Limits()
         self._lock = threading.Lock()
         self._activations: list[Activation] = []
@@ -119,19 +119,23 @@ class ResourceAdapter:
             InvalidURLError: The spec's URL does not parse.
             ConfigurationError: The function asks for something that it cannot be given.
         """
-        activation = Activation(spec, handler, self._settings(spec), self._hooks)
+        activation = Activation(spec, handler, self._settings(spec), HookChain(self._hooks))
         with self._lock:
             self._activations.append(activation)
         return activation
 
     def connection_factory(self) -> ConnectionFactory:
-        """Make a factory of connections to this adapter's broker.
+        """Make a factory of connections to this adapter's broker, with this adapter's hooks.
 
         Raises:
             InvalidActivationSpecError: The adapter has no connection URL.
         """
         return ConnectionFactory(
-            self._needed_url(), user_name=self._user_name, password=self._password, limits=self._limits
+            self._needed_url(),
+            user_name=self._user_name,
+            password=self._password,
+            limits=self._limits,
+            hooks=self._hooks,
         )
 
     def start(self) -> None:

@@ -1,16 +1,23 @@
 """The points where metrics, tracing and interceptors attach.
 
-Subclass `Hooks`, override what you need, hand it to the `ResourceAdapter`. `around_delivery` is an onion: it sees the
-message before and after the handler, and an exception that it raises counts as the handler's. The notices
-(`status_changed`, `settled`) come after the fact; an exception in one is logged and changes nothing.
+Subclass `Hooks`, override what you need, hand it to the `ResourceAdapter` or to a `ConnectionFactory`.
+`around_delivery` and `around_send` are onions: they see the message before and after the handler or the send, and an
+exception that they raise counts as the handler's, or fails the send. The notices (`status_changed`, `settled`) come
+after the fact; an exception in one is logged and changes nothing.
 """
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from jmsjca.destinations import Destination
+from jmsjca.errors import JMSError
 from jmsjca.messages import Message, Outcome
 
-__all__ = ["HookChain", "Hooks"]
+__all__ = ["HookChain", "Hooks", "Send"]
+
+Send = Callable[[Message, Destination], None]
+"""Sends a message to a destination."""
 
 logger = logging.getLogger("jmsjca.hooks")
 
@@ -32,6 +39,24 @@ class Hooks:
         del endpoint, message
         return call_next()
 
+    def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
+        """Surround a send of the application: by a producer, a `Requestor`, or a handler that replies.
+
+        The headers are set already, ``message_id`` among them. What is set in the message before ``call_next``, for
+        instance properties that carry a trace, is sent with it. After ``call_next`` the message is sent, or in a
+        transacted session noted for the commit, and nothing takes it back but a rollback.
+
+        Args:
+            message: What is sent.
+            destination: Where to.
+            call_next: Sends it (or calls the next hook). Who does not call it drops the message.
+
+        Raises:
+            Exception: Fails the send. What is no `JMSError` is raised as one, with this as its ``__cause__``.
+        """
+        del message, destination
+        call_next()
+
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         """Learn that a unit of so many messages ended."""
 
@@ -40,7 +65,7 @@ class Hooks:
 
 
 class HookChain:
-    """Calls several hooks: `around_delivery` from the first inwards, notices in order."""
+    """Calls several hooks: the onions from the first inwards, notices in order."""
 
     def __init__(self, hooks: Sequence[Hooks] = ()) -> None:
         self._hooks = tuple(hooks)
@@ -51,6 +76,14 @@ class HookChain:
         for hook in reversed(self._hooks):
             call = _wrap(hook, endpoint, message, call)
         return call()
+
+    def sending(self, send: Send) -> Send:
+        """Give what sends inside all hooks; without any it is the same, and costs the same."""
+        if not self._hooks:
+            return send
+        for hook in reversed(self._hooks):
+            send = _wrap_send(hook, send)
+        return _as_jms_error(send)
 
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         """Tell every hook that a unit ended."""
@@ -65,6 +98,22 @@ class HookChain:
 
 def _wrap(hook: Hooks, endpoint: str, message: Message, call: Callable[[], object]) -> Callable[[], object]:
     return lambda: hook.around_delivery(endpoint, message, call)
+
+
+def _wrap_send(hook: Hooks, send: Send) -> Send:
+    return lambda message, to: hook.around_send(message, to, partial(send, message, to))
+
+
+def _as_jms_error(send: Send) -> Send:
+    def sending(message: Message, to: Destination) -> None:
+        try:
+            send(message, to)
+        except JMSError:
+            raise
+        except Exception as error:
+            raise JMSError(f"A hook around the send to {to} failed: {error!r:.200}") from error
+
+    return sending
 
 
 def _notify(notice: Callable[..., None], *args: object) -> None:

@@ -95,7 +95,7 @@ class SerialDelivery:
     def _handle(self, delivery: spi.Delivery, work: WorkUnit) -> bool:
         try:
             message = work.take(delivery)
-            with Session.joined_to(self._connection, work, self._limits) as session:
+            with Session.joined_to(self._connection, work, self._limits, self._hooks) as session:
                 result = self._hooks.deliver(self._name, message, lambda: self._handler(message, session))
                 send_reply(session, message, result)
         except JMSError as error:

@@ -46,6 +46,7 @@ class BaseSession(Making, Subscribing, Closing):
         self._ground = ground
         self._mode = mode
         self._gate = mode.gate
+        self._sending = ground.hooks.sending(mode.send)
         self._consumers: list[MessageConsumer] = []
         self.transacted = transacted
         self.acknowledge_mode = acknowledge_mode
@@ -142,8 +143,8 @@ class BaseSession(Making, Subscribing, Closing):
             consumer.pause()
 
     def send(self, message: Message, to: Destination) -> None:
-        """Send in the open unit, or in one of its own. For producers, which have entered the gate."""
-        self._mode.send(message, to)
+        """Send in the open unit, or in one of its own, inside all hooks. For producers, which have entered the gate."""
+        self._sending(message, to)
 
     @property
     def gate(self) -> Gate:

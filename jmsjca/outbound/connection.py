@@ -8,6 +8,7 @@ from typing import Self, TypeVar
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, ConnectionURL
 from jmsjca.errors import IllegalStateError
+from jmsjca.hooks import HookChain
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.outbound.alarm import Alarm, ExceptionListener
 from jmsjca.outbound.base_session import BaseSession
@@ -29,17 +30,18 @@ class Connection(Closing):
 
     Args:
         settings: What it is made from.
+        hooks: What surrounds sends.
 
     Raises:
         JMSError: The broker cannot be reached, or refuses.
     """
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, hooks: HookChain) -> None:
         self._alarm = Alarm()
         self._protocol = ConnectionURL.parse(settings.url).protocol
         self._link = connect(settings, self._alarm.ring)
         self._flow = Flow()
-        self._ground = Ground(self._link, settings.limits, self._flow, settings.client_id)
+        self._ground = Ground(self._link, settings.limits, self._flow, settings.client_id, hooks)
         self._lock = threading.Lock()
         self._sessions: list[BaseSession] = []
         self._closed = False

@@ -1,8 +1,10 @@
 """The connection factory: where outbound work begins."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jmsjca.config import AcknowledgeMode, ConnectionURL, Limits
+from jmsjca.hooks import HookChain, Hooks
 from jmsjca.links import ConnectionSettings
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.context import JMSContext
@@ -11,7 +13,7 @@ __all__ = ["ConnectionFactory"]
 
 
 class ConnectionFactory:
-    """Makes connections to one broker. Opens nothing by itself, and can be pickled.
+    """Makes connections to one broker. Opens nothing by itself, and can be pickled, if its hooks can.
 
     Args:
         connection_url: The broker, for instance ``embedded:///var/lib/app/broker.db``.
@@ -19,6 +21,7 @@ class ConnectionFactory:
         password: The password of ``user_name``; ignored without one. It never shows.
         client_id: The client id of the connections, of one at a time; durable subscriptions belong to it.
         limits: Bounds of what a connection holds; None for the defaults.
+        hooks: What surrounds sends, the outermost first. They go with the factory when it is pickled.
 
     Raises:
         InvalidURLError: The URL does not parse.
@@ -32,9 +35,11 @@ class ConnectionFactory:
         password: str | None = None,
         client_id: str | None = None,
         limits: Limits | None = None,
+        hooks: Sequence[Hooks] = (),
     ) -> None:
         self._url = ConnectionURL.parse(connection_url)
         self._settings = ConnectionSettings(connection_url, user_name, password, client_id, limits or Limits())
+        self._hooks = HookChain(hooks)
 
     def create_connection(self, user_name: str | None = None, password: str | None = None) -> Connection:
         """Open a connection, stopped: consumers receive once it is started. Entering it with ``with`` starts it.
@@ -50,8 +55,8 @@ class ConnectionFactory:
             JMSError: The broker cannot be reached, or refuses.
         """
         if user_name is None:
-            return Connection(self._settings)
-        return Connection(replace(self._settings, user_name=user_name, password=password))
+            return Connection(self._settings, self._hooks)
+        return Connection(replace(self._settings, user_name=user_name, password=password), self._hooks)
 
     def create_context(
         self,

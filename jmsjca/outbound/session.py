@@ -5,6 +5,7 @@ from typing import Self
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, Limits
 from jmsjca.destinations import Destination
+from jmsjca.hooks import HookChain
 from jmsjca.outbound.base_session import BaseSession
 from jmsjca.outbound.flow import Flow
 from jmsjca.outbound.ground import Ground
@@ -23,9 +24,9 @@ class Session(BaseSession):
     """
 
     @classmethod
-    def joined_to(cls, link: spi.Connection, work: WorkUnit, limits: Limits) -> Self:
+    def joined_to(cls, link: spi.Connection, work: WorkUnit, limits: Limits, hooks: HookChain | None = None) -> Self:
         """Make a session whose sends belong to a unit that somebody else settles: that of a delivery."""
-        ground = Ground(link, limits, Flow(running=True))
+        ground = Ground(link, limits, Flow(running=True), hooks=hooks or HookChain())
         return cls(ground, transacted=True, acknowledge_mode=AcknowledgeMode.AUTO, mode=Joined(link, work))
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:

@@ -1,4 +1,4 @@
-"""Hooks: an onion around the handler, and notices that harm nobody."""
+"""Hooks: onions around the handler and around sends, and notices that harm nobody."""
 
 import pytest
 
