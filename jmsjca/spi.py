@@ -41,6 +41,7 @@ class Capabilities:
     selectors: bool = False  #: consumers and browsers can filter
     exact_selectors: bool = False  #: they do it by the rules of JMS: text is no number, what is missing is unknown
     browse: bool = False  #: a queue can be looked at
+    browse_counts: bool = False  #: browsers show the count that a consumer would get
     durable: bool = False  #: subscriptions outlive their consumers
     shared: bool = False  #: several consumers can share one subscription
     subscription_lock: bool = False  #: a durable subscription that is not shared refuses a second consumer
@@ -190,7 +191,7 @@ class Connection(Protocol):
     ) -> Iterator[Sequence[Delivery]]:
         """Look at what waits in a queue, chunk by chunk; no unit takes it. Poison does not hide what is behind it.
 
-        Count and redelivered are those that a consumer would get now.
+        Count and redelivered are those that a consumer would get now (capability browse_counts).
         """
         ...
 

@@ -65,6 +65,10 @@ def address():
     return lambda broker: f"/queue/{name}" if broker == "rabbitmq" else name
 
 
+def browse(link):
+    link.source.distribution_mode = Terminus.DIST_MODE_COPY
+
+
 def send(connection, to, *messages):
     sender = connection.connection.create_sender(to, name=uuid.uuid4().hex, options=_place(connection, "target"))
     for message in messages:
@@ -133,6 +137,20 @@ def test_artemis_does_not_always_count_what_a_broken_connection_held(amqp, wire,
         if found < broken:
             return
     pytest.fail("It counted all of a hundred times.")
+
+
+def test_artemis_shows_a_browser_the_count_of_the_latest_delivery(amqp, address):
+    connection, name = amqp("artemis"), address("artemis")
+    send(connection, name, "a")
+    shown, counted = [Receiver(connection, name, 1, browse).take()[0].delivery_count], []
+    for _ in range(2):
+        receiver = Receiver(connection, name, 1)
+        message, delivery = receiver.take()
+        counted.append(message.delivery_count)
+        give_back(connection, delivery, Delivery.MODIFIED)
+        receiver.link.close()
+        shown.append(Receiver(connection, name, 1, browse).take()[0].delivery_count)
+    assert (counted, shown) == ([0, 1], [0, 0, 1])
 
 
 @pytest.mark.parametrize("state", GIVEN_BACK)
@@ -280,10 +298,6 @@ def test_rabbitmq_repeats_a_filter_and_delivers_everything(amqp, address):
 def test_rabbitmq_takes_what_was_to_be_looked_at(amqp, address):
     connection, name = amqp("rabbitmq"), address("rabbitmq")
     send(connection, name, "a")
-
-    def browse(link):
-        link.source.distribution_mode = Terminus.DIST_MODE_COPY
-
     receiver = Receiver(connection, name, 1, browse)
     assert receiver.link.remote_source.distribution_mode == Terminus.DIST_MODE_COPY
     assert receiver.bodies(1) == ["a"]

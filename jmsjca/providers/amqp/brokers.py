@@ -91,6 +91,11 @@ _ARTEMIS = Broker(
             "What a broken connection held comes with delivery-count=0 as a rule, and now and then with 1.",
             "ServerConsumerImpl.close(failed): counts depend on how the broker hears of the break (2.56)",
         ),
+        Gap(
+            "browse_counts",
+            "A browser gets transfer with the delivery-count that the last consumer got: still 0 after one delivery.",
+            "ServerConsumerImpl.handle counts where it delivers, not where it browses; AMQP tells one less (2.56)",
+        ),
         *_EVERYWHERE,
     ),
 )
@@ -125,6 +130,7 @@ _ACTIVEMQ = Broker(
             " broken connection held comes with delivery-count=1, looked at or not.",
             "AmqpSender.detach: RemoveInfo with lastDeliveredSequenceId; Queue.removeSubscription (6.3)",
         ),
+        Gap("browse_counts", "As delivery_count.", "The same"),
         Gap(
             "delivery_delay",
             "transfer with x-opt-delivery-time is held where schedulerSupport is set, which is not the default; else it"
@@ -158,6 +164,7 @@ _QPID = Broker(
         counts_lost=True,
         selectors=True,
         browse=True,
+        browse_counts=True,
         durable=True,
         shared_between_processes=True,
     ),
@@ -245,6 +252,7 @@ _RABBITMQ = Broker(
             "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
             "github.com/rabbitmq/rabbitmq-amqp1.0, README",
         ),
+        Gap("browse_counts", "As browse.", "The same"),
         Gap(
             "durable",
             "attach(source=/topic/x, durable=2, expiry-policy=never), detach -> the queue behind it is gone, and with"

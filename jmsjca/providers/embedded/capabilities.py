@@ -18,6 +18,7 @@ CAPABILITIES = Capabilities(
     selectors=True,
     exact_selectors=True,
     browse=True,
+    browse_counts=True,
     durable=True,
     shared=True,
     subscription_lock=True,

@@ -16,6 +16,7 @@ _NO_DELAY = Gap(
     "NACK and ABORT know no delay; a rolled-back message stays with this client, where no broker holds it.",
     "STOMP 1.2, NACK and ABORT",
 )
+_NO_BROWSE_COUNTS = Gap("browse_counts", "As browse.", "The same")
 _NO_SHARED = Gap("shared", "SUBSCRIBE knows no shared subscription.", "STOMP 1.2, SUBSCRIBE")
 _NO_ADMIN = Gap("admin", "STOMP has no frame that asks for queues or depths.", "STOMP 1.2, client frames")
 _NO_TEMPORARY = Gap(
@@ -47,7 +48,17 @@ _NOT_YET = tuple(
         ("configurable", "The protocol has no frame that changes what a destination does; its operator does that."),
     )
 )
-_EVERYWHERE = (_NO_CHECK, _NO_COUNT, _NO_DELAY, _NO_SHARED, _NO_ADMIN, _NO_TEMPORARY, _NO_LOCAL, *_NOT_YET)
+_EVERYWHERE = (
+    _NO_CHECK,
+    _NO_COUNT,
+    _NO_BROWSE_COUNTS,
+    _NO_DELAY,
+    _NO_SHARED,
+    _NO_ADMIN,
+    _NO_TEMPORARY,
+    _NO_LOCAL,
+    *_NOT_YET,
+)
 
 ACTIVEMQ = Broker(
     "ActiveMQ",

@@ -103,7 +103,7 @@ class TestBrowsing(Contract):
 
     def test_messages_are_as_a_consumer_would_get_them(self, harness: Harness) -> None:
         """Redelivered and counted as if they were delivered now; looking itself is no delivery (JMS 3.1, 3.5.11)."""
-        harness.require("delivery_count")
+        harness.require("browse_counts")
         queue = harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue, window=0)
