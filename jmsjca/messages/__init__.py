@@ -4,6 +4,7 @@ from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.contexts import DeliveryContext, EndpointContext, PreviousFailure
 from jmsjca.messages.conversion import EntryValue, PropertyValue, convert, entry, type_name, typed
 from jmsjca.messages.delivery import DeliveryMode
+from jmsjca.messages.end_of_batch import EndOfBatch, end_of_batch_message
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message
 from jmsjca.messages.numbers import Byte, Char, Double, Float, Int, Long, Short
@@ -12,16 +13,20 @@ from jmsjca.messages.properties import DUPLICATE_ID, GROUP_ID, Properties
 from jmsjca.messages.settlement import Outcome, Settlement
 from jmsjca.messages.stream_message import StreamMessage
 from jmsjca.messages.text_message import TextMessage
+from jmsjca.messages.vendor_names import MANUAL_PREFIX, PREFIX, both, rollback_key
 
 __all__ = [
     "DUPLICATE_ID",
     "GROUP_ID",
+    "MANUAL_PREFIX",
+    "PREFIX",
     "Byte",
     "BytesMessage",
     "Char",
     "DeliveryContext",
     "DeliveryMode",
     "Double",
+    "EndOfBatch",
     "EndpointContext",
     "EntryValue",
     "Float",
@@ -38,8 +43,11 @@ __all__ = [
     "Short",
     "StreamMessage",
     "TextMessage",
+    "both",
     "convert",
+    "end_of_batch_message",
     "entry",
+    "rollback_key",
     "type_name",
     "typed",
 ]

@@ -9,7 +9,7 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError, MessageNotWriteableError
 from jmsjca.messages.accessors import PropertyAccessors
 from jmsjca.messages.contexts import DeliveryContext
-from jmsjca.messages.delivery import Delivered, DeliveryMode
+from jmsjca.messages.delivery import DeliveryMode
 from jmsjca.messages.properties import Properties
 from jmsjca.messages.shown import shown
 from jmsjca.messages.slots import set_if_unset
@@ -19,7 +19,7 @@ __all__ = ["Message"]
 T = TypeVar("T")
 
 
-class Message(PropertyAccessors, Delivered):
+class Message(PropertyAccessors):
     """A message without a body, and the base of those that have one.
 
     Args:

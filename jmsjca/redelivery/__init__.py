@@ -9,7 +9,6 @@ from jmsjca.redelivery.decisions import Decision, RedeliveryHandler
 from jmsjca.redelivery.encounter import Encounter
 from jmsjca.redelivery.failure import Failure
 from jmsjca.redelivery.moving import MoveFacts, moved_copy
-from jmsjca.redelivery.names import rollback_key
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
 
 __all__ = [
@@ -27,5 +26,4 @@ __all__ = [
     "RedeliveryHandler",
     "RedeliveryPolicy",
     "moved_copy",
-    "rollback_key",
 ]

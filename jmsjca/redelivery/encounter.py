@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jmsjca.errors import MessageFormatError, ResourceAllocationError
 from jmsjca.redelivery.failure import Failure
+from jmsjca.redelivery.names import check_rollback_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,15 +82,16 @@ class Encounter:
         """Set user rollback data.
 
         Args:
-            key: Its name, as `rollback_key` gives it.
+            key: Its name.
             value: A text; None to forget it.
 
         Raises:
-            MessageFormatError: The value is no text.
+            MessageFormatError: The value is no text, or the message could not be moved with that name.
             ResourceAllocationError: All names and values of the message together exceed 10,000 characters.
         """
         if value is not None and not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MessageFormatError(f"User rollback data is text, but {key:.100} is {type(value).__name__}.")
+        check_rollback_key(key)
         with self._lock:
             data = {name: text for name, text in self._data.items() if name != key}
             if value is not None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jmsjca.destinations import Destination
-from jmsjca.messages import DUPLICATE_ID, Int, Long, Message, ObjectMessage, Properties
+from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, ObjectMessage, Properties, both
 from jmsjca.redelivery.failure import Failure
-from jmsjca.redelivery.names import PREFIX, both, rollback_names
+from jmsjca.redelivery.names import rollback_names
 
 __all__ = ["MoveFacts", "moved_copy"]
 

@@ -1,39 +1,26 @@
-"""The names of JMSJCA's message properties, of the manual and of later releases."""
+"""The names under which user rollback data travels."""
 
+from jmsjca.messages import MANUAL_PREFIX, both
 from jmsjca.messages.names import check_name
+from jmsjca.messages.vendor_names import ROLLBACK
 
-__all__ = ["MANUAL_PREFIX", "PREFIX", "both", "rollback_key", "rollback_names"]
-
-MANUAL_PREFIX = "JMS_Sun_JMSJCA_"
-PREFIX = "_JMSJCA_"
-"""What later releases write: unlike the manual's, such names do not need a vendor's right to the prefix ``JMS_``."""
-
-_ROLLBACK = "UserRollbackData"
+__all__ = ["check_rollback_key", "rollback_names"]
 
 
-def both(name: str) -> tuple[str, str]:
-    """Give a name with either prefix."""
-    return MANUAL_PREFIX + name, PREFIX + name
-
-
-def rollback_key(name: str) -> str | None:
-    """Tell which user rollback data a property's name means; None if it means none.
-
-    ``JMS_Sun_JMSJCA_UserRollbackData.x``, the same without the dot, and both with the later prefix mean one thing: x.
+def check_rollback_key(key: str) -> None:
+    """Refuse what cannot name user rollback data: with the prefix it would be no property's name.
 
     Raises:
-        MessageFormatError: It means some, but no property can have that name.
+        MessageFormatError: It cannot.
     """
-    for prefix in both(_ROLLBACK):
-        if name.startswith(prefix):
-            key = name[len(prefix) :].removeprefix(".")
-            check_name(f"{MANUAL_PREFIX}{_ROLLBACK}.{key}")
-            return key
-    return None
+    check_name(_dotted(key))
 
 
 def rollback_names(key: str) -> tuple[str, ...]:
     """Give the names under which user rollback data travels: with either prefix, and as in the manual with the dot."""
-    dotted = f"{MANUAL_PREFIX}{_ROLLBACK}.{key}"
     # Names with dots inside are for the manual's prefix alone.
-    return (dotted, MANUAL_PREFIX + _ROLLBACK + key) if "." in key else (dotted, *both(_ROLLBACK + key))
+    return (_dotted(key), MANUAL_PREFIX + ROLLBACK + key) if "." in key else (_dotted(key), *both(ROLLBACK + key))
+
+
+def _dotted(key: str) -> str:
+    return f"{MANUAL_PREFIX}{ROLLBACK}.{key}"

@@ -180,3 +180,11 @@ def test_what_no_protocol_can_carry_is_replaced():
     assert failure.message == r"a\ud800b\x00c"
     assert (failure.message + failure.stack_trace).encode()
     assert "\0" not in failure.stack_trace
+
+
+@pytest.mark.parametrize("key", ["", ".", ".x", "x.", " x", "x-y", "\n"])
+def test_data_without_the_name_of_a_property_is_refused(key):
+    encounter = Encounter()
+    with pytest.raises(MessageFormatError):
+        encounter.remember(key, "x")
+    assert encounter.rollback_data == {}

@@ -2,34 +2,8 @@
 
 import pytest
 
-from jmsjca.errors import MessageFormatError
-from jmsjca.messages import Properties
-from jmsjca.redelivery import rollback_key
+from jmsjca.messages import Properties, rollback_key
 from jmsjca.redelivery.names import rollback_names
-
-
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
-        ("JMS_Sun_JMSJCA_UserRollbackData.failuremode", "failuremode"),
-        ("JMS_Sun_JMSJCA_UserRollbackDatafailuremode", "failuremode"),
-        ("_JMSJCA_UserRollbackData1", "1"),
-        ("_JMSJCA_UserRollbackData.1", "1"),
-        ("JMS_Sun_JMSJCA_UserRollbackData.a.b", "a.b"),
-        ("JMS_Sun_JMSJCA_RedeliveryCount", None),
-        ("JMSJCA.UserRollbackData.x", None),
-        ("x_JMSJCA_UserRollbackDatax", None),
-        ("", None),
-    ],
-)
-def test_each_spelling_means_one_thing(name, key):
-    assert rollback_key(name) == key
-
-
-@pytest.mark.parametrize("rest", ["", ".", "..x", ".x.", " x", "x-y", ".\n"])
-def test_what_cannot_name_a_property_is_refused(rest):
-    with pytest.raises(MessageFormatError):
-        rollback_key(f"_JMSJCA_UserRollbackData{rest}")
 
 
 @pytest.mark.parametrize("key", ["a", "1", "a.b", "ä_ß", "null"])

@@ -1,0 +1,119 @@
+"""JMSJCA's own properties of a message that a listener delivers: names for what its attributes and methods do.
+
+They stand beside the message's properties, as if a wrapper had them: they are not listed, can be set although the
+message is read-only, and what a sender set under these names neither shows here nor controls anything. They are
+compared without regard to case.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from operator import attrgetter
+from typing import NamedTuple
+
+from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
+from jmsjca.messages.contexts import EndpointContext
+from jmsjca.messages.conversion import PropertyValue
+from jmsjca.messages.delivery import Delivered
+from jmsjca.messages.reading import as_boolean, as_text
+from jmsjca.messages.vendor_names import both, rollback_key
+
+__all__ = ["VendorProperty", "vendor_property"]
+
+
+class VendorProperty(NamedTuple):
+    """What a name means.
+
+    Attributes:
+        read: Gives the value.
+        write: Sets it.
+    """
+
+    read: Callable[[Delivered], object]
+    write: Callable[[Delivered, PropertyValue], None]
+
+
+@lru_cache(256)  # programs use few names, again and again
+def vendor_property(name: str) -> VendorProperty | None:
+    """Tell what a name means where a listener delivers; None if it is that of an ordinary property."""
+    return _TABLE.get(name.lower()) or _rollback_data(name)
+
+
+def _rollback_data(name: str) -> VendorProperty | None:
+    key = rollback_key(name)
+    if key is None:
+        return None
+
+    def write(message: Delivered, value: PropertyValue) -> None:
+        text = as_text(value)
+        if text is None:
+            message.user_rollback_data.pop(key, None)
+        else:
+            message.user_rollback_data[key] = text
+
+    def read(message: Delivered) -> object:
+        return message.user_rollback_data.get(key)
+
+    return VendorProperty(read, write)
+
+
+def _of_endpoint(read: Callable[[EndpointContext], object]) -> Callable[[Delivered], object]:
+    return lambda message: read(message.endpoint("has this property"))
+
+
+def _of_failure(attribute: str) -> Callable[[Delivered], object]:
+    """A text of the previous failure; None if there was none."""
+    return _of_endpoint(lambda endpoint: getattr(endpoint.failure, attribute, None))
+
+
+def _end_of_batch(message: Delivered) -> bool | None:
+    return message.end_of_batch or None  # on any other message it is not set
+
+
+def _nothing(_: Delivered) -> None:
+    """What can only be set."""
+
+
+def _read_only(_: Delivered, _value: PropertyValue) -> None:
+    raise MessageNotWriteableError("This property of JMSJCA tells of the delivery; it can only be read.")
+
+
+def _set_rollback_only(message: Delivered, value: PropertyValue) -> None:
+    if not as_boolean(value):
+        raise IllegalStateError("Rolling back cannot be taken back: this property can only be set to True.")
+    message.set_rollback_only()
+
+
+def _set_redelivery_handling(message: Delivered, value: PropertyValue) -> None:
+    text = as_text(value)
+    if text is None:
+        raise MessageFormatError("A redelivery handling is a text, not None; the empty one lets messages come again.")
+    message.redelivery_handling = text
+
+
+def _stop(message: Delivered, value: PropertyValue) -> None:
+    message.stop_message_delivery(as_text(value))
+
+
+_ROLLBACK_ONLY = VendorProperty(attrgetter("rollback_only"), _set_rollback_only)
+_BY_ITSELF = {
+    "JMSJCA.EndOfBatch": VendorProperty(_end_of_batch, _read_only),
+    "JMSJCA.batchIndex": VendorProperty(attrgetter("batch_index"), _read_only),
+    "JMSJCA.batchSize": VendorProperty(attrgetter("batch_size"), _read_only),
+    "JMSJCA.setRollbackOnly": _ROLLBACK_ONLY,
+    "JMSJCA.isRollbackOnly": _ROLLBACK_ONLY,
+    "JMSJCA.stats": VendorProperty(_of_endpoint(lambda endpoint: endpoint.stats()), _read_only),
+    "JMSJCA.destination": VendorProperty(_of_endpoint(attrgetter("destination_name")), _read_only),
+}
+_WITH_PREFIX = {
+    "RedeliveryCount": VendorProperty(attrgetter("redelivery_count"), _read_only),
+    "RedeliveryHandling": VendorProperty(attrgetter("redelivery_handling"), _set_redelivery_handling),
+    "StopMessageDelivery": VendorProperty(_nothing, _stop),
+    "MBeanName": VendorProperty(_of_endpoint(attrgetter("mbean_name")), _read_only),
+    "MBeanServer": VendorProperty(_of_endpoint(attrgetter("mbean")), _read_only),
+    "ExceptionClass": VendorProperty(_of_failure("error_class"), _read_only),
+    "ExceptionMessage": VendorProperty(_of_failure("message"), _read_only),
+    "ExceptionStackTrace": VendorProperty(_of_failure("stack_trace"), _read_only),
+}
+_TABLE = {name.lower(): known for name, known in _BY_ITSELF.items()} | {
+    spelling.lower(): known for name, known in _WITH_PREFIX.items() for spelling in both(name)
+}
