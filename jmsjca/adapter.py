@@ -2,11 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from jmsjca.config import ConnectionURL, Limits
+from jmsjca.config import ConnectionURL, Limits, add_options, provider_options, read_options
 from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidActivationSpecError, NotSupportedError
 from jmsjca.hooks import HookChain, Hooks
@@ -32,7 +32,7 @@ class ResourceAdapter:
         connection_url: The broker that endpoints and factories use unless they name another.
         user_name: Who connects; None for the user name in the URL, if any.
         password: The password of ``user_name``; ignored without one. It never shows.
-        options: Refused in this release unless None.
+        options: JMSJCA's options for all endpoints, and the provider's: a mapping, or text as `parse_options` reads it.
         mbean_object_name: Refused in this release unless None.
         mbean_server_domain: Refused in this release unless None.
         hooks: What surrounds deliveries and sends, and hears of changes, the outermost first.
@@ -40,6 +40,7 @@ class ResourceAdapter:
 
     Raises:
         InvalidURLError: The URL does not parse.
+        InvalidOptionError: The options cannot be read, or JMSJCA has no such option.
         NotSupportedError: Something is given that this release does not have.
     """
 
@@ -48,7 +49,7 @@ class ResourceAdapter:
         connection_url: str | None = None,
         user_name: str | None = None,
         password: str | None = None,
-        options: str | None = None,
+        options: str | Mapping[str, str] | None = None,
         mbean_object_name: str | None = None,
         mbean_server_domain: str | None = None,
         *,
@@ -56,7 +57,6 @@ class ResourceAdapter:
         limits: Limits | None = None,
     ) -> None:
         later = {
-            "options": options,
             "mbean_object_name": mbean_object_name,
             "mbean_server_domain": mbean_server_domain,
         }
@@ -65,6 +65,7 @@ class ResourceAdapter:
                 raise NotSupportedError(f"ResourceAdapter({name}=…) is not available in this release; leave it out.")
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
         self._connection_url = connection_url
+        self._options = read_options(options)
         self._user_name = user_name
         self._password = password
         self._hooks = tuple(hooks)
@@ -110,16 +111,26 @@ class ResourceAdapter:
     def activate(self, spec: "ActivationSpec", handler: Callable[..., object]) -> Activation:
         """Make an activation. It starts with the adapter, or when its own ``start()`` is called.
 
+        Options are written back into the spec: those of the URL count rather than the spec's, these rather than the
+        adapter's, and all of them rather than the spec's fields.
+
         Args:
             spec: What to listen to.
             handler: Called with each message.
 
         Raises:
-            InvalidActivationSpecError: Neither the spec nor the adapter has a connection URL.
-            InvalidURLError: The spec's URL does not parse.
+            InvalidActivationSpecError: With the options, fields of the spec are wrong; or neither the spec nor the
+                adapter has a connection URL.
+            InvalidOptionError: An option is unknown, or its value cannot be used.
+            InvalidSelectorError: A placeholder of the selector is not closed.
             ConfigurationError: The function asks for something that it cannot be given.
+            NotSupportedError: The spec asks for something that this release does not do yet.
         """
-        activation = Activation(spec, handler, self._settings(spec), HookChain(self._hooks))
+        from jmsjca.config import effective_spec  # noqa: PLC0415  # loads pydantic
+
+        effective = effective_spec(spec, self._options, self._connection_url)
+        settings = self._settings(spec, effective.connection_url)
+        activation = Activation(effective, handler, settings, HookChain(self._hooks))
         with self._lock:
             self._activations.append(activation)
         return activation
@@ -131,7 +142,7 @@ class ResourceAdapter:
             InvalidActivationSpecError: The adapter has no connection URL.
         """
         return ConnectionFactory(
-            self._needed_url(),
+            add_options(self._needed_url(), provider_options(self._options)),
             user_name=self._user_name,
             password=self._password,
             limits=self._limits,
@@ -194,8 +205,8 @@ class ResourceAdapter:
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"
 
-    def _settings(self, spec: "ActivationSpec") -> ConnectionSettings:
-        url = spec.connection_url or self._needed_url()
+    def _settings(self, spec: "ActivationSpec", url: str | None) -> ConnectionSettings:
+        url = url or self._needed_url()
         own = ConnectionURL.parse(url) if spec.connection_url else None
         client_id = spec.effective_client_id
         if spec.user_name:

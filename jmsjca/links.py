@@ -58,7 +58,7 @@ def connect(settings: ConnectionSettings, lost: Callable[[JMSError], None] | Non
         ConfigurationError: The URL cannot be used.
         JMSError: The broker cannot be reached, or refuses.
     """
-    url = ConnectionURL.parse(settings.url)
+    url = ConnectionURL.parse(settings.url).for_provider()
     return find_provider(url.protocol).connect(
         url,
         settings.credentials(url),

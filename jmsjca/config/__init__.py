@@ -6,11 +6,16 @@ from jmsjca.config.acknowledge import AcknowledgeMode
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock, SystemClock
 from jmsjca.config.credentials import Credentials
 from jmsjca.config.destination_settings import DestinationSettings
+from jmsjca.config.distribution import DistributedSubscription
+from jmsjca.config.inbound_options import InboundOptions
 from jmsjca.config.limits import Limits
-from jmsjca.config.options import parse_options
+from jmsjca.config.option_names import provider_options
+from jmsjca.config.options import parse_options, read_options
 from jmsjca.config.url import ConnectionURL
+from jmsjca.config.url_options import add_options
 
 if TYPE_CHECKING:
+    from jmsjca.config.effective import effective_spec
     from jmsjca.config.spec import ActivationSpec
 
 __all__ = [
@@ -21,9 +26,15 @@ __all__ = [
     "ConnectionURL",
     "Credentials",
     "DestinationSettings",
+    "DistributedSubscription",
+    "InboundOptions",
     "Limits",
     "SystemClock",
+    "add_options",
+    "effective_spec",
     "parse_options",
+    "provider_options",
+    "read_options",
 ]
 
 
@@ -33,4 +44,8 @@ def __getattr__(name: str) -> object:
         from jmsjca.config.spec import ActivationSpec  # noqa: PLC0415
 
         return ActivationSpec
+    if name == "effective_spec":
+        from jmsjca.config.effective import effective_spec  # noqa: PLC0415
+
+        return effective_spec
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
 """The names of JMSJCA's options: those that begin with ``JMSJCA.``; all others are the provider's."""
 
-import difflib
 from collections.abc import Mapping
 
+from jmsjca.config.hints import did_you_mean
 from jmsjca.errors import InvalidOptionError
 from jmsjca.messages.shown import shown
 
@@ -69,9 +69,6 @@ def provider_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def _spelling(name: str) -> str:
     key = name.lower().removeprefix(_PREFIX)
-    known = _SPELLINGS.get(key)
-    if known is None:
-        near = difflib.get_close_matches(key[:100], _SPELLINGS, 1)
-        hint = f"Did you mean {_SPELLINGS[near[0]]}?" if near else f"There are: {', '.join(_NAMES)}."
-        raise InvalidOptionError(f"There is no option {shown(name)!r}. {hint}")
-    return known
+    if key not in _SPELLINGS:
+        raise InvalidOptionError(f"There is no option {shown(name)!r} {did_you_mean(key, _SPELLINGS)}.")
+    return _SPELLINGS[key]

@@ -1,10 +1,11 @@
 """Connection URLs: ``scheme://user:password@host:port/path?key=value``."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 from urllib.parse import unquote, unquote_plus
 
+from jmsjca.config.option_names import own_options, provider_options
 from jmsjca.errors import InvalidURLError
 
 __all__ = ["ConnectionURL"]
@@ -63,6 +64,15 @@ class ConnectionURL:
             unquote(user) if userinfo else None,
             unquote(password) if colon else None,
         )
+
+    def for_provider(self) -> Self:
+        """Give this URL without JMSJCA's own options, which no provider knows.
+
+        Raises:
+            InvalidOptionError: An option begins with ``JMSJCA.`` and does not exist.
+        """
+        own = own_options(self.query)
+        return replace(self, query=provider_options(self.query)) if own else self
 
     def __str__(self) -> str:
         user = f"{self.user_name}@" if self.user_name else ""

@@ -12,6 +12,7 @@ from jmsjca.hooks import HookChain
 from jmsjca.inbound.handlers import Handler
 from jmsjca.inbound.serial import SerialDelivery
 from jmsjca.inbound.statistics import Statistics
+from jmsjca.inbound.unavailable import refuse_unavailable
 from jmsjca.links import ConnectionSettings, connect_persistently, may_pass
 
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ class Activation:
 
     Raises:
         ConfigurationError: The handler asks for something that it cannot be given.
+        NotSupportedError: The spec asks for something that this release does not do yet.
     """
 
     def __init__(
         self, spec: "ActivationSpec", handler: Callable[..., object], settings: ConnectionSettings, hooks: HookChain
     ) -> None:
+        refuse_unavailable(spec)
         self.spec = spec
         self.stats = Statistics(configured=1)
         self._handler = Handler(handler)

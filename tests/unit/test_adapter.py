@@ -102,13 +102,13 @@ def test_wrong_spec_is_refused_where_the_listener_is_declared(jms_adapter):
 def test_wrong_url_is_refused(jms_adapter):
     with pytest.raises(InvalidURLError):
         ResourceAdapter("no url")
-    with pytest.raises(InvalidURLError):
-        jms_adapter.listener("q", connection_url="no url")(Inbox())
+    with pytest.raises(InvalidActivationSpecError, match="connection_url: 'no url'"):
+        jms_adapter.listener("q", connection_url="no url")
 
 
 def test_what_this_release_lacks_is_refused_and_not_ignored():
     assert ResourceAdapter(None, None, None, None, None, None).activations == ()
-    for name in ("options", "mbean_object_name", "mbean_server_domain"):
+    for name in ("mbean_object_name", "mbean_server_domain"):
         with pytest.raises(NotSupportedError, match=name):
             ResourceAdapter("embedded://", **{name: "x"})
 

@@ -1,0 +1,101 @@
+"""Durable subscriptions that several processes share by way of a queue: a subscription name ``jmsjca://?distribution=1…``."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from jmsjca.config.hints import did_you_mean
+from jmsjca.config.url import ConnectionURL
+from jmsjca.errors import InvalidOptionError
+from jmsjca.messages.shown import shown
+
+__all__ = ["DistributedSubscription"]
+
+_SCHEME = "jmsjca://"
+_SWITCHES = ("distribution", "distributed")  # the manual has both
+_KEYS = {name: name for name in (*_SWITCHES, "subscribername", "queue", "mbeanname", "batchsize")}
+_DIGITS = 10  # as Java's int has them
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedSubscription:
+    """What such a name says: one process reads the subscription and writes to the queue that all consume from.
+
+    Attributes:
+        subscriber_name: The name of the durable subscription.
+        queue: The queue; None for one named after topic and subscription, see `queue_name`.
+        mbean_name: The name of the management bean of what reads the topic; None for one made from the activation's.
+        batch_size: How many messages are read from the topic, and written to the queue, in one unit.
+    """
+
+    subscriber_name: str
+    queue: str | None = None
+    mbean_name: str | None = None
+    batch_size: int = 10
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read a subscription name.
+
+        Args:
+            text: ``jmsjca://?distribution=1&subscribername=s``, also without the question mark, and optionally with
+                ``queue``, ``mbeanname`` and ``batchsize``.
+
+        Returns:
+            What it says; None if it is the name of a usual subscription.
+
+        Raises:
+            InvalidURLError: A pair has not the form key=value.
+            InvalidOptionError: A key is unknown or missing, or a value cannot be used.
+        """
+        options = _options(text)
+        switches = {options[name] for name in _SWITCHES if name in options}
+        if switches <= {"0"}:
+            return None
+        _check(options, switches)
+        return cls(
+            options["subscribername"],
+            options.get("queue") or None,
+            options.get("mbeanname") or None,
+            _batch_size(options.get("batchsize") or "10"),
+        )
+
+    def queue_name(self, topic: str) -> str:
+        """The queue that all processes consume from.
+
+        Args:
+            topic: The name of the topic.
+        """
+        return self.queue or f"LOADBALQ_{topic}_{self.subscriber_name}"
+
+    def topic_mbean_name(self, mbean_name: str | None) -> str | None:
+        """The name of the management bean of what reads the topic; None if it has none.
+
+        Args:
+            mbean_name: That of the activation.
+        """
+        return self.mbean_name or (f"{mbean_name}-LOADBALQ" if mbean_name else None)
+
+
+def _options(text: str) -> dict[str, str]:
+    if not text.startswith(_SCHEME):
+        return {}
+    return ConnectionURL.parse(f"{_SCHEME}?{text.removeprefix(_SCHEME).removeprefix('?')}").query
+
+
+def _check(options: dict[str, str], switches: set[str]) -> None:
+    if switches != {"1"}:
+        raise InvalidOptionError(f"distribution is 0 or 1, not {shown(min(switches - {'1'}))!r}.")
+    for name in options:
+        if name not in _KEYS:
+            raise InvalidOptionError(
+                f"A distributed subscription has no option {shown(name)!r} {did_you_mean(name.lower(), _KEYS)}."
+            )
+    if not options.get("subscribername"):
+        raise InvalidOptionError("A distributed subscription needs subscribername=…, the name of the subscription.")
+
+
+def _batch_size(text: str) -> int:
+    size = int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 0
+    if size < 1:
+        raise InvalidOptionError(f"batchsize is a number of messages from 1 on, not {shown(text)!r}.")
+    return size

@@ -1,0 +1,70 @@
+"""The spec in force: what an activation spec says once all options have replaced what they replace."""
+
+from collections.abc import Mapping
+
+from jmsjca.config.inbound_options import InboundOptions, merge_options
+from jmsjca.config.option_names import provider_options
+from jmsjca.config.options import read_options
+from jmsjca.config.spec import ActivationSpec
+from jmsjca.config.url_options import add_options
+from jmsjca.errors import InvalidActivationSpecError
+from jmsjca.selectors import build_selector
+
+__all__ = ["effective_spec"]
+
+_REPLACING = {
+    "JMSJCA.concurrencymode": "concurrency_mode",
+    "JMSJCA.redeliveryhandling": "redelivery_handling",
+}
+_SELECTOR = "JMSJCA.selector"
+
+
+def effective_spec(
+    spec: ActivationSpec, adapter_options: str | Mapping[str, str] | None = None, adapter_url: str | None = None
+) -> ActivationSpec:
+    """Give the spec in force: options written back into its fields, and placeholders of its selector replaced.
+
+    Of an option that is given twice, the URL's value counts rather than the spec's, and that rather than the adapter's.
+    Only the URL that is used counts: the spec's, else the adapter's. Options count rather than fields.
+
+    Args:
+        spec: As it was written, not one that this function gave.
+        adapter_options: Those of the resource adapter.
+        adapter_url: The URL of the resource adapter.
+
+    Returns:
+        A spec whose ``options`` are all that are in force, and whose ``connection_url`` is the one that is used, with
+        the provider's options added to those that it has.
+
+    Raises:
+        InvalidURLError: The adapter's URL does not parse.
+        InvalidOptionError: An option is unknown, or its value cannot be used.
+        InvalidSelectorError: A placeholder of the selector is not closed.
+        InvalidActivationSpecError: With the options, fields are wrong; every one is listed.
+    """
+    url = spec.connection_url or adapter_url
+    options = merge_options(read_options(adapter_options), spec.options, url=url)
+    InboundOptions.of(options)  # refuses wrong values now
+    replaced = {field: options[name] for name, field in _REPLACING.items() if _given(options, name)}
+    own: dict[str, object] = dict(spec)
+    changes = {
+        "options": options,
+        "connection_url": add_options(url, provider_options(options)) if url else None,
+        "selector": _selector(spec, options),
+    }
+    try:
+        return ActivationSpec(**own | replaced | changes)
+    except InvalidActivationSpecError as error:
+        named = ", ".join(name for name in _REPLACING if _given(options, name))
+        raise InvalidActivationSpecError(f"With {named} from the options in force: {error}") from None
+
+
+def _selector(spec: ActivationSpec, options: Mapping[str, str]) -> str | None:
+    template = options[_SELECTOR] if _given(options, _SELECTOR) else spec.selector
+    if not template or not template.strip():
+        return None
+    return build_selector(template, selector=spec.selector, subscriber_name=spec.subscriber_name)
+
+
+def _given(options: Mapping[str, str], name: str) -> bool:
+    return bool(options.get(name, "").strip())

@@ -1,0 +1,43 @@
+"""What an activation spec may ask for and this release does not do yet; in one place, to be taken out line by line."""
+
+from typing import TYPE_CHECKING
+
+from jmsjca.errors import NotSupportedError
+from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING
+
+if TYPE_CHECKING:
+    from jmsjca.config import ActivationSpec
+
+__all__ = ["refuse_unavailable"]
+
+
+def refuse_unavailable(spec: "ActivationSpec") -> None:
+    """Refuse what cannot be done, so that nothing asked for is silently left out.
+
+    Args:
+        spec: The spec in force.
+
+    Raises:
+        NotSupportedError: Something is asked for that is not there yet; all of it is listed.
+    """
+    missing = [what for what, asked in _asked_for(spec).items() if asked]
+    if missing:
+        raise NotSupportedError(
+            f"{spec.destination_type}:{spec.destination}: {', '.join(missing)} is not available in this release,"
+            " which delivers in mode 'serial', each message in a local transaction of its own."
+        )
+
+
+def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
+    return {
+        f"concurrency_mode={spec.concurrency_mode!r}": spec.concurrency_mode != "serial",
+        "batch_size": spec.batch_size > 1,
+        "hold_until_ack": spec.hold_until_ack,
+        "redelivery_handling": spec.redelivery_handling != DEFAULT_REDELIVERY_HANDLING,
+        "transaction='none'": spec.transaction == "none",
+        f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
+        in ("required", "bean"),
+        "context_name": bool(spec.context_name),
+        "mbean_name": bool(spec.mbean_name),
+        "a distributed subscription": spec.distributed is not None,
+    }
