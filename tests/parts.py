@@ -1,15 +1,18 @@
-"""Runs the parts of ``make test`` and prints the seconds of each: ``python tests/parts.py [PART …]``."""
+"""Runs the parts of ``make test``, prints the seconds of each and what failed: ``python tests/parts.py [PART …]``."""
 
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 BIN = Path(sys.executable).parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
 BROKERS_AND_SPARK = ["tests/brokers/test_demo.py", "tests/brokers/test_spark.py"]
 ONE_DEMO = "tests/demo/test_demo.py"
+LONGEST = 1000  # characters of what is repeated of a failure
 
 # The commands of a part run side by side.
 PARTS = {
@@ -26,34 +29,53 @@ PARTS = {
 }
 
 
+class Result(NamedTuple):
+    """How a part, or a command of it, ended; what failed is repeated at the end, where it is easily found."""
+
+    failed: bool
+    failures: list[str]
+
+
 def run(name):
-    begin = time.monotonic()
     print(f"── {name}", flush=True)
     commands = PARTS[name]
     with ThreadPoolExecutor(len(commands)) as pool:
-        failed = not all(pool.map(run_alone if len(commands) == 1 else run_beside, commands))
-    return time.monotonic() - begin, failed
+        results = list(pool.map(partial(run_command, alone=len(commands) == 1), commands))
+    return Result(any(r.failed for r in results), [line for r in results for line in r.failures])
 
 
-def run_alone(command):
-    return subprocess.run(command, check=False).returncode == 0
+def run_command(command, *, alone):
+    """Print what a command says: at once if it is alone, else in one piece when it has ended."""
+    lines = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace") as process:
+        for line in process.stdout:
+            lines.append(line)
+            if alone:
+                print(line, end="", flush=True)
+    if not alone:
+        print("".join(lines), end="", flush=True)
+    return Result(process.returncode != 0, failures(lines) if process.returncode else [])
 
 
-def run_beside(command):
-    """Print what a command says in one piece, when it has ended."""
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    sys.stdout.buffer.write(done.stdout)
-    sys.stdout.flush()
-    return done.returncode == 0
+def failures(lines):
+    """The tests that pytest names, each with its first line; of what names none the last words."""
+    named = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
+    return [line.rstrip()[:LONGEST] for line in named or lines[-5:]]
 
 
 def main(names):
-    results = {name: run(name) for name in names or PARTS}
+    results, seconds = {}, {}
+    for name in names or PARTS:
+        begin = time.monotonic()
+        results[name] = run(name)
+        seconds[name] = time.monotonic() - begin
     print("── seconds per part")
-    for name, (seconds, failed) in results.items():
-        print(f"{name:<8}{seconds:6.0f}  {'FAILED' if failed else 'ok'}")
-    print(f"{'total':<8}{sum(seconds for seconds, _ in results.values()):6.0f}")
-    return 1 if any(failed for _, failed in results.values()) else 0
+    for name, result in results.items():
+        print(f"{name:<8}{seconds[name]:6.0f}  {'FAILED' if result.failed else 'ok'}")
+    print(f"{'total':<8}{sum(seconds.values()):6.0f}")
+    for line in (line for result in results.values() for line in result.failures):
+        print(line)
+    return 1 if any(result.failed for result in results.values()) else 0
 
 
 if __name__ == "__main__":
