@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pydantic import SecretStr
+
 from jmsjca.config.acknowledge import AcknowledgeMode
 from jmsjca.config.option_names import is_own
 from jmsjca.config.url import ConnectionURL
@@ -35,7 +37,7 @@ def _values(spec: "ActivationSpec") -> dict[str, object]:
         "EndpointPoolMaxSize": spec.endpoint_pool_max_size,
         "ConnectionURL": ConnectionURL.parse(spec.connection_url) if spec.connection_url else None,
         "UserName": spec.user_name,
-        "Password": _masked(spec.password.get_secret_value() if spec.password else None),
+        "Password": _masked(spec.password),
         "ContextName": spec.context_name,
         "MBeanName": spec.mbean_name,
         "OptionsStr": _shown_options(spec.options),
@@ -55,12 +57,12 @@ def _shown_options(options: Mapping[str, str]) -> str | None:
     return "; ".join(pairs) or None
 
 
-def _masked(password: str | None) -> str | None:
+def _masked(password: SecretStr | None) -> str | None:
     if password is None:
         return None
-    return "###" if password else "zero-length"
+    return "###" if password.get_secret_value() else "zero-length"
 
 
 def _text(value: object) -> str:
     text = "null" if value is None else str(value)
-    return text.replace("\r", "\\r").replace("\n", "\\n")  # one line each, whatever a value holds
+    return text if text.isprintable() else repr(text)[1:-1]  # one line each, whatever a value holds

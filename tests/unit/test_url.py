@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jmsjca.config import ConnectionURL
-from jmsjca.errors import InvalidURLError
+from jmsjca.config import ConnectionURL, add_options
+from jmsjca.errors import InvalidOptionError, InvalidURLError
 
 HIDDEN = "s3cr3t"
 
@@ -115,6 +115,30 @@ def test_error_is_bounded():
 def test_url_survives_pickling():
     url = ConnectionURL.parse("amqp://ann:pw@host:1/x?a=b")
     assert pickle.loads(pickle.dumps(url)) == url  # noqa: S301  # our own
+
+
+def test_provider_gets_only_its_own_options():
+    text = "p://ann:pw@h:1/x?a=1&JMSJCA.NoXA=true&jmsjca.selector=b&jmsjca=2&xJMSJCA.y=3"
+    url = ConnectionURL.parse(text).for_provider()
+    assert url == ConnectionURL.parse("p://ann:pw@h:1/x?a=1&jmsjca=2&xJMSJCA.y=3")
+
+
+def test_unknown_own_option_does_not_get_to_a_provider():
+    with pytest.raises(InvalidOptionError, match=r"There is no option 'JMSJCA\.x'"):
+        ConnectionURL.parse(f"p://h?JMSJCA.x={HIDDEN}").for_provider()
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "expected"),
+    [
+        ("p://h", {}, "p://h"),
+        ("p://h", {"a": "b c", "d": "&=ü"}, "p://h?a=b+c&d=%26%3D%C3%BC"),
+        ("p://h/x?a=1", {"a": "2", "b": "3"}, "p://h/x?a=1&b=3"),
+        ("p://h?", {"a": "1"}, "p://h?&a=1"),
+    ],
+)
+def test_options_are_added_where_they_are_missing(url, options, expected):
+    assert add_options(url, options) == expected
 
 
 def conformance() -> list[Any]:

@@ -1,0 +1,45 @@
+"""What a spec may ask for and an activation refuses in this release."""
+
+import pytest
+
+from jmsjca import Topic
+from jmsjca.errors import NotSupportedError
+from tests.unit.inbound import Inbox
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"concurrency_mode": "cc"}, "concurrency_mode='cc'"),
+        ({"concurrency_mode": "sync"}, "concurrency_mode='sync'"),
+        ({"concurrency_mode": "cc", "batch_size": 2}, "batch_size"),
+        ({"concurrency_mode": "cc", "hold_until_ack": True}, "hold_until_ack"),
+        ({"options": "JMSJCA.concurrencymode=cc"}, "concurrency_mode='cc'"),
+        ({"redelivery_handling": "3:delete"}, "redelivery_handling"),
+        ({"transaction": "none"}, "transaction='none'"),
+        ({"transaction": "required"}, "transaction='required' .container-managed transactions will bring it"),
+        ({"transaction": "bean"}, "transaction='bean' .container-managed transactions will bring it"),
+        ({"context_name": "c"}, "context_name"),
+        ({"mbean_name": "m"}, "mbean_name"),
+    ],
+)
+def test_refused(jms_adapter, fields, told):
+    with pytest.raises(NotSupportedError, match=f"queue:q: .*{told}.* not available in this release"):
+        jms_adapter.listener("q", **fields)(Inbox())
+    assert jms_adapter.activations == ()
+
+
+def test_distributed_subscription_is_refused(jms_adapter):
+    name = "jmsjca://?distribution=1&subscribername=s"
+    with pytest.raises(NotSupportedError, match="a distributed subscription"):
+        jms_adapter.listener(Topic("t"), subscription_durability="Durable", subscription_name=name)(Inbox())
+
+
+def test_all_that_is_refused_is_listed(jms_adapter):
+    with pytest.raises(NotSupportedError, match="context_name, mbean_name"):
+        jms_adapter.listener("q", context_name="c", mbean_name="m")(Inbox())
+
+
+def test_what_changes_nothing_in_mode_serial_is_taken(jms_adapter):
+    jms_adapter.listener("q", endpoint_pool_max_size=3, max_outstanding=7, batch_size=1)(Inbox())
+    assert len(jms_adapter.activations) == 1
