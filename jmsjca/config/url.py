@@ -10,6 +10,7 @@ from jmsjca.errors import InvalidURLError
 
 __all__ = ["ConnectionURL"]
 
+_PORT_DIGITS = 5
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*\Z")
 
 
@@ -85,14 +86,17 @@ class ConnectionURL:
 
 
 def _host_and_port(address: str, text: str) -> tuple[str, int | None]:
-    if address.startswith("["):  # an IPv6 address in brackets
-        host, bracket, port = address.partition("]")
-        host, port = host + bracket, port.removeprefix(":")
-    else:
-        host, _, port = address.partition(":")
-    if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise InvalidURLError(f"The port of {_shown(text)} must be a number below 65536.")
-    return host, int(port) if port else None
+    host, bracket, rest = address.partition("]") if address.startswith("[") else ("", "", address)  # IPv6
+    if address.startswith("[") and not bracket:
+        raise InvalidURLError(f"The host of {_shown(text)} has no closing bracket.")
+    name, _, port = rest.partition(":")
+    if (bracket and name) or not _is_port(port):
+        raise InvalidURLError(f"The port of {_shown(text)} must be a number below 65536, behind a colon.")
+    return host + bracket + name, int(port) if port else None
+
+
+def _is_port(text: str) -> bool:
+    return not text or (text.isascii() and text.isdigit() and len(text) <= _PORT_DIGITS and int(text) < 1 << 16)
 
 
 def _query(query: str, text: str) -> dict[str, str]:

@@ -67,6 +67,12 @@ def test_user_name_and_password(text, pair):
         ("p://h:-1", "port"),
         ("p://h:65536", "port"),
         ("p://h:٣", "port"),  # a digit, but not one of ours
+        (f"p://h:{'9' * 5000}", "port"),
+        ("p://h:1:2", "port"),
+        ("p://::1", "port"),
+        ("p://[::1]5", "port"),
+        ("p://[::1]x:5", "port"),
+        ("p://[::1", "bracket"),
         ("p://h?a", "key=value"),
         ("p://h?=b", "key=value"),
     ],
