@@ -24,6 +24,8 @@ def as_real(value: EntryValue, kind: str) -> float:
 
 def as_text(value: EntryValue) -> str | None:
     """Read as string; None if there is no value."""
+    if type(value) is str:  # most are, and need no table
+        return value
     return cast("str | None", convert(value, "string"))
 
 
