@@ -78,6 +78,9 @@ class ActivationSpec(SpecFields):
         fields = fields_from(properties)
         return ActivationSpec(**dict(_FromDescriptor(**fields))) if from_descriptor else cls(**fields)
 
+    def __hash__(self) -> int:  # pydantic's own fails, as options are a dict
+        return hash((self.destination, self.destination_type, self.subscription_name))
+
     @property
     def durable(self) -> bool:
         """True for a durable subscription of a topic."""
@@ -131,7 +134,7 @@ class _FromDescriptor(ActivationSpec):
     """Leaves out, with a warning, what the mode does not have."""
 
     @classmethod
-    def _had_by_serial(cls, value: int, others: ValidationInfo) -> int:
+    def _misfit(cls, value: int, others: ValidationInfo) -> int:
         name, destination = others.field_name, others.data.get("destination")
         logger.warning("%s is ignored for %s: mode 'serial' has none; use 'sync' or 'cc'.", name, destination)
         return type(value)()

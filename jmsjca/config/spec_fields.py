@@ -69,18 +69,18 @@ class SpecFields(BaseModel):
 
     @field_validator("batch_size", "hold_until_ack")
     @classmethod
-    def _is_had_by_the_mode(cls, value: int, others: ValidationInfo) -> int:
+    def _fits_the_mode(cls, value: int, others: ValidationInfo) -> int:
         on = value > 1 or value is True
-        return cls._had_by_serial(value, others) if on and _mode_in_force(others.data) == "serial" else value
+        return cls._misfit(value, others) if on and _mode_in_force(others.data) == "serial" else value
 
     @classmethod
-    def _had_by_serial(cls, value: int, others: ValidationInfo) -> int:
+    def _misfit(cls, value: int, others: ValidationInfo) -> int:
         del value, others
         raise ValueError("mode 'serial' has neither batches nor held acknowledgement: use 'sync' or 'cc'")
 
     @field_validator("acknowledgement_timeout")
     @classmethod
-    def _is_waited_for(cls, timeout: float | None, others: ValidationInfo) -> float | None:
+    def _fits_the_acknowledgement(cls, timeout: float | None, others: ValidationInfo) -> float | None:
         if timeout is not None and others.data.get("hold_until_ack") is False:
             raise ValueError("nothing waits for an acknowledgement: set hold_until_ack as well")
         return timeout

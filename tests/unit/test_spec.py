@@ -146,6 +146,12 @@ def test_options_from_text_or_mapping():
     assert ActivationSpec(destination="q", options=expected).options == expected
 
 
+def test_equal_specs_are_one_key():
+    specs = {ActivationSpec(destination="q", options={"a": "b"}), ActivationSpec(destination="q", options="a=b")}
+    assert len(specs) == 1
+    assert len(specs | {ActivationSpec(destination="q")}) == 2
+
+
 def test_spec_survives_pickling():
     spec = ActivationSpec(**HELD, options={"a": "b"}, password=HIDDEN)
     assert pickle.loads(pickle.dumps(spec)) == spec  # noqa: S301  # our own
