@@ -63,12 +63,13 @@ class ActivationSpec(SpecFields):
             raise InvalidActivationSpecError(f"The activation spec is wrong: {'; '.join(problems)}.")
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str], *, from_descriptor: bool = False) -> "ActivationSpec":
+    def from_properties(cls, properties: Mapping[str, object], *, from_descriptor: bool = False) -> "ActivationSpec":
         """Make a spec from properties in the spelling of JMSJCA's manual.
 
         Args:
             properties: For instance ``{"destination": "orders", "destinationType": "javax.jms.Queue"}``. Capitals do
-                not count in names. Those that JMSJCA checks and does not use are taken as well.
+                not count in names. Those that JMSJCA checks and does not use are taken as well. Values are texts,
+                or what `str` makes such texts of.
             from_descriptor: True for what stands in a deployed descriptor: in mode "serial" batches and held
                 acknowledgement are left out with a warning, as JMSJCA does it without one.
 

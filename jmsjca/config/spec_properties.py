@@ -65,36 +65,37 @@ class Mistake:
     text: str
 
 
-def fields_from(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Turn properties into fields of a spec; what cannot be turned becomes a `Mistake` under its own name."""
-    fields: dict[str, Any] = {"destination_type": Mistake("destinationType is missing: javax.jms.Queue or …Topic")}
-    given: set[str] = set()
+def fields_from(properties: Mapping[str, object]) -> dict[str, Any]:
+    """Turn properties into fields of a spec; what cannot be turned becomes a `Mistake`."""
+    fields: dict[str, Any] = {}
     for written, value in properties.items():
-        name = _NAMES.get(written.lower())
-        if name is None:
-            fields[written] = Mistake(
-                f"{shown(written)}: there is no such property {did_you_mean(written.lower(), _NAMES)}"
-            )
-        elif name in _UNUSED:
-            fields |= _checked(name, value)
-        elif _FIELDS[name] in given:
-            fields[written] = Mistake(f"{written}: it is given twice, in two spellings")
-        elif value.strip() or _FIELDS[name] not in _MAY_BE_BLANK:
-            given.add(_FIELDS[name])
-            fields[_FIELDS[name]] = _READERS.get(name, str)(value)
+        if value is not None:
+            _add(fields, written, str(value))
+    fields.setdefault("destination_type", Mistake("destinationType is missing: javax.jms.Queue or javax.jms.Topic"))
     return fields
 
 
-def _checked(name: str, value: str) -> dict[str, Mistake]:
-    least, digits = _UNUSED[name], value.strip()
-    if (
-        digits.isascii()
-        and digits.isdigit()
-        and len(digits) <= len(str(_JAVA_INT))
-        and least <= int(digits) <= _JAVA_INT
-    ):
-        return {}
-    return {name: Mistake(f"{name}: it must be a whole number from {least} on (given: {shown(value)!r})")}
+def _add(fields: dict[str, Any], written: str, value: str) -> None:
+    name = _NAMES.get(written.lower(), "")
+    field, mistake = _FIELDS.get(name), None
+    if not name:
+        mistake = f"there is no such property {did_you_mean(written.lower(), _NAMES)}"
+    elif field is None:
+        mistake = _range_mistake(value, _UNUSED[name])
+    elif field in fields:
+        mistake = "it is given twice, in two spellings"
+    elif value.strip() or field not in _MAY_BE_BLANK:
+        fields[field] = _READERS.get(name, str)(value)
+    if mistake:
+        fields[f"property {written}"] = Mistake(f"{shown(written)}: {mistake}")  # no field has such a name
+
+
+def _range_mistake(value: str, least: int) -> str | None:
+    digits = value.strip()
+    is_int = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_JAVA_INT))
+    if is_int and least <= int(digits) <= _JAVA_INT:
+        return None
+    return f"it must be a whole number from {least} on (given: {shown(value)!r})"
 
 
 def _kind(value: str) -> str | Mistake:

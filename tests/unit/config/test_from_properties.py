@@ -153,6 +153,19 @@ def test_every_wrong_property_is_reported_at_once():
         assert name in text
 
 
+def test_known_property_hides_no_unknown_one():
+    assert "batch_size: there is no such property" in explanation(
+        {**QUEUE, "ConcurrencyMode": "cc", "batch_size": "5", "BatchSize": "5"}
+    )
+
+
+def test_values_that_are_no_texts():
+    spec = ActivationSpec.from_properties(
+        {**QUEUE, "ConcurrencyMode": "cc", "endpointPoolMaxSize": 7, "HoldUntilAck": True, "ClientId": None}
+    )
+    assert (spec.endpoint_pool_max_size, spec.hold_until_ack, spec.client_id) == (7, True, None)
+
+
 def test_no_error_shows_a_password():
     assert HIDDEN not in explanation({**QUEUE, "Pasword": HIDDEN, "password": "x", "PASSWORD": HIDDEN})
 
