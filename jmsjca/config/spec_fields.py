@@ -16,7 +16,7 @@ __all__ = ["SpecFields"]
 
 
 def _ten_per_endpoint(fields: dict[str, Any]) -> int:
-    return 10 * int(fields["endpoint_pool_max_size"])
+    return 10 * int(fields.get("endpoint_pool_max_size", 1))  # absent if it is wrong, which is told
 
 
 class SpecFields(BaseModel):
