@@ -45,18 +45,21 @@ def effective_spec(
     url = spec.connection_url or adapter_url
     options = merge_options(read_options(adapter_options), spec.options, url=url)
     InboundOptions.of(options)  # refuses wrong values now
-    replaced = {field: options[name] for name, field in _REPLACING.items() if _given(options, name)}
-    own: dict[str, object] = dict(spec)
     changes = {
         "options": options,
         "connection_url": add_options(url, provider_options(options)) if url else None,
         "selector": _selector(spec, options),
     }
+    return _changed(spec, changes, {name: options[name] for name in _REPLACING if _given(options, name)})
+
+
+def _changed(spec: ActivationSpec, changes: dict[str, object], replacing: dict[str, str]) -> ActivationSpec:
+    fields: dict[str, object] = dict(spec)
+    fields |= changes | {_REPLACING[name]: value for name, value in replacing.items()}
     try:
-        return ActivationSpec(**own | replaced | changes)
+        return ActivationSpec(**fields)
     except InvalidActivationSpecError as error:
-        named = ", ".join(name for name in _REPLACING if _given(options, name))
-        raise InvalidActivationSpecError(f"With {named} from the options in force: {error}") from None
+        raise InvalidActivationSpecError(f"With {', '.join(replacing)} from the options in force: {error}") from None
 
 
 def _selector(spec: ActivationSpec, options: Mapping[str, str]) -> str | None:
