@@ -53,9 +53,9 @@ def effective_spec(
     return _changed(spec, changes, {name: options[name] for name in _REPLACING if _given(options, name)})
 
 
-def _changed(spec: ActivationSpec, changes: dict[str, object], replacing: dict[str, str]) -> ActivationSpec:
-    fields: dict[str, object] = dict(spec)
-    fields |= changes | {_REPLACING[name]: value for name, value in replacing.items()}
+def _changed(spec: ActivationSpec, changes: Mapping[str, object], replacing: Mapping[str, str]) -> ActivationSpec:
+    replaced = {_REPLACING[name]: value for name, value in replacing.items()}
+    fields: dict[str, object] = {**dict(spec), **changes, **replaced}
     try:
         return ActivationSpec(**fields)
     except InvalidActivationSpecError as error:
