@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from threading import RLock
 from time import monotonic
@@ -85,6 +86,21 @@ class MessageConsumer(Closing):
         """
         return self._receive(timeout, partial(self._take_body, kind))
 
+    def offer(
+        self,
+        accept: Callable[[Message | MessageFormatError], bool],
+        given_up: Callable[[], bool],
+        timeout: float | None,
+    ) -> None:
+        """Show the next message to somebody who may refuse it: then it is still the next one. For `jmsjca.aio`.
+
+        Args:
+            accept: Called once with the message, or with the error if it cannot be decoded; True receives it.
+            given_up: True once nobody waits any more; whoever makes it true calls `interrupt`.
+            timeout: Seconds to wait for a message; None waits for ever, 0 does not wait.
+        """
+        self._receive(timeout, partial(self._take_if, accept), lambda: self._ended() or given_up())
+
     def forget_ahead(self) -> None:
         """Forget what was taken ahead: to keep the order, a rollback has taken it back. For the session."""
         self._prefetched.clear()
@@ -117,22 +133,25 @@ class MessageConsumer(Closing):
         while not self.closed and (message := self.receive()) is not None:
             yield message
 
-    def _receive(self, timeout: float | None, hand_over: Callable[[], T]) -> T | None:
+    def _receive(
+        self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
+    ) -> T | None:
+        ended = ended or self._ended
         with self._gate, self._receiving:
             if self.closed:
                 raise IllegalStateError("The consumer is closed.")
             deadline = None if timeout is None else monotonic() + timeout
-            while not self._ended():
+            while not ended():
                 with self._handing_over:
                     if self._prefetched and self._flow.running:
                         return hand_over()
-                if not self._refill(deadline):
+                if not self._refill(deadline, ended):
                     break
             return None
 
-    def _refill(self, deadline: float | None) -> bool:
+    def _refill(self, deadline: float | None, ended: Callable[[], bool]) -> bool:
         """Take messages ahead, once the connection is started; False if there is nothing more to wait for."""
-        if not self._flow.wait(_left(deadline), self._ended):
+        if not self._flow.wait(_left(deadline), ended):
             return False
         if not self._prefetched:
             self._mode.idle()
@@ -143,9 +162,14 @@ class MessageConsumer(Closing):
     def _take(self) -> Message:
         return self._mode.take(self._prefetched.popleft(), self)
 
+    def _take_if(self, accept: Callable[[Message | MessageFormatError], bool]) -> None:
+        if accept(_decoded(self._prefetched[0])):
+            with suppress(MessageFormatError):  # it was shown
+                self._take()
+
     def _take_body(self, kind: type[T]) -> T:
         first = _decoded(self._prefetched[0]) if self._mode.automatic else None
-        if first is not None:
+        if isinstance(first, Message):
             first.get_body(kind)  # refused before it is received: it stays the next one
         return self._take().get_body(kind)
 
@@ -157,8 +181,8 @@ def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(deadline - monotonic(), 0)
 
 
-def _decoded(delivery: spi.Delivery) -> Message | None:
+def _decoded(delivery: spi.Delivery) -> Message | MessageFormatError:
     try:
         return delivery.message
-    except MessageFormatError:
-        return None
+    except MessageFormatError as error:
+        return error

@@ -1,0 +1,19 @@
+"""Sending and receiving from asyncio: the sessions of `jmsjca`, each on a thread of its own that it never shares.
+
+::
+
+    async with aio.connect(factory) as connection, connection.create_session() as session:
+        producer = await session.create_producer(Queue("orders"))
+        await producer.send(session.create_text_message("a pear"))
+
+Names and rules are those of the blocking classes; what talks to the broker is awaited, and no call blocks the event
+loop. Nothing is tied to one loop: a connection may be used from several, one after the other.
+"""
+
+from jmsjca.aio.connection import Connection, connect
+from jmsjca.aio.consumer import Consumer
+from jmsjca.aio.opening import Opening
+from jmsjca.aio.producer import Producer
+from jmsjca.aio.session import Session
+
+__all__ = ["Connection", "Consumer", "Opening", "Producer", "Session", "connect"]

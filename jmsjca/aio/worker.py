@@ -1,0 +1,116 @@
+"""A thread on which blocking calls run in their order, awaited by an event loop."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import TypeVar
+
+from jmsjca.errors import IllegalStateError
+from jmsjca.outbound.closing import Closing
+
+__all__ = ["Worker", "aside", "made_aside"]
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Closing)
+
+
+class Worker:
+    """Runs one call after the other, each in the context variables of whoever made it.
+
+    The thread begins with the first call.
+
+    Args:
+        name: The name of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._failure: BaseException | None = None  # used on the thread alone
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Run a call; if the await is cancelled before it began, it is not made.
+
+        Raises:
+            IllegalStateError: The worker has ended.
+            BaseException: What the call raises, or an earlier one that nobody awaited: then this one is not made.
+        """
+        return await asyncio.wrap_future(self._submit(partial(self._unless_failed, function)))
+
+    async def finish(self, function: Callable[[], T]) -> T:
+        """Run a call that ends something: it is made even if the await is cancelled, or an earlier call failed."""
+        return await asyncio.shield(asyncio.wrap_future(self._submit(partial(self._whatever_failed, function))))
+
+    async def make(self, function: Callable[[], C]) -> C:
+        """Run a call that makes something; if the await is cancelled, what it made is closed."""
+        made = self._submit(partial(self._unless_failed, function))
+        try:
+            return await asyncio.wrap_future(made)
+        except asyncio.CancelledError:
+            self._submit(partial(_discard, made))
+            raise
+
+    def post(self, function: Callable[[], None]) -> None:
+        """Run a call that nobody awaits; what it raises is raised by the next call."""
+        self._submit(partial(self._keeping_failure, function))
+
+    def check(self) -> None:
+        """Raise what an earlier call has raised that nobody awaited. On the thread."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def end(self) -> None:
+        """Take no more calls; the thread ends after those that were made. Again is harmless."""
+        self._executor.shutdown(wait=False)
+
+    def join(self) -> None:
+        """End, and wait until the thread has ended. On another thread."""
+        self._executor.shutdown()
+
+    def _submit(self, function: Callable[[], T]) -> Future[T]:
+        try:
+            return self._executor.submit(copy_context().run, function)
+        except RuntimeError:
+            raise IllegalStateError("The session is closed.") from None
+
+    def _unless_failed(self, function: Callable[[], T]) -> T:
+        self.check()
+        return function()
+
+    def _whatever_failed(self, function: Callable[[], T]) -> T:
+        self._failure = None
+        return function()
+
+    def _keeping_failure(self, function: Callable[[], None]) -> None:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001  # whoever calls next gets it
+            self._failure = error
+
+
+async def aside(function: Callable[[], T]) -> T:
+    """Run a call on a thread of its own, to its end even if the await is cancelled.
+
+    For what must not wait until a session's thread is free.
+    """
+    worker = Worker("jmsjca aside")
+    try:
+        return await worker.finish(function)
+    finally:
+        worker.end()
+
+
+async def made_aside(function: Callable[[], C]) -> C:
+    """Make something on a thread of its own; if the await is cancelled, what it made is closed."""
+    worker = Worker("jmsjca aside")
+    try:
+        return await worker.make(function)
+    finally:
+        worker.end()
+
+
+def _discard(made: Future[C]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        made.result().close()
