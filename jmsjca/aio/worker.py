@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import Future
+from contextvars import Context, copy_context
 from functools import partial
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import TypeVar
 
 from jmsjca.errors import IllegalStateError
@@ -19,15 +21,19 @@ C = TypeVar("C", bound=Closing)
 class Worker:
     """Runs one call after the other, each in the context variables of whoever made it.
 
-    The thread begins with the first call.
+    The thread is a daemon, which those of executors are not: a program that forgets a waiting receive can still end.
 
     Args:
         name: The name of the thread.
     """
 
     def __init__(self, name: str) -> None:
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None is the last
+        self._submitting = Lock()  # so that nothing comes after the last
+        self._ended = False
         self._failure: BaseException | None = None  # used on the thread alone
+        self._thread = Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
 
     async def call(self, function: Callable[[], T]) -> T:
         """Run a call; if the await is cancelled before it began, it is not made.
@@ -63,17 +69,27 @@ class Worker:
 
     def end(self) -> None:
         """Take no more calls; the thread ends after those that were made. Again is harmless."""
-        self._executor.shutdown(wait=False)
+        with self._submitting:
+            if not self._ended:
+                self._ended = True
+                self._calls.put(None)
 
     def join(self) -> None:
         """End, and wait until the thread has ended. On another thread."""
-        self._executor.shutdown()
+        self.end()
+        self._thread.join()
+
+    def _work(self) -> None:
+        for call in iter(self._calls.get, None):
+            call()
 
     def _submit(self, function: Callable[[], T]) -> Future[T]:
-        try:
-            return self._executor.submit(copy_context().run, function)
-        except RuntimeError:
-            raise IllegalStateError("The session is closed.") from None
+        outcome: Future[T] = Future()
+        with self._submitting:
+            if self._ended:
+                raise IllegalStateError("The session is closed.")
+            self._calls.put(partial(_run, outcome, copy_context(), function))
+        return outcome
 
     def _unless_failed(self, function: Callable[[], T]) -> T:
         self.check()
@@ -109,6 +125,15 @@ async def made_aside(function: Callable[[], C]) -> C:
         return await worker.make(function)
     finally:
         worker.end()
+
+
+def _run(outcome: Future[T], context: Context, function: Callable[[], T]) -> None:
+    if not outcome.set_running_or_notify_cancel():
+        return
+    try:
+        outcome.set_result(context.run(function))
+    except BaseException as error:  # noqa: BLE001  # it belongs to whoever called
+        outcome.set_exception(error)
 
 
 def _discard(made: Future[C]) -> None:

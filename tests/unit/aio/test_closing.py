@@ -1,6 +1,8 @@
 """Closing from other tasks: who waits goes on, what is open is rolled back, and the threads end."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -113,3 +115,26 @@ async def test_session_that_cannot_be_made_leaves_no_thread(jms_connection_facto
     with pytest.raises(IllegalStateError):
         async with connection.create_session():
             pytest.fail("It was made.")
+
+
+FORGETFUL = """
+import asyncio
+from jmsjca import ConnectionFactory, Queue, aio
+
+async def main():
+    connection = await aio.connect(ConnectionFactory("embedded://forgotten"))
+    await connection.start()
+    session = await connection.create_session()
+    consumer = await session.create_consumer(Queue("q"))
+    return session, asyncio.create_task(consumer.receive()), await asyncio.sleep(0)
+
+session, task, _ = asyncio.new_event_loop().run_until_complete(main())
+print("ended")
+"""
+
+
+def test_program_that_forgets_a_waiting_receive_ends():
+    ran = subprocess.run(
+        [sys.executable, "-c", FORGETFUL], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+    assert ran.stdout == "ended\n"
