@@ -16,6 +16,8 @@ class Limits:
         message_bytes: The largest message that is sent, or taken from a broker on the network.
         lock_timeout: Seconds to wait for another process that writes the same store.
         duplicate_history: How many ids are remembered per destination to recognise a message that is sent again.
+        acknowledgement_timeout: The longest time, in seconds, for which a message can ask to wait for its
+            acknowledgement where acknowledgement is held.
     """
 
     prefetch_messages: int = 10
@@ -23,3 +25,4 @@ class Limits:
     message_bytes: int = 100 * 1024 * 1024
     lock_timeout: float = 30.0
     duplicate_history: int = 100_000
+    acknowledgement_timeout: float = 86_400.0

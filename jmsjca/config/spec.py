@@ -39,6 +39,8 @@ class ActivationSpec(SpecFields):
             consumer that feeds several handlers.
         endpoint_pool_max_size: How many handlers work at the same time, in modes "sync" and "cc".
         batch_size: How many messages make one unit, in modes "sync" and "cc"; 0 and 1 for no batches.
+        split_failed_batches: True if the messages of a batch that was rolled back come again one by one, so that the
+            good ones do not share the fate of a bad one.
         hold_until_ack: True if the unit ends when the handler, or somebody else, acknowledges; not in mode "serial".
         acknowledgement_timeout: Seconds after which a held unit is rolled back that nobody acknowledged; None: never.
         max_outstanding: How many units may be open; by default 10 times ``endpoint_pool_max_size``.

@@ -38,6 +38,7 @@ class SpecFields(BaseModel):
     concurrency_mode: ConcurrencyMode = "serial"
     endpoint_pool_max_size: int = Field(default=15, ge=1)
     batch_size: int = Field(default=0, ge=0)
+    split_failed_batches: Switch = False
     hold_until_ack: Switch = False
     acknowledgement_timeout: Seconds | None = None
     max_outstanding: int = Field(default_factory=_ten_per_endpoint, ge=1)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Literal
 from jmsjca import spi
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.hooks import HookChain
+from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.handlers import Handler
-from jmsjca.inbound.serial import SerialDelivery
+from jmsjca.inbound.modes import Delivery, delivery_of
 from jmsjca.inbound.statistics import Statistics
+from jmsjca.inbound.terms import terms_of
 from jmsjca.inbound.unavailable import refuse_unavailable
 from jmsjca.links import ConnectionSettings, connect_persistently, may_pass
 
@@ -48,7 +50,8 @@ class Activation:
     ) -> None:
         refuse_unavailable(spec)
         self.spec = spec
-        self.stats = Statistics(configured=1)
+        terms = terms_of(spec)
+        self.stats = Statistics(configured=terms.pool_size)
         self._handler = Handler(handler)
         self._settings = settings
         self._hooks = hooks
@@ -56,7 +59,19 @@ class Activation:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._delivery: SerialDelivery | None = None
+        self._endpoint = Endpoint(
+            self.name,
+            terms,
+            self._handler,
+            statistics=self.stats,
+            hooks=hooks,
+            limits=settings.limits,
+            clock=settings.clock,
+            request_stop=self._stop_soon,
+            activation=self,
+            mbean_name=spec.mbean_name,
+        )
+        self._delivery: Delivery | None = None
 
     @property
     def name(self) -> str:
@@ -100,6 +115,11 @@ class Activation:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
+    def _stop_soon(self, reason: str | None) -> None:
+        """Stop, on another thread: whoever asks for it is being waited for."""
+        logger.warning("%s is stopped by its handler: %s", self.name, reason or "<unspecified>")
+        threading.Thread(target=self.stop, name=f"jmsjca stop {self.name}", daemon=True).start()
+
     def __repr__(self) -> str:
         return f"<Activation {self.name} {self._status}>"
 
@@ -134,19 +154,13 @@ class Activation:
                 connection.close()
 
     def _deliver(self, connection: spi.Connection) -> None:
-        delivery = SerialDelivery(
-            connection,
-            self.spec,
-            self._handler,
-            name=self.name,
-            statistics=self.stats,
-            hooks=self._hooks,
-            limits=self._settings.limits,
-        )
+        delivery = delivery_of(self._endpoint, connection)
         with self._lock:
             self._delivery = delivery
+            if self._stopping.is_set():
+                delivery.stop()
         self._change("Up")
-        delivery.run(self._stopping)
+        delivery.run()
 
     def _interrupt(self) -> None:
         with self._lock:
@@ -154,7 +168,7 @@ class Activation:
                 return  # it ended by itself meanwhile, and may have been started again
             self._stopping.set()
             if self._delivery is not None:
-                self._delivery.wake()
+                self._delivery.stop()
 
     def _change(self, status: Status) -> None:
         with self._lock:

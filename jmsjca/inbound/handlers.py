@@ -5,8 +5,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.inbound.parameters import Given, suppliers_of
-from jmsjca.messages import Message
-from jmsjca.outbound import Session
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,12 +29,12 @@ class Handler:
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
+        self.whole_batches = False
         self._suppliers = suppliers_of(function)
         self._runner: asyncio.Runner | None = None
 
-    def __call__(self, message: Message, session: Session) -> object:
+    def __call__(self, given: Given) -> object:
         """Call the function; an awaitable that it returns is awaited."""
-        given = Given(message, session)
         result = self._function(**{name: supply(given) for name, supply in self._suppliers.items()})
         return self._run(result) if inspect.iscoroutine(result) else result
 

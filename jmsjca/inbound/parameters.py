@@ -1,7 +1,7 @@
 """What the parameters of a handler ask for, found out once, when the handler is registered."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, get_type_hints
 
@@ -31,10 +31,15 @@ _UNTYPED = (inspect.Parameter.empty, object, Any)
 
 
 class Given(NamedTuple):
-    """What there is to give to a handler."""
+    """What there is to give to a handler: a message, or the messages of a batch, and the session."""
 
-    message: Message
-    session: Session
+    content: Message | Sequence[Message]
+    open_session: Callable[[], Session]  #: made when asked for, as most handlers never do
+
+    @property
+    def message(self) -> Message:
+        """The message; of a batch the first one."""
+        return self.content if isinstance(self.content, Message) else self.content[0]
 
 
 Supplier = Callable[[Given], object]
@@ -90,7 +95,7 @@ def _message(given: Given) -> object:
 
 
 def _session(given: Given) -> object:
-    return given.session
+    return given.open_session()
 
 
 def _headers(given: Given) -> dict[str, object]:

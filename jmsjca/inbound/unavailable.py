@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
@@ -23,18 +22,12 @@ def refuse_unavailable(spec: "ActivationSpec") -> None:
     missing = [what for what, asked in _asked_for(spec).items() if asked]
     if missing:
         raise NotSupportedError(
-            f"{spec.destination_type}:{spec.destination}: {', '.join(missing)} is not available in this release,"
-            " which delivers in mode 'serial', each message in a local transaction of its own."
+            f"{spec.destination_type}:{spec.destination}: {', '.join(missing)} is not available in this release."
         )
 
 
 def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
     return {
-        f"concurrency_mode={spec.concurrency_mode!r}": spec.concurrency_mode != "serial",
-        "batch_size": spec.batch_size > 1,
-        "hold_until_ack": spec.hold_until_ack,
-        "redelivery_handling": spec.redelivery_handling != DEFAULT_REDELIVERY_HANDLING,
-        "transaction='none'": spec.transaction == "none",
         f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
         in ("required", "bean"),
         "context_name": bool(spec.context_name),

@@ -42,6 +42,7 @@ class Message(PropertyAccessors):
     """
 
     __slots__ = (
+        "__weakref__",  # a listener's delivery refers to its message without keeping it
         "_body",
         "_read_only",
         "_undecoded",

@@ -81,8 +81,12 @@ class RedeliveryHandler:
 
     def policy_of(self, message_id: str | None) -> RedeliveryPolicy:
         """Give what holds for a message."""
-        known = None if message_id is None else self._encounters.find(message_id)
+        known = self.known(message_id)
         return (known and known.policy) or self.policy
+
+    def known(self, message_id: str | None) -> Encounter | None:
+        """Give what is remembered of a message; None if nothing is."""
+        return None if message_id is None else self._encounters.find(message_id)
 
     def change(self, message_id: str | None, text: str) -> None:
         """Let another redelivery handling hold for one message, from its next delivery on.

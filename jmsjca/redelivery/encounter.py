@@ -25,9 +25,22 @@ class Encounter:
         count: For the how-manieth time it was seen redelivered when it came last; 0 if it never was.
         policy: What the handler wants to be done with this message; None for what holds for all.
         failure: What the handler raised last; None if it never did.
+        move_failures: How often it was to be moved and could not be.
     """
 
-    __slots__ = ("_broker", "_data", "_lock", "_own", "_put_off", "_unseen", "_waited", "count", "failure", "policy")
+    __slots__ = (
+        "_broker",
+        "_data",
+        "_lock",
+        "_own",
+        "_put_off",
+        "_unseen",
+        "_waited",
+        "count",
+        "failure",
+        "move_failures",
+        "policy",
+    )
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -39,6 +52,7 @@ class Encounter:
         self.count = 0
         self.policy: RedeliveryPolicy | None = None
         self.failure: Failure | None = None
+        self.move_failures = 0
 
     def arrive(self, delivery_count: int | None) -> tuple[int, bool]:
         """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and our own.

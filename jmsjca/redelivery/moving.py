@@ -8,7 +8,7 @@ from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, ObjectMess
 from jmsjca.redelivery.failure import Failure
 from jmsjca.redelivery.names import rollback_names
 
-__all__ = ["MoveFacts", "moved_copy"]
+__all__ = ["MoveFacts", "moved_copy", "redirected_copy"]
 
 _JAVA_NAMES = {"queue": "javax.jms.Queue", "topic": "javax.jms.Topic"}
 
@@ -51,17 +51,27 @@ def moved_copy(message: Message, facts: MoveFacts) -> Message:
     Returns:
         A message without id, timestamp and destination, which whoever sends it sets.
     """
-    copy = _with_body(message)
-    copy.correlation_id, copy.reply_to, copy.type = message.correlation_id, message.reply_to, message.type
-    copy.priority, copy.delivery_mode, copy.expiration = message.priority, message.delivery_mode, message.expiration
-    copy.properties = Properties(message.properties)
-    _rename(message, copy.properties)
+    copy = redirected_copy(message)
     for name, value in _told(message, facts):
         for spelling in both(name):
             copy.properties[spelling] = value
     for key, text in facts.rollback_data.items():
         for spelling in rollback_names(key):
             copy.properties[spelling] = text
+    return copy
+
+
+def redirected_copy(message: Message) -> Message:
+    """Make the copy of a message that is redirected: as `moved_copy` makes it, but it tells nothing.
+
+    Args:
+        message: What was received.
+    """
+    copy = _with_body(message)
+    copy.correlation_id, copy.reply_to, copy.type = message.correlation_id, message.reply_to, message.type
+    copy.priority, copy.delivery_mode, copy.expiration = message.priority, message.delivery_mode, message.expiration
+    copy.properties = Properties(message.properties)
+    _rename(message, copy.properties)
     return copy
 
 

@@ -59,6 +59,11 @@ class RedeliveryPolicy:
         """
         return self.rungs[-1][0] if self.rungs else 0
 
+    @property
+    def last_action(self) -> Action:
+        """What is done in the end."""
+        return self.rungs[-1][1] if self.rungs else Deliver()
+
     def action(self, n: int) -> Action:
         """Tell what to do with a message that is seen for the n-th time with its redelivered flag set.
 

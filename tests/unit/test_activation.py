@@ -245,7 +245,7 @@ def test_an_endpoint_that_ends_by_itself_while_it_is_stopped_is_down(adapter, re
 
     def end_by_itself():
         activation._stopping.set()
-        activation._delivery.wake()
+        activation._delivery.stop()
         activation._thread.join(PATIENCE)
 
     activation._lock = StepsAside(end_by_itself)

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Session, StreamMessage, TextMessage
 from jmsjca.errors import ConfigurationError, MessageFormatError
 from jmsjca.inbound.handlers import Handler
+from jmsjca.inbound.parameters import Given
 
 SESSION = object.__new__(Session)
 
@@ -28,7 +29,7 @@ def given(hint, message):
         return content
 
     handler.__annotations__["content"] = hint
-    return Handler(handler)(message, SESSION)
+    return Handler(handler)(Given(message, lambda: SESSION))
 
 
 @pytest.mark.parametrize(

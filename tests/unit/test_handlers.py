@@ -7,6 +7,7 @@ import pytest
 from jmsjca import Message, Session, TextMessage
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.handlers import Handler
+from jmsjca.inbound.parameters import Given
 
 MESSAGE, SESSION = TextMessage("a", correlation_id="c", properties={"region": "EU"}), object.__new__(Session)
 
@@ -14,7 +15,7 @@ MESSAGE, SESSION = TextMessage("a", correlation_id="c", properties={"region": "E
 def call(function):
     handler = Handler(function)
     try:
-        return handler(MESSAGE, SESSION)
+        return handler(Given(MESSAGE, lambda: SESSION))
     finally:
         handler.close()
 
@@ -104,8 +105,8 @@ def test_what_nothing_is_known_for_is_refused(function, jms_adapter):
 
 def test_closing_twice_does_nothing():
     handler = Handler(coroutine)
-    handler(MESSAGE, SESSION)
+    handler(Given(MESSAGE, lambda: SESSION))
     handler.close()
     handler.close()
-    assert handler(MESSAGE, SESSION) == (MESSAGE, SESSION)
+    assert handler(Given(MESSAGE, lambda: SESSION)) == (MESSAGE, SESSION)
     handler.close()

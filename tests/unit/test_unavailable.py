@@ -10,13 +10,6 @@ from tests.unit.inbound import Inbox
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"concurrency_mode": "cc"}, "concurrency_mode='cc'"),
-        ({"concurrency_mode": "sync"}, "concurrency_mode='sync'"),
-        ({"concurrency_mode": "cc", "batch_size": 2}, "batch_size"),
-        ({"concurrency_mode": "cc", "hold_until_ack": True}, "hold_until_ack"),
-        ({"options": "JMSJCA.concurrencymode=cc"}, "concurrency_mode='cc'"),
-        ({"redelivery_handling": "3:delete"}, "redelivery_handling"),
-        ({"transaction": "none"}, "transaction='none'"),
         ({"transaction": "required"}, "transaction='required' .container-managed transactions will bring it"),
         ({"transaction": "bean"}, "transaction='bean' .container-managed transactions will bring it"),
         ({"context_name": "c"}, "context_name"),

@@ -1,0 +1,159 @@
+"""Connection-consumer delivery: one consumer feeds a pool of handlers, each with a unit of its own."""
+
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from typing import cast
+
+from jmsjca import spi
+from jmsjca.errors import JMSError, ResourceAllocationError
+from jmsjca.inbound.arrivals import Arrivals
+from jmsjca.inbound.concurrent import ConcurrentDelivery
+from jmsjca.inbound.endpoint import Endpoint
+from jmsjca.inbound.in_hand import InHand
+
+__all__ = ["CCDelivery"]
+
+
+class CCDelivery(ConcurrentDelivery):
+    """The thread of `run` takes messages ahead; workers on an executor take them from there, as long as there are any.
+
+    Args:
+        endpoint: Whose messages.
+        link: Where they come from.
+        executor: What workers run on; None for a pool of its own.
+    """
+
+    def __init__(self, endpoint: Endpoint, link: spi.Connection, executor: Executor | None = None) -> None:
+        super().__init__(endpoint, link)
+        terms = endpoint.terms
+        self._size = terms.batch_size or 1
+        self._capacity = max(self._size, endpoint.limits.prefetch_messages)
+        self._workers = 0
+        self._hands: set[InHand] = set()
+        self._ready: deque[spi.Delivery] = deque()
+        self._arrivals = Arrivals(endpoint, link, self.outstanding)
+        self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
+        self._starved = False  # there was something to deliver, but too much was outstanding
+        self._own = ThreadPoolExecutor(terms.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
+        self._executor = executor or cast("Executor", self._own)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                self._offer(self._arrivals.due())
+                room = self._wait_for_room()
+                if room:
+                    chunk = self._consumer.receive(room, self._arrivals.patience(None))
+                    self._offer(self._arrivals.admit(chunk))
+            with self._changed:
+                self._changed.wait_for(lambda: not self._workers or self._error is not None)
+        finally:
+            self._give_back()
+            if self._own is not None:
+                self._own.shutdown(wait=self._error is None)
+
+    def _wait_for_room(self) -> int:
+        """Tell how many messages may be taken ahead; 0 if there is something else to do first."""
+        with self._changed:
+            room = self._capacity - len(self._ready)
+            if room <= 0 and not self._stopping:
+                self._changed.wait(self._arrivals.patience(None))
+            return 0 if self._stopping else max(room, 0)
+
+    def _offer(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Let workers have these."""
+        offered = list(deliveries)
+        if offered:
+            with self._changed:
+                self._ready.extend(offered)
+            self._start_workers()
+
+    def _start_workers(self) -> None:
+        most = max(self.endpoint.terms.pool_size - self.endpoint.busy_elsewhere, 1)
+        with self._changed:
+            count = min(most - self._workers, -(-len(self._ready) // self._size))
+            self._workers += max(count, 0)
+        for _ in range(count):
+            self._submit()
+
+    def _submit(self) -> None:
+        try:
+            self._executor.submit(self._work)
+        except RuntimeError as error:
+            self._leave()
+            refusal = ResourceAllocationError(f"The executor of {self.endpoint.name} takes no work: {error}")
+            refusal.__cause__ = error
+            self.stop(refusal)
+
+    def _work(self) -> None:
+        with self.endpoint.statistics.endpoint():
+            try:
+                while batch := self._take():
+                    self._deliver(batch)
+            except JMSError as error:
+                self.stop(error)
+                self._leave()
+
+    def _take(self) -> list[spi.Delivery]:
+        """Take what one unit is to hold, in a place that is reserved for it; nothing if the worker is to end."""
+        with self._changed:
+            if self._stopping or not self._ready or not self._reserve():
+                self._leave()
+                return []
+            batch = [self._ready.popleft()]
+            if not self.endpoint.comes_alone(batch[0]):
+                while self._ready and len(batch) < self._size and not self.endpoint.comes_alone(self._ready[0]):
+                    batch.append(self._ready.popleft())
+            self._changed.notify_all()
+        return batch
+
+    def _reserve(self) -> bool:
+        reserved = self.outstanding.reserve(0)
+        self._starved = self._starved or not reserved
+        return reserved
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._workers -= 1
+            self._changed.notify_all()
+
+    def _deliver(self, batch: list[spi.Delivery]) -> None:
+        hand = self.take_in_hand()
+        self._hands.add(hand)
+        try:
+            self._hand_over(hand, batch)
+        finally:
+            self._hands.discard(hand)
+
+    def _hand_over(self, hand: InHand, batch: list[spi.Delivery]) -> None:
+        if self.endpoint.handler.whole_batches:
+            hand.hand_over_all(batch)
+        else:
+            for position, delivery in enumerate(batch, 1):
+                hand.hand_over(delivery)
+                if hand.rolls_back or self._stopping:
+                    with self._changed:
+                        self._ready.extendleft(reversed(batch[position:]))
+                    break
+        hand.finish()
+
+    def _place_is_free(self) -> None:
+        if self._starved:
+            self._starved = False
+            self._start_workers()
+
+    def _give_back(self) -> None:
+        with self._changed:
+            rest = [*self._ready, *self._arrivals.clear()]
+            self._ready.clear()
+        with suppress(JMSError):  # on a lost connection they come again by themselves
+            self.endpoint.put_off(rest)
+            self._consumer.give_back(rest)
+
+    def _wake(self) -> None:
+        self._consumer.wake()
+
+    def _at_work(self) -> Iterable[InHand]:
+        return list(self._hands)

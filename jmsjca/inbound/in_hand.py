@@ -1,0 +1,141 @@
+"""A unit from its first message to its settlement: what a handler is at work on."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from jmsjca import spi
+from jmsjca.errors import JMSError, TransactionRolledBackError
+from jmsjca.inbound.delivered import Delivered
+from jmsjca.inbound.parameters import Given
+from jmsjca.inbound.replies import send_reply
+from jmsjca.messages import Message, Outcome
+from jmsjca.messages.end_of_batch import end_of_batch_message
+from jmsjca.outbound import Session
+
+if TYPE_CHECKING:
+    from jmsjca.inbound.endpoint import Endpoint
+    from jmsjca.inbound.outstanding import Outstanding
+
+__all__ = ["InHand"]
+
+logger = logging.getLogger("jmsjca.inbound")
+
+
+class InHand:
+    """Hands messages to the handler, and settles them together when it is done with them. For one thread.
+
+    Args:
+        endpoint: Whose messages.
+        link: Where they came from.
+        outstanding: Where a place is reserved for it, if places are counted.
+
+    Attributes:
+        work: The unit.
+        deliveries: What the handler was called with.
+        abandoned: True if the connection is given up while the handler is at work.
+        ended: True once it is settled.
+    """
+
+    def __init__(self, endpoint: "Endpoint", link: spi.Connection, outstanding: "Outstanding | None" = None) -> None:
+        self.endpoint = endpoint
+        self.link = link
+        self._outstanding = outstanding
+        self.work = endpoint.open_unit(link)
+        self.deliveries: list[spi.Delivery] = []
+        self.abandoned = self.ended = False
+        self._session: Session | None = None
+
+    @property
+    def rolls_back(self) -> bool:
+        """True if no more messages are to be handed over: the unit is going to roll back."""
+        return self.work.rollback_only
+
+    def session(self) -> Session:
+        """Give the session of the handler; made when asked for, as most handlers never do."""
+        if self._session is None:
+            self._session = self.endpoint.session_of(self)
+        return self._session
+
+    def hand_over(self, delivery: spi.Delivery) -> None:
+        """Call the handler with a message. What it raises rolls the unit back."""
+        self._guarded([delivery], lambda: self._call(self._take(delivery)))
+
+    def hand_over_all(self, deliveries: Sequence[spi.Delivery]) -> None:
+        """Call the handler once with all messages."""
+        self._guarded(deliveries, lambda: self._call([self._take(delivery) for delivery in deliveries]))
+
+    def finish(self) -> None:
+        """Tell the handler that the batch is over, and settle."""
+        self.end_batch()
+        self.settle()
+
+    def end_batch(self) -> None:
+        """Deliver the message that says so, if the handler saw any of the batch, whatever came of them."""
+        if not (self.endpoint.terms.batch_size and self.deliveries) or self.endpoint.handler.whole_batches:
+            return
+        message = end_of_batch_message()
+        message.bind(self._context(message, end_of_batch=True))
+        self._guarded((), lambda: self._call(message))
+
+    def settle(self) -> None:
+        """Commit or roll back.
+
+        Raises:
+            ConnectionLostError: The connection is gone; the messages come again.
+            TransactionInDoubtError: The commit may or may not have happened.
+        """
+        if self._session is not None:
+            self._session.close()
+        try:
+            if self.work.rollback_only:
+                self.work.rollback()
+            else:
+                self.work.commit(confirmed=self.endpoint.terms.confirmed)
+        except TransactionRolledBackError as error:
+            logger.warning("A unit of %s was rolled back; its messages come again: %s", self.endpoint.name, error)
+        finally:
+            self.endpoint.settled(self, self.work.outcome or Outcome.LOST)
+            if self._outstanding is not None:
+                self._outstanding.release()
+            self.deliveries = []  # which have their messages, and these have this: no circle stays behind
+
+    def _guarded(self, deliveries: Sequence[spi.Delivery], act: Callable[[], None]) -> None:
+        with self.endpoint.statistics.delivering(len(deliveries) or 1):
+            try:
+                act()
+            except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler ends its delivery, no more
+                self._failed(error, deliveries)
+
+    def _take(self, delivery: spi.Delivery) -> Message:
+        self.deliveries.append(delivery)
+        self.work.unit.take([delivery])
+        message = delivery.message
+        message.bind(self._context(message))
+        return message
+
+    def _context(self, message: Message, *, end_of_batch: bool = False) -> Delivered:
+        return Delivered(message, self, self._index(end_of_batch=end_of_batch), end_of_batch=end_of_batch)
+
+    def _index(self, *, end_of_batch: bool) -> int | None:
+        if not self.endpoint.terms.batch_size:
+            return None
+        return len(self.deliveries) if end_of_batch else len(self.deliveries) - 1
+
+    def _call(self, messages: Message | list[Message]) -> None:
+        result = self.endpoint.call(Given(messages, self.session))
+        if result is not None and isinstance(messages, Message):
+            send_reply(self.session(), messages, result)
+
+    def _failed(self, error: BaseException, deliveries: Sequence[spi.Delivery]) -> None:
+        if self.work.outcome is None:
+            self.work.set_rollback_only()
+        if isinstance(error, JMSError):
+            logger.error("A message to %s was rolled back: %s", self.endpoint.name, error)
+        else:
+            logger.error(
+                "The handler of %s failed; its message is rolled back and comes again.",
+                self.endpoint.name,
+                exc_info=error,
+            )
+        self.endpoint.remember_failure(deliveries, error)

@@ -1,0 +1,107 @@
+"""Keeps the units that wait for an acknowledgement, and settles them."""
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from jmsjca.config import Clock
+from jmsjca.errors import JMSError
+from jmsjca.inbound.held import HeldInHand
+from jmsjca.inbound.waiting import Waiting
+
+__all__ = ["Keeper"]
+
+logger = logging.getLogger("jmsjca.inbound")
+
+_LATE_ENTRIES = 1000
+
+
+class Keeper:
+    """One thread that settles what is acknowledged, and rolls back what nobody acknowledged in time.
+
+    Args:
+        name: The endpoint's display name.
+        clock: Where time comes from.
+        failed: Told when a unit could not be settled.
+    """
+
+    def __init__(self, name: str, clock: Clock, failed: Callable[[JMSError], None]) -> None:
+        self._name = name
+        self._failed = failed
+        self._lock = threading.Lock()
+        self._kept: set[HeldInHand] = set()
+        self._timeouts: Waiting[HeldInHand] = Waiting(clock)  # for the thread alone
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def keep(self, unit: HeldInHand) -> None:
+        """Keep a unit until it is acknowledged."""
+        with self._lock:
+            self._kept.add(unit)
+        if unit.timeout is not None:
+            self._do(partial(self._limit, unit, unit.timeout))
+        elif self._closed:
+            self._give_up(unit)
+
+    def settle_soon(self, unit: HeldInHand) -> None:
+        """Settle a unit that is acknowledged; not on the thread of whoever acknowledged it."""
+        self._do(partial(self._settle, unit))
+
+    def close(self) -> None:
+        """Settle what is acknowledged, roll back what is not, and end the thread."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        if thread is not None:
+            self._tasks.put(None)
+            thread.join()
+        for unit in list(self._kept):
+            self._give_up(unit)
+
+    def _do(self, task: Callable[[], None]) -> None:
+        with self._lock:
+            if not self._closed:
+                self._start()
+                self._tasks.put(task)
+                return
+        task()  # the thread is gone, or about to
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=f"jmsjca {self._name} settler", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                task = self._tasks.get(timeout=self._timeouts.patience(None))
+            except Empty:
+                for unit in self._timeouts.due():
+                    self._give_up(unit)
+                continue
+            if task is None:
+                return
+            task()
+
+    def _limit(self, unit: HeldInHand, seconds: float) -> None:
+        if self._closed:
+            self._give_up(unit)
+            return
+        self._timeouts.put(unit, seconds)
+        if len(self._timeouts) > 2 * len(self._kept) + _LATE_ENTRIES:  # what is settled need not be remembered
+            self._timeouts.retain(self._kept.__contains__)
+
+    def _give_up(self, unit: HeldInHand) -> None:
+        if unit.give_up():
+            self._settle(unit)
+
+    def _settle(self, unit: HeldInHand) -> None:
+        with self._lock:
+            self._kept.discard(unit)
+        try:
+            unit.settle()
+        except JMSError as error:
+            self._failed(error)

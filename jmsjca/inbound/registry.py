@@ -1,0 +1,79 @@
+"""Held messages by their ids: for whoever settles a message without having it at hand."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+
+from jmsjca.errors import ConfigurationError, IllegalStateError
+from jmsjca.inbound.delivered import Held
+from jmsjca.messages import Outcome, Settlement
+
+__all__ = ["HeldMessages"]
+
+_ACTIONS = {"jbxcommit": False, "jbxrollback": True}
+_REMEMBERED = 1000
+
+
+class HeldMessages:
+    """The settlement registry of one endpoint (as the acknowledge activity of Jitterbit's connector has it).
+
+    It remembers how the last thousand ended, so that who comes late learns what happened.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: dict[str, Held] = {}
+        self._ended: OrderedDict[str, Outcome] = OrderedDict()
+
+    def note(self, context: Held) -> None:
+        """Let a message be known. Of two with one id it is the later."""
+        if context.message_id is not None:
+            with self._lock:
+                self._held[context.message_id] = context
+
+    def forget(self, contexts: Sequence[Held], outcome: Outcome | None) -> None:
+        """Let the messages of a unit be unknown: it is settled."""
+        with self._lock:
+            for context in contexts:
+                if context.message_id is not None and self._held.get(context.message_id) is context:
+                    del self._held[context.message_id]
+                    self._remember(context.message_id, outcome or Outcome.LOST)
+
+    def settle(self, message_id: str, action: str) -> Settlement:
+        """Acknowledge a held message, or let its unit roll back. Does not wait.
+
+        Args:
+            message_id: Which message.
+            action: "JBXCommit" or "JBXRollback", in upper or lower case.
+
+        Raises:
+            ConfigurationError: The action is another one.
+            IllegalStateError: No such message is held: it never was, or its unit is settled, or it is acknowledged.
+        """
+        roll_back = _ACTIONS.get(action.lower())
+        if roll_back is None:
+            raise ConfigurationError(f"The action is 'JBXCommit' or 'JBXRollback', not {action[:50]!r}.")
+        context = self._find(message_id)
+        if roll_back:
+            context.set_rollback_only()
+        return context.acknowledge()
+
+    def _find(self, message_id: str) -> Held:
+        with self._lock:
+            context, ended = self._held.get(message_id), self._ended.get(message_id)
+        if context is not None and not context.acknowledged:
+            return context
+        if context is not None:
+            raise IllegalStateError(f"The message {message_id[:100]!r} is acknowledged already.")
+        if ended is not None:
+            raise IllegalStateError(f"The message {message_id[:100]!r} is settled already: {ended.value}.")
+        raise IllegalStateError(
+            f"No message {message_id[:100]!r} is held here. Only messages that were delivered with held acknowledgement"
+            " and are not settled can be."
+        )
+
+    def _remember(self, message_id: str, outcome: Outcome) -> None:
+        self._ended.pop(message_id, None)
+        self._ended[message_id] = outcome
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)

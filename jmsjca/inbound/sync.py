@@ -1,0 +1,149 @@
+"""Sync delivery: several receivers, each with a consumer of its own, each in a loop."""
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from jmsjca import spi
+from jmsjca.errors import JMSError
+from jmsjca.inbound.arrivals import Arrivals
+from jmsjca.inbound.concurrent import ConcurrentDelivery
+from jmsjca.inbound.endpoint import Endpoint
+from jmsjca.inbound.in_hand import InHand
+
+__all__ = ["SyncDelivery"]
+
+_NEXT_OF_BATCH = 0.1  # seconds that a batch waits for its next message
+
+
+class SyncDelivery(ConcurrentDelivery):
+    """Runs the receivers, each on a thread of its own.
+
+    Args:
+        endpoint: Whose messages.
+        link: Where they come from.
+    """
+
+    def __init__(self, endpoint: Endpoint, link: spi.Connection) -> None:
+        super().__init__(endpoint, link)
+        count = max(endpoint.terms.pool_size - endpoint.busy_elsewhere, 1)
+        self._receivers = [Receiver(self) for _ in range(count)]
+        self._running = 0
+
+    def _run(self) -> None:
+        for number, receiver in enumerate(self._receivers):
+            name = f"jmsjca sync #{number}({self.endpoint.terms.destination.name})"
+            with self._changed:
+                self._running += 1
+            threading.Thread(target=self._receive, args=(receiver,), name=name, daemon=True).start()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running or self._error is not None)
+
+    def _receive(self, receiver: "Receiver") -> None:
+        try:
+            receiver.run()
+        except JMSError as error:
+            self.stop(error)
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def _wake(self) -> None:
+        for receiver in self._receivers:
+            receiver.stop()
+
+    def _at_work(self) -> Iterable[InHand]:
+        return [hand for receiver in self._receivers if (hand := receiver.hand) is not None]
+
+
+class Receiver:
+    """Receives, calls the handler, settles, and begins again. Runs on one thread.
+
+    Args:
+        group: What it belongs to.
+
+    Attributes:
+        hand: The unit that the handler is at work on.
+    """
+
+    def __init__(self, group: SyncDelivery) -> None:
+        self._group = group
+        self._endpoint = group.endpoint
+        self._outstanding = group.outstanding
+        self._arrivals = Arrivals(group.endpoint, group.link, group.outstanding)
+        self._ready: deque[spi.Delivery] = deque()
+        self._stopping = False
+        terms = group.endpoint.terms
+        self._size = terms.batch_size or 1
+        self._consumer = group.link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
+        self.hand: InHand | None = None
+
+    def run(self) -> None:
+        """Deliver until told to stop, then give back what no handler saw.
+
+        Raises:
+            JMSError: The connection broke, or the broker refused something.
+        """
+        with self._endpoint.statistics.endpoint():
+            while not self._stopping:
+                self._ready.extend(self._arrivals.due())
+                if self._outstanding.reserve(self._arrivals.patience(self._endpoint.terms.receive_timeout)):
+                    self._deliver()
+        self._give_back()
+
+    def stop(self) -> None:
+        """Let `run` end after the unit in hand."""
+        self._stopping = True
+        self._consumer.wake()
+
+    def _deliver(self) -> None:
+        """Deliver one unit, in the place that is reserved for it."""
+        delivery = self._next(self._size, self._endpoint.terms.receive_timeout)
+        if delivery is None:
+            self._outstanding.release()
+            return
+        self.hand = self._group.take_in_hand()
+        try:
+            self._hand_over(self.hand, self._batch(delivery))
+        finally:
+            self.hand = None
+
+    def _hand_over(self, hand: InHand, batch: Iterator[spi.Delivery]) -> None:
+        if self._endpoint.handler.whole_batches:
+            hand.hand_over_all(list(batch))
+        else:
+            for delivery in batch:
+                hand.hand_over(delivery)
+                if hand.rolls_back:
+                    break
+        hand.finish()
+
+    def _batch(self, first: spi.Delivery) -> Iterator[spi.Delivery]:
+        """Give the messages of one unit: as many as come without a pause, or one that has to be alone."""
+        yield first
+        if self._endpoint.comes_alone(first):
+            return
+        for got in range(1, self._size):
+            delivery = None if self._stopping else self._next(self._size - got, _NEXT_OF_BATCH)
+            if delivery is None:
+                return
+            if self._endpoint.comes_alone(delivery):
+                self._ready.appendleft(delivery)
+                return
+            yield delivery
+
+    def _next(self, limit: int, timeout: float) -> spi.Delivery | None:
+        """Give the next message for the handler; None if none came in time."""
+        if not self._ready:
+            self._ready.extend(self._arrivals.due())
+        if not self._ready:
+            chunk = self._consumer.receive(limit, self._arrivals.patience(timeout))
+            self._ready.extend(self._arrivals.admit(chunk))
+        return self._ready.popleft() if self._ready else None
+
+    def _give_back(self) -> None:
+        rest = [*self._ready, *self._arrivals.clear()]
+        self._ready.clear()
+        self._endpoint.put_off(rest)
+        self._consumer.give_back(rest)
