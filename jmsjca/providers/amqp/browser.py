@@ -29,6 +29,9 @@ class _Copies:
         self.handles.append(handle)
         self.encoded.append(encoded)
 
+    def credited(self, more: int) -> None:
+        """What is asked for next does not depend on it."""
+
     def broken(self, error: JMSError) -> None:
         """Whoever waits for the chunk hears of it."""
 

@@ -234,9 +234,14 @@ class AMQPConsumer:
     def arrived(self, encoded: bytes, handle: int) -> None:
         """A message is complete. On the engine's thread."""
         with self._changed:
-            self._credit = max(self._credit - 1, 0)
+            self._credit -= 1
             self._shelf.put(AMQPDelivery(encoded, handle, self))
             self._changed.notify_all()
+
+    def credited(self, more: int) -> None:
+        """Credit was taken back, or had to be more. On the engine's thread."""
+        with self._changed:
+            self._credit += more
 
     def broken(self, error: JMSError) -> None:
         """Nothing more will come. On the engine's thread."""
@@ -260,7 +265,7 @@ class AMQPConsumer:
         return chunk
 
     def _grant(self, ahead: int) -> None:
-        """Ask for what is missing, once that is half of what may be ahead."""
+        """Ask for what is missing, once that is half of what may be ahead; what came unasked makes that more."""
         missing = ahead - self._credit - len(self._shelf.ready)
         full = self._shelf.size >= self._max_bytes
         if missing > 0 and missing * 2 >= ahead and not full and self._error is None and not self.closed:
@@ -277,10 +282,7 @@ class AMQPConsumer:
 
     def _stop(self) -> bool:
         """Take the credit back; what was on its way is here then. True if the broker has no more."""
-        no_more = self._link.stop()
-        with self._changed:
-            self._credit = 0
-        return no_more
+        return self._link.stop()
 
     def _settle_unclaimed(self, *, wait: bool = True) -> None:
         """Release all that no unit took."""

@@ -1,12 +1,12 @@
 """Credit on a link, and how to know that the broker has heard of its change."""
 
-from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
 from jmsjca.errors import JMSError
 
-__all__ = ["AnsweredCredit", "Credit", "DrainedCredit"]
+__all__ = ["Credit", "DrainedCredit"]
 
 
 class Credit(Protocol):
@@ -46,10 +46,12 @@ class DrainedCredit:
 
     Args:
         link: Proton's receiver.
+        changed: Is told by how much the credit changed otherwise than by a grant or a message.
     """
 
-    def __init__(self, link: Any) -> None:
+    def __init__(self, link: Any, changed: Callable[[int], None]) -> None:
         self._link = link
+        self._changed = changed
         self._stopping: Future[bool] | None = None
         self._answer_owed = False
         self._granted = 0
@@ -109,78 +111,8 @@ class DrainedCredit:
 
     def _complete(self, *, no_more: bool) -> None:
         stopping, self._stopping = self._stopping, None
-        self._granted = 0
+        left, self._granted = self._granted, 0
+        self._changed(-left)
         self._link.drain_mode = False
         if stopping is not None:
             stopping.set_result(no_more)
-
-
-class AnsweredCredit:
-    """For RabbitMQ's plugin, which fails at drain but answers each change of the credit, in its turn.
-
-    Args:
-        link: Proton's receiver.
-    """
-
-    def __init__(self, link: Any) -> None:
-        self._link = link
-        self._asked: Future[bool] | None = None
-        self._waiting: deque[tuple[int | None, Future[bool]]] = deque()
-
-    def grant(self, more: int) -> None:
-        """Ask for so many more messages."""
-        self._change(more)
-
-    def stop(self) -> "Future[bool]":
-        """Take back what is left. A message that was under way comes all the same."""
-        return self._change(None)
-
-    def remind(self) -> None:
-        """Not needed: no answer is ever dropped."""
-
-    def confirm(self) -> "Future[bool]":
-        """Change the credit by one, and back: the answer comes after what was written before."""
-        if self._link.credit == 0:
-            return self._change(1)
-        answer = self._change(-1)
-        self._change(1)
-        return answer
-
-    def arrived(self) -> None:
-        """Nothing to do: proton counts."""
-
-    def answered(self) -> None:
-        """The broker answered the change that was asked for; on with the next one."""
-        if self._asked is not None:
-            asked, self._asked = self._asked, None
-            asked.set_result(True)
-            self._ask_next()
-
-    def end(self, error: JMSError | None) -> None:
-        """Nobody will answer."""
-        asked = [self._asked] if self._asked is not None else []
-        for future in [*asked, *(future for _, future in self._waiting)]:
-            if error is None:
-                future.set_result(False)
-            else:
-                future.set_exception(error)
-        self._asked = None
-        self._waiting.clear()
-
-    def _change(self, by: int | None) -> "Future[bool]":
-        """One at a time, for changes that are written together are one, with one answer."""
-        future: Future[bool] = Future()
-        self._waiting.append((by, future))
-        if self._asked is None:
-            self._ask_next()
-        return future
-
-    def _ask_next(self) -> None:
-        while self._waiting and self._asked is None:
-            by, future = self._waiting.popleft()
-            change = -self._link.credit if by is None else by
-            if change:
-                self._asked = future
-                self._link.flow(change)
-            else:
-                future.set_result(True)

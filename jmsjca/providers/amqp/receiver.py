@@ -9,9 +9,10 @@ from proton import Condition, Described, symbol
 
 from jmsjca.errors import InvalidSelectorError, JMSError, NotSupportedError, ResourceAllocationError
 from jmsjca.providers.amqp.addresses import Address
+from jmsjca.providers.amqp.answered_credit import AnsweredCredit
 from jmsjca.providers.amqp.conditions import text_of
 from jmsjca.providers.amqp.constants import COPY, DELIVERIES, EXPIRE_NEVER, RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
-from jmsjca.providers.amqp.credit import AnsweredCredit, Credit, DrainedCredit
+from jmsjca.providers.amqp.credit import Credit, DrainedCredit
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
 
@@ -27,6 +28,10 @@ class Arrivals(Protocol):
 
     def arrived(self, encoded: bytes, handle: int) -> None:
         """A message is complete."""
+        ...
+
+    def credited(self, more: int) -> None:
+        """The credit changed by so much, otherwise than by `ReceivingLink.grant` and what arrived."""
         ...
 
     def broken(self, error: JMSError) -> None:
@@ -198,7 +203,8 @@ class ReceivingLink(LinkEnd):
         link.rcv_settle_mode = RECEIVER_SETTLES_FIRST
         link.snd_settle_mode = SENDER_UNSETTLED
         link.max_message_size = self._message_bytes
-        self._credit = DrainedCredit(link) if self._drains else AnsweredCredit(link)
+        credit = DrainedCredit if self._drains else AnsweredCredit
+        self._credit = credit(link, self._arrivals.credited)
         return link
 
     def _is_refused(self) -> bool:

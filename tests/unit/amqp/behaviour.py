@@ -58,7 +58,7 @@ class Behaviour:
         while event.link.credit > 0 and self.stock:
             self._give(event.link, self.stock.popleft())
         if self.product == "RabbitMQ":
-            self._answer_flow(event.link)
+            self.answer_flow(event.link, getattr(event.link, "given", 0), event.link.credit)
 
     def _give(self, link: Any, encoded: bytes) -> None:
         link.given = getattr(link, "given", 0) + 1
@@ -66,12 +66,12 @@ class Behaviour:
         link.send(encoded)
         link.advance()
 
-    def _answer_flow(self, link: Any) -> None:
+    def answer_flow(self, link: Any, given: int, credit: int) -> None:
         """As RabbitMQ does; proton would not."""
         self.flush()
         number = struct.Struct(">BI").pack
         fields = b"\x40" + number(0x70, 1 << 30) + b"\x43" + number(0x70, 1 << 30) + b"\x43"
-        fields += number(0x70, getattr(link, "given", 0)) + number(0x70, link.credit)
+        fields += number(0x70, given) + number(0x70, credit)
         self.write(frame(0x13, fields, 7, link.session.channel))
 
     def on_drain(self, event: Any) -> None:

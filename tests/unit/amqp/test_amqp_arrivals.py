@@ -1,6 +1,7 @@
 """What arrives: too large, aborted, undecodable, more than was asked for."""
 
 import threading
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,34 @@ def test_broker_that_does_not_count_says_only_again(line):
     while len(got) < 2:
         got += consumer.receive(2, None)
     assert [(d.count, d.redelivered) for d in got] == [(None, False), (None, True)]
+
+
+def test_rabbitmq_may_send_more_than_was_asked_for(line):
+    """It does when credit and messages cross; the consumer goes on asking for what it has room for, and no less."""
+    line = line("RabbitMQ")
+    line.open()
+    stock = deque((n, Message(body=f"{n}").encode()) for n in range(30))
+    limits = []
+
+    def send(event):
+        limits.append(event.link.credit)  # since the beginning: proton does not know of what is written past it
+        beyond = 6 if len(limits) == 1 else 0
+        while stock and stock[0][0] < limits[-1] + beyond:
+            line.peer.write(transfer(*stock.popleft(), channel=event.session.channel))
+        given = 30 - len(stock)
+        line.peer.answer_flow(event.link, given, max(limits[-1] - given, 0))
+
+    line.peer.reactions["flow"] = send
+    consumer = line.connection.consumer(QUEUE, window=10)
+    while line.connection._engine.call(lambda: consumer._link._received) < 16:
+        pass
+    got = []
+    while len(got) < 30:
+        chunk = consumer.receive(3, SECONDS)
+        assert chunk, f"Only {len(got)} came; asked for were {limits}."
+        got += [int(d.message.body) for d in chunk]
+    assert got == list(range(30))
+    assert limits[-1] < 50
 
 
 def test_more_than_was_asked_for_ends_the_link(line):

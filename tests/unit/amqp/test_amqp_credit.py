@@ -3,7 +3,8 @@
 import pytest
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.amqp.credit import AnsweredCredit, DrainedCredit
+from jmsjca.providers.amqp.answered_credit import AnsweredCredit
+from jmsjca.providers.amqp.credit import DrainedCredit
 
 
 class FakeLink:
@@ -16,6 +17,7 @@ class FakeLink:
 
     def flow(self, more):
         self.credit += more
+        assert self.credit >= 0, "on the wire that would be some four billions"
         self.asked.append(more)
 
     def drain(self, more):
@@ -27,10 +29,19 @@ class FakeLink:
 class Line:
     def __init__(self, kind):
         self.link = FakeLink()
-        self.credit = kind(self.link)
+        self.credit = kind(self.link, self.changed)
+        self.counted = 0  # the credit as the consumer knows it
+
+    def changed(self, more):
+        self.counted += more
+
+    def grant(self, more):
+        self.counted += more
+        self.credit.grant(more)
 
     def message(self):
         self.link.credit -= 1
+        self.counted -= 1
         self.credit.arrived()
 
     def drained(self):
@@ -55,7 +66,7 @@ def test_stop_without_credit_is_at_once_and_tells_nothing(draining):
 
 
 def test_drain_that_is_answered(draining):
-    draining.credit.grant(5)
+    draining.grant(5)
     draining.message()
     answer = draining.credit.stop()
     assert not answer.done()
@@ -66,7 +77,7 @@ def test_drain_that_is_answered(draining):
 
 
 def test_drain_that_messages_complete(draining):
-    draining.credit.grant(2)
+    draining.grant(2)
     answer = draining.credit.stop()
     draining.message()
     assert not answer.done()
@@ -75,24 +86,24 @@ def test_drain_that_messages_complete(draining):
 
 
 def test_late_answer_is_not_taken_for_that_of_the_next_drain(draining):
-    draining.credit.grant(1)
+    draining.grant(1)
     draining.credit.stop()
     draining.message()  # completes it; the broker's answer is under way
-    draining.credit.grant(3)
+    draining.grant(3)
     answer = draining.credit.stop()
     draining.drained()  # of the first
     assert answer.result(0) is False
-    draining.credit.grant(3)
+    draining.grant(3)
     answer = draining.credit.stop()
     draining.drained()
     assert answer.result(0) is True
 
 
 def test_late_answer_that_took_the_next_credit_gives_it_back(draining):
-    draining.credit.grant(1)
+    draining.grant(1)
     draining.credit.stop()
     draining.message()
-    draining.credit.grant(3)
+    draining.grant(3)
     draining.drained()  # of the first, but it ate the three
     assert draining.link.credit == 3
     draining.credit.answered()  # and again
@@ -103,7 +114,7 @@ def test_late_answer_that_took_the_next_credit_gives_it_back(draining):
 
 
 def test_flow_that_changes_nothing_answers_nothing(draining):
-    draining.credit.grant(5)
+    draining.grant(5)
     draining.credit.answered()
     answer = draining.credit.stop()
     draining.credit.answered()  # credit is still there
@@ -113,7 +124,7 @@ def test_flow_that_changes_nothing_answers_nothing(draining):
 
 def test_reminder_only_while_somebody_waits(draining):
     draining.credit.remind()
-    draining.credit.grant(1)
+    draining.grant(1)
     draining.credit.stop()
     draining.credit.remind()
     draining.drained()
@@ -122,14 +133,14 @@ def test_reminder_only_while_somebody_waits(draining):
 
 
 def test_end_answers_a_drain(draining):
-    draining.credit.grant(1)
+    draining.grant(1)
     answer = draining.credit.stop()
     draining.credit.end(ConnectionLostError("gone"))
     assert answer.result(0) is False
 
 
 def test_changes_are_asked_one_after_the_other(answering):
-    answering.credit.grant(5)
+    answering.grant(5)
     stopped = answering.credit.stop()
     confirmed = answering.credit.confirm()
     assert answering.link.asked == [5]
@@ -137,10 +148,9 @@ def test_changes_are_asked_one_after_the_other(answering):
     answering.credit.answered()
     assert stopped.result(0) is True
     assert not confirmed.done()
-    for _ in range(3):
-        answering.credit.answered()
+    answering.credit.answered()
     assert confirmed.result(0) is True
-    assert answering.link.credit == 0
+    assert answering.link.asked == [5, -5, 1]
 
 
 def test_stop_of_nothing_is_not_asked(answering):
@@ -158,9 +168,66 @@ def test_answer_nobody_asked_for(answering):
 
 @pytest.mark.parametrize("error", [None, ConnectionLostError("gone")])
 def test_end_answers_everybody(answering, error):
-    answering.credit.grant(1)
+    answering.grant(1)
     answers = [answering.credit.stop(), answering.credit.confirm()]
     answering.credit.end(error)
     for answer in answers:
         assert answer.exception(0) is error
     answering.credit.answered()
+
+
+@pytest.mark.parametrize("messages", [0, 2, 3])
+def test_consumer_knows_what_a_drain_took_back(draining, messages):
+    draining.grant(3)
+    draining.credit.stop()
+    for _ in range(messages):
+        draining.message()
+    if messages < 3:
+        draining.drained()
+    assert draining.counted == draining.link.credit == 0
+
+
+def test_consumer_knows_what_a_stop_took_back_though_messages_come_all_the_same(answering):
+    answering.grant(5)
+    answering.credit.answered()
+    answering.message()
+    stopped = answering.credit.stop()
+    answering.credit.answered()
+    assert stopped.result(0) is True
+    assert answering.counted == answering.link.credit == 0
+    answering.message()
+    assert answering.counted == answering.link.credit == -1
+
+
+def test_more_than_was_asked_for_counts_against_what_is_asked_next(answering):
+    answering.grant(2)
+    answering.credit.answered()
+    for _ in range(5):
+        answering.message()
+    answering.grant(10)
+    assert answering.counted == answering.link.credit == 7
+
+
+def test_credit_is_never_below_zero(answering):
+    """The change waits for the answer to the one before, and meanwhile more messages come than both allow."""
+    answering.grant(2)
+    answering.grant(2)
+    for _ in range(7):
+        answering.message()
+    answering.credit.answered()
+    assert answering.counted == answering.link.credit == 0
+
+
+@pytest.mark.parametrize("credit", [-3, 0, 2])
+def test_confirmation_is_asked_whatever_the_credit(answering, credit):
+    answering.grant(2)
+    answering.credit.answered()
+    for _ in range(2 - credit):
+        answering.message()
+    asked = len(answering.link.asked)
+    answer = answering.credit.confirm()
+    assert len(answering.link.asked) == asked + 1
+    assert not answer.done()
+    answering.credit.answered()
+    assert answer.result(0) is True
+    assert answering.counted == answering.link.credit == (2 if credit > 0 else 1)

@@ -1,0 +1,99 @@
+"""Credit on a link of RabbitMQ, which knows no drain and answers each change."""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from jmsjca.errors import JMSError
+
+__all__ = ["AnsweredCredit"]
+
+
+class _Change(NamedTuple):
+    """A change of the credit, which waits for its turn."""
+
+    of: Callable[[int], int]  #: by how much, when there is so much credit
+    granted: int  #: how much of it was granted
+    answer: "Future[bool]"
+
+
+class AnsweredCredit:
+    """For RabbitMQ's plugin, which fails at drain but answers each change of the credit, in its turn.
+
+    When a change and messages cross, it sends more than was asked for. Those count against what is asked for next; but
+    credit below zero, which would be some four billions on the wire, is never asked for.
+
+    Args:
+        link: Proton's receiver.
+        changed: Is told by how much the credit changed otherwise than by a grant or a message.
+    """
+
+    def __init__(self, link: Any, changed: Callable[[int], None]) -> None:
+        self._link = link
+        self._changed = changed
+        self._asked: Future[bool] | None = None
+        self._waiting: deque[_Change] = deque()
+        self._lent = False
+
+    def grant(self, more: int) -> None:
+        """Ask for so many more messages."""
+        self._change(lambda credit: max(more, -credit), granted=more)
+
+    def stop(self) -> "Future[bool]":
+        """Take back what is left. A message that was under way comes all the same."""
+        return self._change(lambda credit: -credit)
+
+    def remind(self) -> None:
+        """Not needed: no answer is ever dropped."""
+
+    def confirm(self) -> "Future[bool]":
+        """Change the credit by one, and back: the answer comes after what was written before."""
+        answer = self._change(self._lend)
+        self._change(lambda _: int(self._lent))
+        return answer
+
+    def arrived(self) -> None:
+        """Nothing to do: proton counts."""
+
+    def answered(self) -> None:
+        """The broker answered the change that was asked for; on with the next one."""
+        if self._asked is not None:
+            asked, self._asked = self._asked, None
+            asked.set_result(True)
+            self._ask_next()
+
+    def end(self, error: JMSError | None) -> None:
+        """Nobody will answer."""
+        asked = [self._asked] if self._asked is not None else []
+        for future in [*asked, *(change.answer for change in self._waiting)]:
+            if error is None:
+                future.set_result(False)
+            else:
+                future.set_exception(error)
+        self._asked = None
+        self._waiting.clear()
+
+    def _lend(self, credit: int) -> int:
+        """One less; where there is none, one more, and it is not taken back: a message may have used it."""
+        self._lent = credit > 0
+        return -1 if self._lent else 1 - credit
+
+    def _change(self, of: Callable[[int], int], granted: int = 0) -> "Future[bool]":
+        """One at a time, for changes that are written together are one, with one answer."""
+        change = _Change(of, granted, Future())
+        self._waiting.append(change)
+        if self._asked is None:
+            self._ask_next()
+        return change.answer
+
+    def _ask_next(self) -> None:
+        while self._waiting and self._asked is None:
+            change = self._waiting.popleft()
+            by = change.of(self._link.credit)
+            self._changed(by - change.granted)
+            if by:
+                self._asked = change.answer
+                self._link.flow(by)
+            else:
+                change.answer.set_result(True)
