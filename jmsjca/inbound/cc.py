@@ -110,9 +110,10 @@ class CCDelivery(ConcurrentDelivery):
         return batch
 
     def _reserve(self) -> bool:
-        reserved = self.outstanding.reserve(0)
-        self._starved = self._starved or not reserved
-        return reserved
+        if self.outstanding.reserve(0):
+            return True
+        self._starved = True  # from now on a place that becomes free is told
+        return self.outstanding.reserve(0)  # it may have become free just before
 
     def _leave(self) -> None:
         with self._changed:
