@@ -16,6 +16,7 @@ from jmsjca.inbound.statistics import Statistics
 from jmsjca.inbound.terms import terms_of
 from jmsjca.inbound.unavailable import refuse_unavailable
 from jmsjca.links import ConnectionSettings, connect_persistently, may_pass
+from jmsjca.messages import Settlement
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
@@ -114,6 +115,19 @@ class Activation:
             self._interrupt()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+    def settle(self, message_id: str, action: str) -> Settlement:
+        """Acknowledge a held message, or let its unit roll back, by its id alone. Does not wait.
+
+        Args:
+            message_id: Which message.
+            action: "JBXCommit" or "JBXRollback", in upper or lower case.
+
+        Raises:
+            ConfigurationError: The action is another one.
+            IllegalStateError: No such message is held: it never was, it is acknowledged, or its unit is settled.
+        """
+        return self._endpoint.held.settle(message_id, action)
 
     def _stop_soon(self, reason: str | None) -> None:
         """Stop, on another thread: whoever asks for it is being waited for."""
