@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["jms_adapter", "jms_broker_url", "jms_connection_factory"]
 
 # The contract suite is plain asserts in a package: without this a failure would not show the values compared.
-pytest.register_assert_rewrite("jmsjca.testing.contract")
+pytest.register_assert_rewrite("jmsjca.testing.contract", "jmsjca.testing.inbound")
 
 
 @pytest.fixture

@@ -144,6 +144,14 @@ class Harness:
         left = [d.message.body for d in [*found, *more]]
         assert (left if ordered else sorted(left)) == list(bodies)
 
+    def rest(self, source: Destination | Subscription) -> list[Any]:
+        """Consume what is left of a source over a connection of its own, and give the bodies."""
+        connection = self.connect(source.client_id if isinstance(source, Subscription) else None)
+        left, markers = self._before_a_marker(connection.consumer(source, order=Order.ANY), source)
+        self.settle([*left, *markers], connection)
+        connection.close()
+        return bodies(left)
+
     def in_background(self, function: Callable[..., T], *args: Any) -> Future[T]:
         """Call a function on a thread of its own."""
         return self._threads.submit(function, *args)

@@ -1,0 +1,15 @@
+"""The inbound contract: what listeners do, as pytest cases that use the public API over any provider.
+
+A provider runs them as those of `jmsjca.testing.contract`: with a module that has the fixture ``jms_broker_url`` and
+imports everything from here. ``jms_message_count`` tells how many messages the cases send that need many.
+"""
+
+from jmsjca.testing.inbound.batches import TestBatches
+from jmsjca.testing.inbound.stage import Inbound, Stage, jms_message_count
+
+__all__ = [
+    "Inbound",
+    "Stage",
+    "TestBatches",
+    "jms_message_count",
+]

@@ -1,0 +1,139 @@
+"""What the cases of listeners are written with: places to listen and to send to, and what hooks hear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from jmsjca import Activation, Destination, Message, ResourceAdapter, Session
+from jmsjca.config import ActivationSpec
+from jmsjca.destinations import Subscription
+from jmsjca.testing.contract.harness import PATIENCE, Harness
+from jmsjca.testing.inbound.hearing import Heard
+
+__all__ = ["Inbound", "Stage", "forward", "jms_message_count"]
+
+
+class Stage:
+    """Queues of the case's own, listeners to them, and what is left when these are stopped.
+
+    Args:
+        harness: The broker under test.
+        many: How many messages a case sends that needs many.
+
+    Attributes:
+        source: A queue to listen to.
+        out: A queue to forward to.
+        ends: One for what tells of batches.
+        never: One that nothing may ever reach.
+        heard: What hooks heard of all listeners.
+    """
+
+    def __init__(self, harness: Harness, many: int) -> None:
+        self.harness = harness
+        self.many = many
+        self.source, self.out, self.ends, self.never = (harness.queue() for _ in range(4))
+        self.heard = Heard()
+        self.adapter = ResourceAdapter(harness.url, hooks=[self.heard])
+        self.connection = self.adapter.connection_factory().create_connection()
+
+    def listen(self, handler: Callable[..., object], **spec: Any) -> Activation:
+        """Start a listener: to `source` unless the spec says another destination."""
+        activation = self.adapter.activate(ActivationSpec(**{"destination": self.source, **spec}), handler)
+        activation.start()
+        return activation
+
+    def url_with(self, option: str) -> str:
+        """Give the broker's URL with an option in its query."""
+        return f"{self.harness.url}{'&' if '?' in self.harness.url else '?'}{option}"
+
+    def send(self, *bodies: str, **headers: Any) -> None:
+        """Send text messages to `source`, in one unit where the broker can."""
+        self.harness.send(self.source, *bodies, **headers)
+
+    def send_many(self) -> list[str]:
+        """Send as many messages to `source` as the case needs, and give their bodies."""
+        bodies = [f"{number:04}" for number in range(self.many)]
+        for begin in range(0, self.many, 100):
+            self.send(*bodies[begin : begin + 100])
+        return bodies
+
+    def arrive(self, place: Destination, count: int) -> list[Any]:
+        """Consume so many messages, as they come, and give their bodies."""
+        connection, bodies = self.harness.connect(), list[Any]()
+        consumer = connection.consumer(place)
+        while len(bodies) < count:
+            chunk = consumer.receive(count - len(bodies), PATIENCE)
+            assert chunk, f"Only {len(bodies)} of {count} messages came."
+            bodies.extend(delivery.message.body for delivery in chunk)
+            self.harness.settle(chunk, connection)
+        connection.close()
+        return bodies
+
+    def pass_many(self, *, ordered: bool = False) -> None:
+        """Send many messages to `source`: each comes to `out` once, and nothing is left when the listeners stop."""
+        bodies = self.send_many()
+        came = self.arrive(self.out, self.many)
+        self.adapter.stop()
+        assert (came if ordered else sorted(came)) == bodies
+        self.expect_rest(self.source)
+        self.expect_rest(self.out)
+
+    def expect_rest(self, place: Destination | Subscription, *bodies: Any) -> None:
+        """Consume what is left of a place: these bodies, in whatever order, and nothing else."""
+        assert sorted(self.rest(place)) == sorted(bodies)
+
+    def rest(self, place: Destination | Subscription) -> Sequence[Any]:
+        """Consume what is left of a place, and give the bodies."""
+        return self.harness.rest(place)
+
+    def close(self) -> None:
+        """Stop the listeners."""
+        self.adapter.stop()
+        self.connection.close()
+
+
+def forward(message: Message, session: Session, to: Destination) -> None:
+    """Send a text message with the same body; at the end of a batch one without."""
+    session.create_producer(to).send(session.create_text_message(message.body or ""))
+
+
+@pytest.fixture
+def jms_message_count() -> int:
+    """Tell how many messages the cases send that need many; override it for brokers that take their time."""
+    return 1000
+
+
+class Inbound:
+    """The base of the classes of inbound cases: gives each case its stage."""
+
+    @pytest.fixture
+    def harness(self, jms_broker_url: str) -> Iterator[Harness]:
+        """Give the harness of the broker under test.
+
+        Args:
+            jms_broker_url: The broker.
+
+        Yields:
+            The harness; what it opened is closed after the case.
+        """
+        harness = Harness(jms_broker_url)
+        yield harness
+        harness.close()
+
+    @pytest.fixture
+    def stage(self, harness: Harness, jms_message_count: int) -> Iterator[Stage]:
+        """Give the stage of a case.
+
+        Args:
+            harness: The broker under test.
+            jms_message_count: How many messages are many.
+
+        Yields:
+            The stage; its listeners are stopped after the case.
+        """
+        stage = Stage(harness, jms_message_count)
+        yield stage
+        stage.close()
