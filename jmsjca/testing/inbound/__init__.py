@@ -5,11 +5,14 @@ imports everything from here. ``jms_message_count`` tells how many messages the 
 """
 
 from jmsjca.testing.inbound.batches import TestBatches
+from jmsjca.testing.inbound.held_messages import TestHeldBatches, TestHeldMessages
 from jmsjca.testing.inbound.stage import Inbound, Stage, jms_message_count
 
 __all__ = [
     "Inbound",
     "Stage",
     "TestBatches",
+    "TestHeldBatches",
+    "TestHeldMessages",
     "jms_message_count",
 ]
