@@ -5,14 +5,23 @@ imports everything from here. ``jms_message_count`` tells how many messages the 
 """
 
 from jmsjca.testing.inbound.batches import TestBatches
+from jmsjca.testing.inbound.dead_letters import TestDeadLetters
+from jmsjca.testing.inbound.exceptions import TestExceptions, TestExceptionsWithoutTransaction
 from jmsjca.testing.inbound.held_messages import TestHeldBatches, TestHeldMessages
+from jmsjca.testing.inbound.moved_messages import TestMovedMessages
 from jmsjca.testing.inbound.stage import Inbound, Stage, jms_message_count
+from jmsjca.testing.inbound.stopping import TestStopping
 
 __all__ = [
     "Inbound",
     "Stage",
     "TestBatches",
+    "TestDeadLetters",
+    "TestExceptions",
+    "TestExceptionsWithoutTransaction",
     "TestHeldBatches",
     "TestHeldMessages",
+    "TestMovedMessages",
+    "TestStopping",
     "jms_message_count",
 ]

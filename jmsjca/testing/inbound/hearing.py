@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import random
 from collections import Counter
-from threading import Lock
+from threading import Event, Lock
 
 from jmsjca import Hooks, Outcome
 from jmsjca.testing.contract.harness import PATIENCE
@@ -18,9 +18,14 @@ class Failed(Exception):  # noqa: N818  # what a handler raises on purpose
 
 
 class Heard(Hooks):
-    """Hooks that keep what they hear, until a case asks for it."""
+    """Hooks that keep what they hear, until a case asks for it.
+
+    Attributes:
+        stopping: Set once an activation stops.
+    """
 
     def __init__(self) -> None:
+        self.stopping = Event()
         self._statuses: queue.Queue[str] = queue.Queue()
         self._outcomes: queue.Queue[tuple[Outcome, int]] = queue.Queue()
 
@@ -28,6 +33,8 @@ class Heard(Hooks):
         """Keep a status."""
         del endpoint
         self._statuses.put(status)
+        if status == "Disconnecting":
+            self.stopping.set()
 
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         """Keep how a unit ended."""
