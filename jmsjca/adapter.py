@@ -10,7 +10,7 @@ from jmsjca.config import ConnectionURL, Limits, add_options, provider_options, 
 from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidActivationSpecError, NotSupportedError
 from jmsjca.hooks import HookChain, Hooks
-from jmsjca.inbound import Activation
+from jmsjca.inbound import Activation, HandlerLoop
 from jmsjca.links import ConnectionSettings
 from jmsjca.outbound import ConnectionFactory
 
@@ -73,6 +73,7 @@ class ResourceAdapter:
         self._lock = threading.Lock()
         self._activations: list[Activation] = []
         self._started = False
+        self._loop = HandlerLoop()
 
     @property
     def activations(self) -> Sequence[Activation]:
@@ -130,7 +131,7 @@ class ResourceAdapter:
 
         effective = effective_spec(spec, self._options, self._connection_url)
         settings = self._settings(spec, effective.connection_url)
-        activation = Activation(effective, handler, settings, HookChain(self._hooks))
+        activation = Activation(effective, handler, settings, HookChain(self._hooks), self._loop)
         with self._lock:
             self._activations.append(activation)
         return activation
@@ -192,15 +193,19 @@ class ResourceAdapter:
         self.stop()
 
     async def __aenter__(self) -> Self:
+        import asyncio  # noqa: PLC0415  # who comes here has it; the others need not wait for it
+
+        self._loop.adopt(asyncio.get_running_loop())
         self.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        import asyncio  # noqa: PLC0415  # who comes here has it; the others need not wait for it
+        import asyncio  # noqa: PLC0415  # likewise
 
         await asyncio.to_thread(self.stop)
+        self._loop.adopt(None)
 
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"

@@ -1,6 +1,7 @@
 """Inbound: activations and how they deliver."""
 
 from jmsjca.inbound.activation import Activation, Status
+from jmsjca.inbound.loops import HandlerLoop
 from jmsjca.inbound.statistics import Statistics
 
-__all__ = ["Activation", "Statistics", "Status"]
+__all__ = ["Activation", "HandlerLoop", "Statistics", "Status"]

@@ -11,6 +11,7 @@ from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.handlers import Handler
+from jmsjca.inbound.loops import HandlerLoop
 from jmsjca.inbound.modes import Delivery, delivery_of
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.inbound.terms import terms_of
@@ -36,6 +37,7 @@ class Activation:
         handler: The user's function.
         settings: What connections are made from.
         hooks: What surrounds deliveries and hears of changes.
+        loop: Where the handler's coroutines run; None for a loop of its own.
 
     Attributes:
         spec: What it listens to.
@@ -47,13 +49,18 @@ class Activation:
     """
 
     def __init__(
-        self, spec: "ActivationSpec", handler: Callable[..., object], settings: ConnectionSettings, hooks: HookChain
+        self,
+        spec: "ActivationSpec",
+        handler: Callable[..., object],
+        settings: ConnectionSettings,
+        hooks: HookChain,
+        loop: HandlerLoop | None = None,
     ) -> None:
         refuse_unavailable(spec)
         self.spec = spec
         terms = terms_of(spec)
         self.stats = Statistics(configured=terms.pool_size)
-        self._handler = Handler(handler)
+        self._handler = Handler(handler, loop)
         self._settings = settings
         self._hooks = hooks
         self._status: Status = "Down"
@@ -139,6 +146,7 @@ class Activation:
 
     def _run(self) -> None:
         try:
+            self._handler.open()
             self._tell("Connecting")
             while not self._stopping.is_set():
                 self._connect_and_deliver()

@@ -55,7 +55,7 @@ class Delivered:
 
     def acknowledge(self) -> Settlement:
         """Nothing to do: the handler's return acknowledges."""
-        return self._hand.work.settlement
+        return self._settlement()
 
     def set_rollback_only(self) -> None:
         """Let the unit end in a rollback."""
@@ -108,6 +108,11 @@ class Delivered:
         """The activation."""
         return self._hand.endpoint.activation
 
+    def _settlement(self) -> Settlement:
+        settlement = self._hand.work.settlement
+        settlement.guard(self._hand.is_asked_by_handler)
+        return settlement
+
     @property
     def _id(self) -> str | None:
         message = self._message()
@@ -135,7 +140,7 @@ class Held(Delivered):
     def acknowledge(self) -> Settlement:
         """Acknowledge; the last one of a unit settles it. Never blocks, and twice is as once."""
         self._held.acknowledged(self)
-        return self._held.work.settlement
+        return self._settlement()
 
     def set_rollback_only(self) -> None:
         """Let the unit end in a rollback, once all is acknowledged.

@@ -92,8 +92,8 @@ class HeldInHand(InHand):
         self._claimed = True
         return True
 
-    def _context(self, message: Message, *, end_of_batch: bool = False) -> Held:
-        context = Held(message, self, self._index(end_of_batch=end_of_batch), end_of_batch=end_of_batch)
+    def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Held:
+        context = Held(message, self, self._batch_index(index), end_of_batch=end_of_batch)
         with self._lock:
             self._contexts.append(context)
             self._awaited += 1

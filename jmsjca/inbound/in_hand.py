@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.errors import JMSError, TransactionRolledBackError
 from jmsjca.inbound.delivered import Delivered
 from jmsjca.inbound.parameters import Given
-from jmsjca.inbound.replies import send_reply
+from jmsjca.inbound.replies import send_replies
 from jmsjca.messages import Message, Outcome
 from jmsjca.messages.end_of_batch import end_of_batch_message
 from jmsjca.outbound import Session
@@ -45,11 +46,21 @@ class InHand:
         self.deliveries: list[spi.Delivery] = []
         self.abandoned = self.ended = False
         self._session: Session | None = None
+        self._runner: object = None  # the thread, by its number, or the task that is in the handler
 
     @property
     def rolls_back(self) -> bool:
         """True if no more messages are to be handed over: the unit is going to roll back."""
         return self.work.rollback_only
+
+    def is_asked_by_handler(self) -> bool:
+        """Tell whether who asks is the handler, before it has returned."""
+        runner = self._runner
+        if runner is None or isinstance(runner, int):
+            return runner == get_ident()
+        from jmsjca.inbound.coroutines import is_current  # noqa: PLC0415  # only async handlers need asyncio
+
+        return is_current(runner)
 
     def session(self) -> Session:
         """Give the session of the handler; made when asked for, as most handlers never do."""
@@ -59,11 +70,11 @@ class InHand:
 
     def hand_over(self, delivery: spi.Delivery) -> None:
         """Call the handler with a message. What it raises rolls the unit back."""
-        self._guarded([delivery], lambda: self._call(self._take(delivery)))
+        self._guarded([delivery], lambda: self._call(*self._take([delivery])))
 
     def hand_over_all(self, deliveries: Sequence[spi.Delivery]) -> None:
         """Call the handler once with all messages."""
-        self._guarded(deliveries, lambda: self._call([self._take(delivery) for delivery in deliveries]))
+        self._guarded(deliveries, lambda: self._call(self._take(deliveries)))
 
     def finish(self) -> None:
         """Tell the handler that the batch is over, and settle."""
@@ -72,10 +83,10 @@ class InHand:
 
     def end_batch(self) -> None:
         """Deliver the message that says so, if the handler saw any of the batch, whatever came of them."""
-        if not (self.endpoint.terms.batch_size and self.deliveries) or self.endpoint.handler.whole_batches:
+        if not (self.endpoint.terms.batch_size and self.deliveries and self.endpoint.handler.takes_end_of_batch):
             return
         message = end_of_batch_message()
-        message.bind(self._context(message, end_of_batch=True))
+        message.bind(self._context(message, len(self.deliveries), end_of_batch=True))
         self._guarded((), lambda: self._call(message))
 
     def settle(self) -> None:
@@ -107,25 +118,35 @@ class InHand:
             except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler ends its delivery, no more
                 self._failed(error, deliveries)
 
-    def _take(self, delivery: spi.Delivery) -> Message:
-        self.deliveries.append(delivery)
-        self.work.unit.take([delivery])
-        message = delivery.message
-        message.bind(self._context(message))
-        return message
+    def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
+        """Make deliveries part of the unit; all of them, before one is found that cannot be decoded."""
+        before = len(self.deliveries)
+        self.deliveries += deliveries
+        self.work.unit.take(deliveries)
+        messages: list[Message] = []
+        for index, delivery in enumerate(deliveries, before):
+            message = delivery.message
+            message.bind(self._context(message, index))
+            messages.append(message)
+        return messages
 
-    def _context(self, message: Message, *, end_of_batch: bool = False) -> Delivered:
-        return Delivered(message, self, self._index(end_of_batch=end_of_batch), end_of_batch=end_of_batch)
+    def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Delivered:
+        return Delivered(message, self, self._batch_index(index), end_of_batch=end_of_batch)
 
-    def _index(self, *, end_of_batch: bool) -> int | None:
-        if not self.endpoint.terms.batch_size:
-            return None
-        return len(self.deliveries) if end_of_batch else len(self.deliveries) - 1
+    def _batch_index(self, index: int) -> int | None:
+        return index if self.endpoint.terms.batch_size else None
 
-    def _call(self, messages: Message | list[Message]) -> None:
-        result = self.endpoint.call(Given(messages, self.session))
-        if result is not None and isinstance(messages, Message):
-            send_reply(self.session(), messages, result)
+    def _call(self, content: Message | list[Message]) -> None:
+        self._runner = get_ident()
+        try:
+            result = self.endpoint.call(Given(content, self.session, self._run_by))
+        finally:
+            self._runner = None
+        if result is not None and not self.rolls_back:
+            send_replies(self.session, content, result)
+
+    def _run_by(self, task: object) -> None:
+        self._runner = task
 
     def _failed(self, error: BaseException, deliveries: Sequence[spi.Delivery]) -> None:
         if self.work.outcome is None:

@@ -3,14 +3,17 @@
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, get_type_hints
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.bodies import body_as
+from jmsjca.inbound.functions import hints_of, name_of, parameters_of
 from jmsjca.messages import Message
 from jmsjca.outbound import Session
 
-__all__ = ["Given", "Supplier", "suppliers_of"]
+__all__ = ["Given", "Parameters"]
 
 _HEADERS = (
     "message_id",
@@ -27,7 +30,11 @@ _HEADERS = (
     "delivery_count",
     "properties",
 )
-_UNTYPED = (inspect.Parameter.empty, object, Any)
+_EMPTY = inspect.Parameter.empty
+_UNTYPED = (_EMPTY, object, Any)
+
+
+def _ignore(_: object) -> None: ...
 
 
 class Given(NamedTuple):
@@ -35,66 +42,115 @@ class Given(NamedTuple):
 
     content: Message | Sequence[Message]
     open_session: Callable[[], Session]  #: made when asked for, as most handlers never do
+    began: Callable[[object], None] = _ignore  #: told the task that a coroutine runs in
 
     @property
     def message(self) -> Message:
         """The message; of a batch the first one."""
         return self.content if isinstance(self.content, Message) else self.content[0]
 
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All messages."""
+        return [self.content] if isinstance(self.content, Message) else self.content
 
-Supplier = Callable[[Given], object]
+
+class Supplier(NamedTuple):
+    """What fills a parameter, and what that is part of."""
+
+    supply: Callable[[Given], object]
+    part_of: Literal["delivery", "message", "content", "batch"]
 
 
-def suppliers_of(function: Callable[..., object]) -> dict[str, Supplier]:
-    """Tell for each parameter that is filled what fills it.
+class Parameters:
+    """What a handler is called with.
+
+    A parameter that is annotated with `Message` or `Session`, or named so, gets that; "headers" gets all headers by
+    name, and the name of a header its value. One that is annotated with a sequence of messages, or named "messages",
+    gets the whole batch, and with any other sequence the bodies of the batch as that type. Any other one that is
+    annotated gets the body as that type, "body" the body as it is, and the first that is left the message.
+
+    Args:
+        function: The handler.
 
     Raises:
-        ConfigurationError: One without a default asks for something that is not known.
+        ConfigurationError: A parameter without a default asks for something that is not known, or one asks for a whole
+            batch and another for a single message.
     """
-    hints = _hints(function)
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        suppliers = _suppliers_of(function)
+        parts = {supplier.part_of for supplier in suppliers.values()}
+        self.whole_batches = "batch" in parts
+        self.takes_end_of_batch = "message" in parts
+        self._suppliers = {name: supplier.supply for name, supplier in suppliers.items()}
+        if self.whole_batches and parts - {"batch", "delivery"}:
+            raise _mixed(function, [name for name, it in suppliers.items() if it.part_of in ("message", "content")])
+
+    def filled(self, given: Given) -> dict[str, object]:
+        """Give the arguments.
+
+        Raises:
+            MessageFormatError: A body does not fit.
+        """
+        return {name: supply(given) for name, supply in self._suppliers.items()}
+
+
+def _suppliers_of(function: Callable[..., object]) -> dict[str, Supplier]:
+    hints = hints_of(function)
     suppliers: dict[str, Supplier] = {}
-    has_content = False
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        hint, needed = hints.get(parameter.name, parameter.empty), parameter.default is parameter.empty
-        supplier = _named(parameter.name, hint)
-        if supplier is None and (needed or _is_message(parameter.name, hint)):
-            supplier = _content(parameter.name, hint, first=not has_content)
-            has_content = True
+    first = True
+    for parameter in parameters_of(function):
+        name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
+        supplier = _named(name, hint)
+        if supplier is None and parameter.default is _EMPTY:
+            supplier = _content(name, hint, first=first)
+            first = False
+        elif supplier is not None and supplier.part_of in ("message", "batch"):
+            first = False
         if supplier is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
-            suppliers[parameter.name] = supplier
-        elif needed:
-            raise _unknown(function, parameter.name)
+            suppliers[name] = supplier
+        elif parameter.default is _EMPTY:
+            raise _unknown(function, name)
     return suppliers
 
 
 def _named(name: str, hint: Any) -> Supplier | None:
-    """What a parameter gets that asks for the session or for headers."""
+    """What a parameter gets that asks for the session, for headers, for the message or for all of a batch."""
     if name == "session" or _is(hint, Session):
-        return _session
+        return Supplier(_session, "delivery")
     if name == "headers":
-        return _headers
-    return partial(_header, name) if name in _HEADERS else None
+        return Supplier(_headers, "content")
+    if name in _HEADERS:
+        return Supplier(partial(_header, name), "content")
+    if _is(_element(hint), Message) or (name == "messages" and hint in _UNTYPED):
+        return Supplier(attrgetter("messages"), "batch")
+    if name == "message" or _is(hint, Message):
+        return Supplier(attrgetter("message"), "message")
+    return None
 
 
 def _content(name: str, hint: Any, *, first: bool) -> Supplier | None:
-    """What any other parameter gets: the message, or its body as the type that it names."""
-    if _is_message(name, hint):
-        return _message
+    """What any other parameter gets: the bodies of a batch, the body, or the message."""
+    element = _element(hint)
+    if element is not _EMPTY:
+        return Supplier(partial(_bodies, body_as(element, name)), "batch")
     if hint not in _UNTYPED:
-        convert = body_as(hint, name)
-        return lambda given: convert(given.message)
+        return Supplier(partial(_body, body_as(hint, name)), "content")
     if name == "body":
-        return lambda given: given.message.body
-    return _message if first else None
+        return Supplier(attrgetter("message.body"), "content")
+    return Supplier(attrgetter("message"), "message") if first else None
 
 
-def _message(given: Given) -> object:
-    return given.message
+def _bodies(convert: Callable[[Message], object], given: Given) -> object:
+    return [convert(message) for message in given.messages]
 
 
-def _session(given: Given) -> object:
+def _body(convert: Callable[[Message], object], given: Given) -> object:
+    return None if given.message.end_of_batch else convert(given.message)
+
+
+def _session(given: Given) -> Session:
     return given.open_session()
 
 
@@ -106,27 +162,30 @@ def _header(name: str, given: Given) -> object:
     return getattr(given.message, name)
 
 
-def _is_message(name: str, hint: Any) -> bool:
-    return name == "message" or _is(hint, Message)
+def _element(hint: Any) -> Any:
+    """Of what a parameter wants all of a batch; a list may be a body, too, unless it is one of messages."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if Sequence in (hint, origin):
+        return arguments[0] if arguments and arguments[0] not in _UNTYPED else Message
+    return arguments[0] if origin is list and _is(arguments[0], Message) else _EMPTY
 
 
 def _is(hint: Any, kind: type) -> bool:
-    return isinstance(hint, type) and issubclass(hint, kind)
-
-
-def _hints(function: Callable[..., object]) -> dict[str, Any]:
-    while isinstance(function, partial):  # has the parameters, but not their annotations
-        function = function.func
-    try:
-        return get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
-    except (NameError, TypeError):  # names that only a type checker sees
-        return {}
+    kinds = [it for it in get_args(hint) if it is not NoneType] if get_origin(hint) in (Union, UnionType) else [hint]
+    return all(isinstance(it, type) and issubclass(it, kind) for it in kinds)
 
 
 def _unknown(function: Callable[..., object], name: str) -> ConfigurationError:
-    handler = getattr(function, "__qualname__", repr(function))
     return ConfigurationError(
-        f"The handler {handler} needs {name!r}, which is not known. A parameter gets the message, its body (by the "
-        "name 'body', or as the type that it is annotated with), the session, 'headers', or a header by its name "
-        f"({', '.join(_HEADERS)}); it must not be positional-only."
+        f"The handler {name_of(function)} needs {name!r}, which is not known. A parameter gets the message, its body "
+        "(by the name 'body', or as the type that it is annotated with), all messages of a batch or their bodies (as "
+        f"Sequence[Message] or another), the session, 'headers', or a header by its name ({', '.join(_HEADERS)}); it "
+        "must not be positional-only."
+    )
+
+
+def _mixed(function: Callable[..., object], names: Sequence[str]) -> ConfigurationError:
+    return ConfigurationError(
+        f"The handler {name_of(function)} takes whole batches, but {', '.join(map(repr, names))} would be of one "
+        "message. Ask for the messages with a parameter that is annotated with Sequence[Message], and look there."
     )

@@ -1,10 +1,12 @@
 """The outcome of a unit, as the handler of one of its messages sees it."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from enum import Enum
 from typing import Any
+
+from jmsjca.errors import IllegalStateError
 
 __all__ = ["Outcome", "Settlement"]
 
@@ -25,6 +27,7 @@ class Settlement:
         self._future: Future[Outcome] = Future()
         # Running from the start: whoever stops to await it cannot cancel it for the others.
         self._future.set_running_or_notify_cancel()
+        self._in_vain: Callable[[], bool] | None = None
 
     @property
     def outcome(self) -> Outcome | None:
@@ -39,13 +42,19 @@ class Settlement:
 
         Returns:
             The outcome, or None if the time ran out first.
+
+        Raises:
+            IllegalStateError: The handler asks, and would wait for itself: its unit is settled after it has returned.
         """
+        if timeout != 0:
+            self._refuse_in_vain()
         try:
             return self._future.result(timeout)
         except FutureTimeoutError:
             return None
 
     def __await__(self) -> Generator[Any, None, Outcome]:
+        self._refuse_in_vain()
         import asyncio  # noqa: PLC0415  # who awaits has it; the others need not wait for it
 
         return asyncio.wrap_future(self._future).__await__()
@@ -56,3 +65,21 @@ class Settlement:
     def settle(self, outcome: Outcome) -> None:
         """Note the outcome; whoever settles the unit calls this, once."""
         self._future.set_result(outcome)
+        self._in_vain = None
+
+    def guard(self, in_vain: Callable[[], bool]) -> None:
+        """Let nobody wait for whom it would be in vain.
+
+        Args:
+            in_vain: Tells whether whoever calls it is who has to end first.
+        """
+        if self.outcome is None:
+            self._in_vain = in_vain
+
+    def _refuse_in_vain(self) -> None:
+        in_vain = self._in_vain
+        if in_vain is not None and self.outcome is None and in_vain():
+            raise IllegalStateError(
+                "A handler cannot wait for the outcome of its own unit, which is settled after it has returned. Let a "
+                "task or a thread of its own wait."
+            )

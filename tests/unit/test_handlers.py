@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from jmsjca import Message, Session, TextMessage
-from jmsjca.errors import ConfigurationError
+from jmsjca.errors import ConfigurationError, IllegalStateError
 from jmsjca.inbound.handlers import Handler
 from jmsjca.inbound.parameters import Given
 
@@ -14,6 +14,7 @@ MESSAGE, SESSION = TextMessage("a", correlation_id="c", properties={"region": "E
 
 def call(function):
     handler = Handler(function)
+    handler.open()
     try:
         return handler(Given(MESSAGE, lambda: SESSION))
     finally:
@@ -105,8 +106,12 @@ def test_what_nothing_is_known_for_is_refused(function, jms_adapter):
 
 def test_closing_twice_does_nothing():
     handler = Handler(coroutine)
-    handler(Given(MESSAGE, lambda: SESSION))
+    handler.open()
+    assert handler(Given(MESSAGE, lambda: SESSION)) == (MESSAGE, SESSION)
     handler.close()
     handler.close()
+    with pytest.raises(IllegalStateError, match="down"):
+        handler(Given(MESSAGE, lambda: SESSION))
+    handler.open()
     assert handler(Given(MESSAGE, lambda: SESSION)) == (MESSAGE, SESSION)
     handler.close()

@@ -1,0 +1,60 @@
+"""What can be found out about a user's function."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, get_type_hints
+
+from jmsjca.errors import ConfigurationError
+
+__all__ = ["hints_of", "name_of", "parameters_of"]
+
+
+def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Give the parameters that may be filled: not those that take any number, nor those that a `partial` has bound.
+
+    Raises:
+        ConfigurationError: It cannot be called, or has a ``yield``, so that calling it would do nothing.
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            f"A handler is a function or has a __call__ method; {function!r:.200} is not."
+        ) from None
+    called = function if _is_routine(function) else type(function).__call__
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise ConfigurationError(
+            f"The handler {name_of(function)} has a yield, so calling it would only make a generator. Let it return, "
+            "and send with its session what it would yield."
+        )
+    bound = _bound(function)
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [found for found in parameters.values() if found.kind not in open_ended and found.name not in bound]
+
+
+def hints_of(function: Callable[..., object]) -> dict[str, Any]:
+    """Give the annotations; none if they have names that only a type checker sees."""
+    while isinstance(function, partial):  # has the parameters, but not their annotations
+        function = function.func
+    try:
+        return get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
+    except (NameError, TypeError):
+        return {}
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """Name it, for errors."""
+    return getattr(function, "__qualname__", None) or f"{function!r:.200}"
+
+
+def _is_routine(function: Callable[..., object]) -> bool:
+    return inspect.isroutine(function) or isinstance(function, partial)
+
+
+def _bound(function: Callable[..., object]) -> Mapping[str, Any]:
+    bound: dict[str, Any] = {}
+    while isinstance(function, partial):
+        bound |= function.keywords
+        function = function.func
+    return bound
