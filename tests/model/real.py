@@ -151,7 +151,7 @@ class Real:
         for connection in list(self._connections):
             self.close(connection)
         for store in self._crashed:
-            store._db.close()
+            store.database.close()
         if isinstance(self.place, str):
             stores.forget(self.place)
 

@@ -49,7 +49,7 @@ def connections(tmp_path: Path) -> Iterator[list[Connection]]:
 
 @contextmanager
 def broken_disk(connection: Any, failures: int) -> Iterator[None]:
-    database = connection._store._db
+    database = connection._store.database
     whole = database.cursor
     database.cursor = BrokenDisk(whole, failures)
     yield

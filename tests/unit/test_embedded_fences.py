@@ -105,7 +105,7 @@ def test_commit_that_sqlite_refuses(connected, monkeypatch, code, kind):
     connection = connected()
     put(connection, "a")
     unit = open_unit(connection)
-    database = connection._store._db
+    database = connection._store.database
     monkeypatch.setattr(database, "cursor", FailingCursor(database.cursor, code))
     with pytest.raises(kind) as caught:
         unit.commit()

@@ -21,7 +21,7 @@ QUEUE = Queue("q")
 @contextmanager
 def full(connection) -> Iterator[None]:
     """Let the file grow no further."""
-    db = connection._store._db.connection
+    db = connection._store.database.connection
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     db.execute(f"PRAGMA max_page_count = {pages}")
     yield

@@ -116,7 +116,7 @@ def together(store):
 def commits(store):
     """The commits of this process, as SQLite sees them."""
     seen: list[str] = []
-    store._db.connection.set_trace_callback(lambda s: seen.append(s) if s == "COMMIT" else None)
+    store.database.connection.set_trace_callback(lambda s: seen.append(s) if s == "COMMIT" else None)
     return seen
 
 
@@ -159,7 +159,7 @@ class FailingSecond(FailingCursor):
 
 def test_commit_that_failed_for_all_is_tried_for_each(together, store, monkeypatch):
     followers, go = together(note("a"), note("b"))
-    monkeypatch.setattr(store._db, "cursor", FailingSecond(store._db.cursor, sqlite3.SQLITE_FULL))
+    monkeypatch.setattr(store.database, "cursor", FailingSecond(store.database.cursor, sqlite3.SQLITE_FULL))
     go()
     assert [f.result(PATIENCE) for f in followers] == ["a", "b"]
     assert notes(store) == {"a", "b"}
@@ -167,7 +167,7 @@ def test_commit_that_failed_for_all_is_tried_for_each(together, store, monkeypat
 
 def test_commit_in_doubt_is_in_doubt_for_all(together, store, monkeypatch):
     followers, go = together(note("a"), note("b"))
-    monkeypatch.setattr(store._db, "cursor", FailingSecond(store._db.cursor, sqlite3.SQLITE_IOERR_FSYNC))
+    monkeypatch.setattr(store.database, "cursor", FailingSecond(store.database.cursor, sqlite3.SQLITE_IOERR_FSYNC))
     go()
     for follower in followers:
         with pytest.raises(TransactionInDoubtError):

@@ -81,6 +81,6 @@ def claim(
         size += len(row[4] or b"")
         if size >= max_bytes:
             break
-    ids = [row[0] for row in taken]
-    cursor.executemany(_CLAIM, [(hold.owner, hold.token, *run) for run in runs(ids)])
+    for first, last in runs([row[0] for row in taken]):
+        cursor.execute(_CLAIM, (hold.owner, hold.token, first, last))
     return taken, failed

@@ -17,6 +17,7 @@ from jmsjca.providers.embedded.store import Store
 
 __all__ = ["Claims", "Position"]
 
+_DEFAULTS = DestinationSettings()
 _Candidates = Callable[[sqlite3.Cursor], Iterable[Row]]
 
 
@@ -142,7 +143,7 @@ class Claims:
         if state.grouped and not self._choosy:
             self._choosy = True
             return [], True
-        settings = state.settings or DestinationSettings()
+        settings = state.settings or _DEFAULTS
         rows, failed = claim(cursor, hold, candidates(cursor), self._max_bytes, settings.max_deliveries)
         bury(cursor, failed, settings.dead_letter)
         return rows, moved or bool(failed)

@@ -29,7 +29,7 @@ class Hold(NamedTuple):
 
 def settle(cursor: sqlite3.Cursor, deliveries: Sequence[EmbeddedDelivery]) -> bool:
     """Remove settled messages. False if one was not ours any more; then the transaction must roll back."""
-    return not deliveries or cursor.executemany(_SETTLE, _ranges(deliveries)).rowcount == len(deliveries)
+    return sum(cursor.execute(_SETTLE, run).rowcount for run in _ranges(deliveries)) == len(deliveries)
 
 
 def release(

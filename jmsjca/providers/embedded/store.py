@@ -49,7 +49,7 @@ class Store(Transactions):
     @property
     def lost(self) -> bool:
         """True if the file was removed, or this process taken for dead: who connects again must open it anew."""
-        return self._db.lost or (self._member is not None and self._member.lost)
+        return self.database.lost or (self._member is not None and self._member.lost)
 
     def next_token(self) -> int:
         """A number that no other claim of this owner has."""

@@ -2,9 +2,8 @@
 
 import sqlite3
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import TypeVar
 
 from jmsjca.config import Limits
@@ -29,6 +28,7 @@ class Transactions:
 
     Attributes:
         lock: Held by whoever reads or writes; hold it where more must happen before others do.
+        database: The database itself.
     """
 
     def __init__(self, path: Path | None, limits: Limits) -> None:
@@ -38,7 +38,7 @@ class Transactions:
         self._closed = False
         self._generation = generation()
         self._groups = GroupCommit(self.write)
-        self._db = Database(path, limits.lock_timeout)
+        self.database = Database(path, limits.lock_timeout)
 
     def check_usable(self) -> None:
         """Find out whether the database can be used here.
@@ -51,19 +51,12 @@ class Transactions:
         if self._generation != generation():
             raise ConnectionLostError("This connection was opened before a fork; open a new one in the child process.")
 
-    @contextmanager
-    def read(self) -> Generator[sqlite3.Cursor]:
-        """Look something up."""
-        with self.lock:
-            self.check_usable()
-            try:
-                yield self._db.cursor
-            except sqlite3.Error as error:
-                raise translate(error, self.path) from error
+    def read(self) -> "_Reading":
+        """Look something up, in a block."""
+        return _Reading(self)
 
-    @contextmanager
-    def write(self, *, durable: bool = True) -> Generator[sqlite3.Cursor]:
-        """Run one short write transaction. It commits at the end, rolls back on an exception.
+    def write(self, *, durable: bool = True) -> "_Writing":
+        """Run one short write transaction, in a block. It commits at the end, rolls back on an exception.
 
         Args:
             durable: True if the commit must be on disk when this returns. False only where losing it to a power cut
@@ -75,18 +68,7 @@ class Transactions:
             TransactionRolledBackError: The commit failed and did not happen.
             TransactionInDoubtError: The commit failed in a way that tells nothing.
         """
-        with self.lock:
-            self.check_usable()
-            try:
-                self._db.begin(durable=durable)
-                try:
-                    yield self._db.cursor
-                except BaseException:
-                    self._db.roll_back()
-                    raise
-                self._db.commit()
-            except sqlite3.Error as error:
-                raise translate(error, self.path) from error
+        return _Writing(self, durable=durable)
 
     def submit(self, job: Job[_T]) -> _T:
         """Run a job in a durable write transaction, which it shares with those that others submit at the same time.
@@ -112,9 +94,72 @@ class Transactions:
     def close_database(self) -> None:
         """Close the file; who tries to use it learns that."""
         self._closed = True
-        self._db.close()
+        self.database.close()
 
     def forget_threads(self) -> None:
         """In a forked child: hold no lock that a thread has which does not exist here."""
         self.lock = threading.RLock()
         self._groups = GroupCommit(self.write)
+
+
+class _Reading:
+    """A class, not a generator: every claim and every settlement pays for it."""
+
+    __slots__ = ("_lock", "_transactions")
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._lock = transactions.lock  # the same to the end, also in a child that forks meanwhile
+
+    def __enter__(self) -> sqlite3.Cursor:
+        transactions = self._transactions
+        self._lock.acquire()
+        try:
+            transactions.check_usable()
+        except BaseException:
+            self._lock.release()
+            raise
+        return transactions.database.cursor
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._lock.release()
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, self._transactions.path) from error
+
+
+class _Writing:
+    """Likewise."""
+
+    __slots__ = ("_durable", "_lock", "_transactions")
+
+    def __init__(self, transactions: Transactions, *, durable: bool) -> None:
+        self._transactions = transactions
+        self._durable = durable
+        self._lock = transactions.lock
+
+    def __enter__(self) -> sqlite3.Cursor:
+        transactions = self._transactions
+        self._lock.acquire()
+        try:
+            transactions.check_usable()
+            transactions.database.begin(durable=self._durable)
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, transactions.path) from error
+            raise
+        return transactions.database.cursor
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        database, path = self._transactions.database, self._transactions.path
+        try:
+            if error is None:
+                database.commit()
+            else:
+                database.roll_back()
+        except sqlite3.Error as failed:
+            raise translate(failed, path) from failed
+        finally:
+            self._lock.release()
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, path) from error

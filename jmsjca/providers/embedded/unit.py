@@ -118,8 +118,10 @@ class EmbeddedUnit:
     def _settle_and_send(self, cursor: sqlite3.Cursor) -> list[str]:
         if not settle(cursor, self._taken):
             raise TransactionRolledBackError("a delivery is not ours any more; somebody else has it or had it.")
+        if not self._outgoing:
+            return []
         insert(cursor, self._outgoing, self._sender)
-        return self._store.other_doorbells(cursor) if self._outgoing else []
+        return self._store.other_doorbells(cursor)
 
     def _give_back(self, *, due: int | None, unused: Sequence[Delivery]) -> None:
         if not self._taken:
