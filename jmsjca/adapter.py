@@ -10,7 +10,7 @@ from jmsjca.config import ConnectionURL, Limits, add_options, provider_options, 
 from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidActivationSpecError, NotSupportedError
 from jmsjca.hooks import HookChain, Hooks
-from jmsjca.inbound import Activation, HandlerLoop
+from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.links import ConnectionSettings
 from jmsjca.outbound import ConnectionFactory
 
@@ -131,7 +131,8 @@ class ResourceAdapter:
 
         effective = effective_spec(spec, self._options, self._connection_url)
         settings = self._settings(spec, effective.connection_url)
-        activation = Activation(effective, handler, settings, HookChain(self._hooks), self._loop)
+        kind = DistributedActivation if effective.distributed else Activation
+        activation = kind(effective, handler, settings, HookChain(self._hooks), self._loop)
         with self._lock:
             self._activations.append(activation)
         return activation

@@ -1,7 +1,8 @@
 """Inbound: activations and how they deliver."""
 
 from jmsjca.inbound.activation import Activation, Status
+from jmsjca.inbound.distributed import DistributedActivation
 from jmsjca.inbound.loops import HandlerLoop
 from jmsjca.inbound.statistics import Statistics
 
-__all__ = ["Activation", "HandlerLoop", "Statistics", "Status"]
+__all__ = ["Activation", "DistributedActivation", "HandlerLoop", "Statistics", "Status"]

@@ -32,5 +32,4 @@ def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
         in ("required", "bean"),
         "context_name": bool(spec.context_name),
         "mbean_name": bool(spec.mbean_name),
-        "a distributed subscription": spec.distributed is not None,
     }

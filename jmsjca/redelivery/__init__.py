@@ -8,7 +8,7 @@ from jmsjca.redelivery.cache import EncounterCache
 from jmsjca.redelivery.decisions import Decision, RedeliveryHandler
 from jmsjca.redelivery.encounter import Encounter
 from jmsjca.redelivery.failure import Failure
-from jmsjca.redelivery.moving import MoveFacts, moved_copy, redirected_copy
+from jmsjca.redelivery.moving import MoveFacts, moved_copy, plain_copy, redirected_copy
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
 
 __all__ = [
@@ -26,5 +26,6 @@ __all__ = [
     "RedeliveryHandler",
     "RedeliveryPolicy",
     "moved_copy",
+    "plain_copy",
     "redirected_copy",
 ]

@@ -8,7 +8,7 @@ from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, ObjectMess
 from jmsjca.redelivery.failure import Failure
 from jmsjca.redelivery.names import rollback_names
 
-__all__ = ["MoveFacts", "moved_copy", "redirected_copy"]
+__all__ = ["MoveFacts", "moved_copy", "plain_copy", "redirected_copy"]
 
 _JAVA_NAMES = {"queue": "javax.jms.Queue", "topic": "javax.jms.Topic"}
 
@@ -67,11 +67,21 @@ def redirected_copy(message: Message) -> Message:
     Args:
         message: What was received.
     """
+    copy = plain_copy(message)
+    _rename(message, copy.properties)
+    return copy
+
+
+def plain_copy(message: Message) -> Message:
+    """Make a copy that is to be sent in the place of a message: with all that its sender set.
+
+    Args:
+        message: What was received.
+    """
     copy = _with_body(message)
     copy.correlation_id, copy.reply_to, copy.type = message.correlation_id, message.reply_to, message.type
     copy.priority, copy.delivery_mode, copy.expiration = message.priority, message.delivery_mode, message.expiration
     copy.properties = Properties(message.properties)
-    _rename(message, copy.properties)
     return copy
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from jmsjca import Topic
 from jmsjca.errors import NotSupportedError
 from tests.unit.inbound import Inbox
 
@@ -20,12 +19,6 @@ def test_refused(jms_adapter, fields, told):
     with pytest.raises(NotSupportedError, match=f"queue:q: .*{told}.* not available in this release"):
         jms_adapter.listener("q", **fields)(Inbox())
     assert jms_adapter.activations == ()
-
-
-def test_distributed_subscription_is_refused(jms_adapter):
-    name = "jmsjca://?distribution=1&subscribername=s"
-    with pytest.raises(NotSupportedError, match="a distributed subscription"):
-        jms_adapter.listener(Topic("t"), subscription_durability="Durable", subscription_name=name)(Inbox())
 
 
 def test_all_that_is_refused_is_listed(jms_adapter):
