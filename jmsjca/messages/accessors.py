@@ -37,7 +37,8 @@ class PropertyAccessors(Delivered):
         """Give the value with the type that it was set with; None if it is not set."""
         context = self._context  # looked at right here: a call would be a third of the time
         if context is not None and context.endpoint is not None and (vendor := vendor_property(name)):
-            return vendor.read(self)
+            value = vendor.read(self)
+            return self.properties.get(name) if value is None and vendor.travels else value
         if name == DELIVERY_COUNT and self.delivery_count:
             return Int(self.delivery_count)
         return self.properties.get(name)

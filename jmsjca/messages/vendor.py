@@ -1,8 +1,9 @@
 """JMSJCA's own properties of a message that a listener delivers: names for what its attributes and methods do.
 
 They stand beside the message's properties, as if a wrapper had them: they are not listed, can be set although the
-message is read-only, and what a sender set under these names neither shows here nor controls anything. They are
-compared without regard to case.
+message is read-only, and what a sender set under these names controls nothing. Nor does it show here, but for what a
+moved copy tells of the failure: that is read where the listener itself remembers nothing, so that one on a dead-letter
+queue learns why a message came there. They are compared without regard to case.
 """
 
 from collections.abc import Callable
@@ -26,10 +27,12 @@ class VendorProperty(NamedTuple):
     Attributes:
         read: Gives the value.
         write: Sets it.
+        travels: True if a moved copy has it, too: that is read where the listener remembers nothing.
     """
 
     read: Callable[[Delivered], object]
     write: Callable[[Delivered, PropertyValue], None]
+    travels: bool = False
 
 
 @lru_cache(256)  # programs use few names, again and again
@@ -53,7 +56,7 @@ def _rollback_data(name: str) -> VendorProperty | None:
     def read(message: Delivered) -> object:
         return message.user_rollback_data.get(key)
 
-    return VendorProperty(read, write)
+    return VendorProperty(read, write, travels=True)
 
 
 def _of_endpoint(read: Callable[[EndpointContext], object]) -> Callable[[Delivered], object]:
@@ -110,9 +113,9 @@ _WITH_PREFIX = {
     "StopMessageDelivery": VendorProperty(_nothing, _stop),
     "MBeanName": VendorProperty(_of_endpoint(attrgetter("mbean_name")), _read_only),
     "MBeanServer": VendorProperty(_of_endpoint(attrgetter("mbean")), _read_only),
-    "ExceptionClass": VendorProperty(_of_failure("error_class"), _read_only),
-    "ExceptionMessage": VendorProperty(_of_failure("message"), _read_only),
-    "ExceptionStackTrace": VendorProperty(_of_failure("stack_trace"), _read_only),
+    "ExceptionClass": VendorProperty(_of_failure("error_class"), _read_only, travels=True),
+    "ExceptionMessage": VendorProperty(_of_failure("message"), _read_only, travels=True),
+    "ExceptionStackTrace": VendorProperty(_of_failure("stack_trace"), _read_only, travels=True),
 }
 _TABLE = {name.lower(): known for name, known in _BY_ITSELF.items()} | {
     spelling.lower(): known for name, known in _WITH_PREFIX.items() for spelling in both(name)

@@ -39,6 +39,7 @@ ROLLBACK_ONLY = ["JMSJCA.setRollbackOnly", "JMSJCA.isRollbackOnly", "jmsjca.setr
 STOP = both("StopMessageDelivery")
 HANDLING = both("RedeliveryHandling")
 MODE = [*both("UserRollbackData.mode"), *both("UserRollbackDatamode")]
+TRAVELLING = [n for n in TELLING if "Exception" in n or "UserRollbackData" in n]
 ALL = [*TELLING, "JMSJCA.EndOfBatch", *STOP]
 SETTABLE = {*ROLLBACK_ONLY, *STOP, *HANDLING, *MODE}
 VALUES = st.none() | st.booleans() | st.text() | st.integers(-9, 9).map(Int)
@@ -192,14 +193,24 @@ def test_names_are_not_listed(name):
 
 
 @given(st.data(), st.sampled_from(ALL))
-def test_what_was_sent_controls_nothing_and_does_not_show(data, name):
+def test_what_was_sent_controls_nothing(data, name):
     sent = data.draw(in_any_case(name))
     value = data.draw(VALUES)
     message, context = delivered({sent: value, "region": "EU"})
-    assert message.get_object_property(name) == delivered()[0].get_object_property(name)
+    shows = value if sent == name in TRAVELLING else delivered()[0].get_object_property(name)
+    assert message.get_object_property(name) == shows
     assert context == ListenerDelivery()
     assert message.properties[sent] == value
     assert message.get_string_property("region") == "EU"
+
+
+@pytest.mark.parametrize("name", TRAVELLING)
+def test_what_is_remembered_counts_rather_than_what_was_sent(name):
+    message, context = delivered({name: "sent"})
+    assert message.get_object_property(name) == message.get_string_property(name) == "sent"
+    assert "mode" not in message.user_rollback_data
+    context.failure, context.remembered = FAILURE, {"mode": "permanent"}
+    assert message.get_object_property(name) == TELLING[name]
 
 
 @given(st.dictionaries(st.text() | st.sampled_from(ALL).flatmap(in_any_case), VALUES))
