@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import cast
 
@@ -31,7 +31,6 @@ class CCDelivery(ConcurrentDelivery):
         self._size = terms.batch_size or 1
         self._capacity = max(self._size, endpoint.limits.prefetch_messages)
         self._workers = 0
-        self._hands: set[InHand] = set()
         self._ready: deque[spi.Delivery] = deque()
         self._arrivals = Arrivals(endpoint, link, self.outstanding)
         self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
@@ -40,27 +39,34 @@ class CCDelivery(ConcurrentDelivery):
         self._executor = executor or cast("Executor", self._own)
 
     def _run(self) -> None:
-        try:
-            while not self._stopping:
-                self._offer(self._arrivals.due())
-                room = self._wait_for_room()
-                if room:
-                    chunk = self._consumer.receive(room, self._arrivals.patience(None))
-                    self._offer(self._arrivals.admit(chunk))
-            with self._changed:
-                self._changed.wait_for(lambda: not self._workers or self._error is not None)
-        finally:
-            self._give_back()
-            if self._own is not None:
-                self._own.shutdown(wait=self._error is None)
+        while not self._stopping:
+            self._offer(self._arrivals.due())
+            room = self._wait_for_room()
+            if room:
+                chunk = self._consumer.receive(room, self._arrivals.patience(None))
+                self._offer(self._arrivals.admit(chunk))
+        with self._changed:
+            self._changed.wait_for(lambda: not self._workers or self._error is not None)
+
+    def _close(self) -> None:
+        self._give_back()
+        if self._own is not None:
+            self._own.shutdown(wait=self._error is None)
 
     def _wait_for_room(self) -> int:
         """Tell how many messages may be taken ahead; 0 if there is something else to do first."""
         with self._changed:
-            room = self._capacity - len(self._ready)
+            room = 0 if self._is_full() else self._capacity - len(self._ready)
             if room <= 0 and not self._stopping:
                 self._changed.wait(self._arrivals.patience(None))
             return 0 if self._stopping else max(room, 0)
+
+    def _is_full(self) -> bool:
+        """True if nothing more may be in flight, also of what waits for the end of a delay."""
+        if not self.outstanding.full:
+            return False
+        self._starved = True  # from now on a place that becomes free is told
+        return self.outstanding.full  # it may have become free just before
 
     def _offer(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Let workers have these."""
@@ -80,19 +86,30 @@ class CCDelivery(ConcurrentDelivery):
 
     def _submit(self) -> None:
         try:
-            self._executor.submit(self._work)
-        except RuntimeError as error:
-            self._leave()
-            refusal = ResourceAllocationError(f"The executor of {self.endpoint.name} takes no work: {error}")
-            refusal.__cause__ = error
-            self.stop(refusal)
+            future = self._executor.submit(self._work)
+        except Exception as error:  # noqa: BLE001  # the executor may be the application's
+            self._refused(error)
+        else:
+            future.add_done_callback(self._check_done)
+
+    def _check_done(self, future: "Future[None]") -> None:
+        """Notice an executor that took work and dropped it."""
+        error = CancelledError("it was cancelled") if future.cancelled() else future.exception()
+        if error is not None:
+            self._refused(error)
+
+    def _refused(self, error: BaseException) -> None:
+        refusal = ResourceAllocationError(f"The executor of {self.endpoint.name} does no work: {error!r:.200}")
+        refusal.__cause__ = error
+        self.stop(refusal)
+        self._leave()
 
     def _work(self) -> None:
         with self.endpoint.statistics.endpoint():
             try:
                 while batch := self._take():
                     self._deliver(batch)
-            except JMSError as error:
+            except Exception as error:  # noqa: BLE001  # raised by `run`
                 self.stop(error)
                 self._leave()
 
@@ -122,11 +139,10 @@ class CCDelivery(ConcurrentDelivery):
 
     def _deliver(self, batch: list[spi.Delivery]) -> None:
         hand = self.take_in_hand()
-        self._hands.add(hand)
         try:
             self._hand_over(hand, batch)
         finally:
-            self._hands.discard(hand)
+            self.put_down(hand)
 
     def _hand_over(self, hand: InHand, batch: list[spi.Delivery]) -> None:
         if self.endpoint.handler.whole_batches:
@@ -144,6 +160,8 @@ class CCDelivery(ConcurrentDelivery):
         if self._starved:
             self._starved = False
             self._start_workers()
+            with self._changed:
+                self._changed.notify_all()
 
     def _give_back(self) -> None:
         with self._changed:
@@ -155,6 +173,3 @@ class CCDelivery(ConcurrentDelivery):
 
     def _wake(self) -> None:
         self._consumer.wake()
-
-    def _at_work(self) -> Iterable[InHand]:
-        return list(self._hands)

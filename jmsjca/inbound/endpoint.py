@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, Clock, Limits
-from jmsjca.errors import MessageFormatError
+from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.handlers import Handler
 from jmsjca.inbound.parameters import Given
@@ -116,6 +116,17 @@ class Endpoint:
             message_id = identity(delivery)
             if message_id is not None:
                 self.redelivery.encounter(message_id).failure = failure
+
+    def begin(self, hand: "InHand", deliveries: Iterable[spi.Delivery]) -> None:
+        """Note that a handler is about to see messages.
+
+        Raises:
+            ConnectionLostError: Their connection is given up, so that they come again.
+        """
+        with self._lock:
+            if hand.abandoned:
+                raise ConnectionLostError(f"{self.name} gave its connection up; the messages come again.")
+            hand.deliveries.extend(deliveries)
 
     def settled(self, hand: "InHand", outcome: Outcome) -> None:
         """Tell that a unit has ended."""

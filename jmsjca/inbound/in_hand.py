@@ -33,7 +33,7 @@ class InHand:
 
     Attributes:
         work: The unit.
-        deliveries: What the handler was called with.
+        deliveries: What the handler was called with, or was to be.
         abandoned: True if the connection is given up while the handler is at work.
         ended: True once it is settled.
     """
@@ -47,6 +47,7 @@ class InHand:
         self.abandoned = self.ended = False
         self._session: Session | None = None
         self._runner: object = None  # the thread, by its number, or the task that is in the handler
+        self._seen = False  # if the handler saw anything
 
     @property
     def rolls_back(self) -> bool:
@@ -83,7 +84,7 @@ class InHand:
 
     def end_batch(self) -> None:
         """Deliver the message that says so, if the handler saw any of the batch, whatever came of them."""
-        if not (self.endpoint.terms.batch_size and self.deliveries and self.endpoint.handler.takes_end_of_batch):
+        if not (self.endpoint.terms.batch_size and self._seen and self.endpoint.handler.takes_end_of_batch):
             return
         message = end_of_batch_message()
         message.bind(self._context(message, len(self.deliveries), end_of_batch=True))
@@ -96,9 +97,9 @@ class InHand:
             ConnectionLostError: The connection is gone; the messages come again.
             TransactionInDoubtError: The commit may or may not have happened.
         """
-        if self._session is not None:
-            self._session.close()
         try:
+            if self._session is not None:
+                self._session.close()
             if self.work.rollback_only:
                 self.work.rollback()
             else:
@@ -106,29 +107,32 @@ class InHand:
         except TransactionRolledBackError as error:
             logger.warning("A unit of %s was rolled back; its messages come again: %s", self.endpoint.name, error)
         finally:
+            self.work.lose()  # unless it has ended, as it should have
             self.endpoint.settled(self, self.work.outcome or Outcome.LOST)
             if self._outstanding is not None:
                 self._outstanding.release()
             self.deliveries = []  # which have their messages, and these have this: no circle stays behind
 
     def _guarded(self, deliveries: Sequence[spi.Delivery], act: Callable[[], None]) -> None:
+        before = len(self.deliveries)
         with self.endpoint.statistics.delivering(len(deliveries) or 1):
             try:
                 act()
             except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler ends its delivery, no more
-                self._failed(error, deliveries)
+                begun = len(self.deliveries) > before
+                self.endpoint.put_off(() if begun else deliveries)
+                self._failed(error, deliveries if begun else ())
 
     def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
-        """Make deliveries part of the unit; all of them, before one is found that cannot be decoded."""
-        before = len(self.deliveries)
-        self.deliveries += deliveries
+        """Make deliveries part of the unit, all of them before one is looked at: what goes back goes back together."""
         self.work.unit.take(deliveries)
-        messages: list[Message] = []
-        for index, delivery in enumerate(deliveries, before):
-            message = delivery.message
-            message.bind(self._context(message, index))
-            messages.append(message)
-        return messages
+        before = len(self.deliveries)
+        self.endpoint.begin(self, deliveries)
+        return [self._bound(delivery.message, index) for index, delivery in enumerate(deliveries, before)]
+
+    def _bound(self, message: Message, index: int) -> Message:
+        message.bind(self._context(message, index))
+        return message
 
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Delivered:
         return Delivered(message, self, self._batch_index(index), end_of_batch=end_of_batch)
@@ -137,7 +141,7 @@ class InHand:
         return index if self.endpoint.terms.batch_size else None
 
     def _call(self, content: Message | list[Message]) -> None:
-        self._runner = get_ident()
+        self._seen, self._runner = True, get_ident()
         try:
             result = self.endpoint.call(Given(content, self.session, self._run_by))
         finally:

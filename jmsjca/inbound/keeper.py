@@ -7,7 +7,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from jmsjca.config import Clock
-from jmsjca.errors import JMSError
 from jmsjca.inbound.held import HeldInHand
 from jmsjca.inbound.waiting import Waiting
 
@@ -27,7 +26,7 @@ class Keeper:
         failed: Told when a unit could not be settled.
     """
 
-    def __init__(self, name: str, clock: Clock, failed: Callable[[JMSError], None]) -> None:
+    def __init__(self, name: str, clock: Clock, failed: Callable[[Exception], None]) -> None:
         self._name = name
         self._failed = failed
         self._lock = threading.Lock()
@@ -76,15 +75,20 @@ class Keeper:
 
     def _run(self) -> None:
         while True:
-            try:
-                task = self._tasks.get(timeout=self._timeouts.patience(None))
-            except Empty:
-                for unit in self._timeouts.due():
-                    self._give_up(unit)
-                continue
+            task = self._next_task()
             if task is None:
                 return
             task()
+
+    def _next_task(self) -> Callable[[], None] | None:
+        """Wait for something to do; None at the end."""
+        try:
+            task = self._tasks.get(timeout=self._timeouts.patience(None))
+        except Empty:
+            task = _nothing
+        for unit in self._timeouts.due():  # also when there is always something to do
+            self._give_up(unit)
+        return task
 
     def _limit(self, unit: HeldInHand, seconds: float) -> None:
         if self._closed:
@@ -103,5 +107,9 @@ class Keeper:
             self._kept.discard(unit)
         try:
             unit.settle()
-        except JMSError as error:
+        except Exception as error:  # noqa: BLE001  # raised by `run`
             self._failed(error)
+
+
+def _nothing() -> None:
+    """What there is to do when nothing is."""

@@ -4,7 +4,6 @@ from concurrent.futures import Executor
 from typing import Protocol
 
 from jmsjca import spi
-from jmsjca.errors import JMSError
 from jmsjca.inbound.cc import CCDelivery
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.serial import SerialDelivery
@@ -21,10 +20,11 @@ class Delivery(Protocol):
 
         Raises:
             JMSError: The connection broke, or something else failed.
+            Exception: There is a fault, in the provider or here.
         """
         ...
 
-    def stop(self, error: JMSError | None = None) -> None:
+    def stop(self, error: Exception | None = None) -> None:
         """Let `run` end when the handlers at work are done; with an error at once, by raising it."""
         ...
 

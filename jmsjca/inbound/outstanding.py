@@ -18,14 +18,14 @@ class Outstanding:
         self._most = most
         self._released = released
         self._count = 0
+        self._closed = False
         self._changed = threading.Condition()
 
     def reserve(self, timeout: float | None) -> bool:
-        """Take one place; False if there was none after so many seconds, or when woken."""
+        """Take one place; False if there was none after so many seconds, and once this is closed."""
         with self._changed:
-            if self._count >= self._most:
-                self._changed.wait(timeout)
-            if self._count >= self._most:
+            self._changed.wait_for(lambda: self._closed or self._count < self._most, timeout)
+            if self._closed or self._count >= self._most:
                 return False
             self._count += 1
             return True
@@ -43,7 +43,13 @@ class Outstanding:
         if self._released is not None:
             self._released()
 
-    def wake(self) -> None:
-        """Let everybody who waits return."""
+    @property
+    def full(self) -> bool:
+        """True if no place is free."""
+        return self._count >= self._most
+
+    def close(self) -> None:
+        """Give no more places: whoever waits for one returns, and who comes later too."""
         with self._changed:
+            self._closed = True
             self._changed.notify_all()

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 
 from jmsjca import spi
-from jmsjca.errors import JMSError
 from jmsjca.inbound.arrivals import Arrivals
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.in_hand import InHand
@@ -26,7 +25,7 @@ class SerialDelivery:
         self._endpoint = endpoint
         self._link = link
         self._stopping = threading.Event()
-        self._error: JMSError | None = None
+        self._error: Exception | None = None
         self._arrivals = Arrivals(endpoint, link, Outstanding(1))
         terms = endpoint.terms
         self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.PREFIX)
@@ -44,7 +43,7 @@ class SerialDelivery:
         if self._error is not None:
             raise self._error
 
-    def stop(self, error: JMSError | None = None) -> None:
+    def stop(self, error: Exception | None = None) -> None:
         """Let `run` end after the message in hand; with an error if something else has failed."""
         self._error = self._error or error
         self._stopping.set()

@@ -2,7 +2,8 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 
 from jmsjca import spi
 from jmsjca.errors import JMSError
@@ -13,6 +14,7 @@ from jmsjca.inbound.in_hand import InHand
 
 __all__ = ["SyncDelivery"]
 
+_LOOK_AGAIN = 1.0  # seconds until handlers of a lost connection are looked at again
 _NEXT_OF_BATCH = 0.1  # seconds that a batch waits for its next message
 
 
@@ -26,23 +28,43 @@ class SyncDelivery(ConcurrentDelivery):
 
     def __init__(self, endpoint: Endpoint, link: spi.Connection) -> None:
         super().__init__(endpoint, link)
-        count = max(endpoint.terms.pool_size - endpoint.busy_elsewhere, 1)
-        self._receivers = [Receiver(self) for _ in range(count)]
+        self._receivers = [Receiver(self)]  # so that a source that cannot be consumed from is known at once
         self._running = 0
 
     def _run(self) -> None:
-        for number, receiver in enumerate(self._receivers):
-            name = f"jmsjca sync #{number}({self.endpoint.terms.destination.name})"
+        self._start(self._receivers[0])
+        while not self._ended():
+            self._start_missing()
             with self._changed:
-                self._running += 1
-            threading.Thread(target=self._receive, args=(receiver,), name=name, daemon=True).start()
+                self._changed.wait_for(self._ended, _LOOK_AGAIN if self._missing() else None)
+
+    def _missing(self) -> int:
+        """Tell how many receivers are to be added; in place of a handler that is still at work there is none."""
+        return self.endpoint.terms.pool_size - len(self._receivers)
+
+    def _start_missing(self) -> None:
+        for _ in range(self._missing() - self.endpoint.busy_elsewhere):
+            receiver = Receiver(self)
+            with self._changed:
+                self._receivers.append(receiver)
+                if self._stopping:
+                    receiver.stop()
+            self._start(receiver)
+
+    def _start(self, receiver: "Receiver") -> None:
+        name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.terms.destination.name})"
+        thread = threading.Thread(target=self._receive, args=(receiver,), name=name, daemon=True)
         with self._changed:
-            self._changed.wait_for(lambda: not self._running or self._error is not None)
+            self._running += 1
+        thread.start()
+
+    def _ended(self) -> bool:
+        return not self._running or self._error is not None
 
     def _receive(self, receiver: "Receiver") -> None:
         try:
             receiver.run()
-        except JMSError as error:
+        except Exception as error:  # noqa: BLE001  # raised by `run`
             self.stop(error)
         finally:
             with self._changed:
@@ -50,11 +72,10 @@ class SyncDelivery(ConcurrentDelivery):
                 self._changed.notify_all()
 
     def _wake(self) -> None:
-        for receiver in self._receivers:
+        with self._changed:
+            receivers = list(self._receivers)
+        for receiver in receivers:
             receiver.stop()
-
-    def _at_work(self) -> Iterable[InHand]:
-        return [hand for receiver in self._receivers if (hand := receiver.hand) is not None]
 
 
 class Receiver:
@@ -62,9 +83,6 @@ class Receiver:
 
     Args:
         group: What it belongs to.
-
-    Attributes:
-        hand: The unit that the handler is at work on.
     """
 
     def __init__(self, group: SyncDelivery) -> None:
@@ -77,7 +95,6 @@ class Receiver:
         terms = group.endpoint.terms
         self._size = terms.batch_size or 1
         self._consumer = group.link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
-        self.hand: InHand | None = None
 
     def run(self) -> None:
         """Deliver until told to stop, then give back what no handler saw.
@@ -85,12 +102,14 @@ class Receiver:
         Raises:
             JMSError: The connection broke, or the broker refused something.
         """
-        with self._endpoint.statistics.endpoint():
-            while not self._stopping:
-                self._ready.extend(self._arrivals.due())
-                if self._outstanding.reserve(self._arrivals.patience(self._endpoint.terms.receive_timeout)):
-                    self._deliver()
-        self._give_back()
+        try:
+            with self._endpoint.statistics.endpoint():
+                while not self._stopping:
+                    self._ready.extend(self._arrivals.due())
+                    if self._outstanding.reserve(self._arrivals.patience(self._endpoint.terms.receive_timeout)):
+                        self._deliver()
+        finally:
+            self._give_back()
 
     def stop(self) -> None:
         """Let `run` end after the unit in hand."""
@@ -103,11 +122,11 @@ class Receiver:
         if delivery is None:
             self._outstanding.release()
             return
-        self.hand = self._group.take_in_hand()
+        hand = self._group.take_in_hand()
         try:
-            self._hand_over(self.hand, self._batch(delivery))
+            self._hand_over(hand, self._batch(delivery))
         finally:
-            self.hand = None
+            self._group.put_down(hand)
 
     def _hand_over(self, hand: InHand, batch: Iterator[spi.Delivery]) -> None:
         if self._endpoint.handler.whole_batches:
@@ -146,4 +165,5 @@ class Receiver:
         rest = [*self._ready, *self._arrivals.clear()]
         self._ready.clear()
         self._endpoint.put_off(rest)
-        self._consumer.give_back(rest)
+        with suppress(JMSError):  # on a lost connection they come again by themselves
+            self._consumer.give_back(rest)

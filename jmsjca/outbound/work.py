@@ -115,6 +115,11 @@ class WorkUnit:
             raise
         self._end(Outcome.ROLLED_BACK)
 
+    def lose(self) -> None:
+        """Let it be lost if it has no outcome: it is given up without a word of the provider."""
+        if self.outcome is None:
+            self._end(Outcome.LOST)
+
     def acknowledge(self) -> Settlement:
         """Nothing to do: the unit's end acknowledges.
 

@@ -1,0 +1,49 @@
+"""How many may be in flight, and how those who wait for a place are told to go on."""
+
+import threading
+
+import pytest
+
+from jmsjca.inbound.outstanding import Outstanding
+from tests.unit.inbound import PATIENCE, in_thread
+
+
+def test_places_are_taken_up_to_the_bound():
+    outstanding = Outstanding(2)
+    assert [outstanding.reserve(0) for _ in range(3)] == [True, True, False]
+    outstanding.release()
+    assert outstanding.reserve(0)
+
+
+def test_what_has_come_already_is_counted_over_the_bound():
+    outstanding = Outstanding(1)
+    outstanding.add()
+    outstanding.add()
+    outstanding.release()
+    assert not outstanding.reserve(0)
+
+
+@pytest.mark.parametrize("first", ["wait", "end"])
+def test_who_waits_for_a_place_is_let_go_at_the_end_whichever_comes_first(first):
+    outstanding = Outstanding(1)
+    outstanding.add()
+    got: list[bool] = []
+    waiter = threading.Thread(target=lambda: got.append(outstanding.reserve(None)), daemon=True)
+    if first == "wait":
+        waiter.start()
+        outstanding.close()
+    else:
+        outstanding.close()
+        waiter.start()
+    waiter.join(PATIENCE)
+    assert got == [False]
+
+
+def test_a_place_that_becomes_free_is_for_one_who_waits():
+    outstanding = Outstanding(1)
+    outstanding.add()
+    waiter = in_thread(lambda: outstanding.reserve(None))
+    outstanding.release()
+    waiter.join(PATIENCE)
+    assert not waiter.is_alive()
+    assert not outstanding.reserve(0)
