@@ -5,7 +5,7 @@ from dataclasses import is_dataclass
 from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import Message, TextMessage
+from jmsjca.messages import Message, Settlement, TextMessage
 from jmsjca.outbound import Session
 from jmsjca.outbound.jms_producer import message_of
 
@@ -18,14 +18,15 @@ def send_replies(open_session: Callable[[], Session], content: Message | Sequenc
     Args:
         open_session: Gives the delivery's session.
         content: What was delivered.
-        result: A reply; for a whole batch a list or a tuple with a reply for each message, None for those without one.
+        result: A reply, or None, or what ``acknowledge()`` returned, which is none; for a whole batch a list or a
+            tuple with a reply for each message, None for those without one.
 
     Raises:
         MessageFormatError: No message can be made of a reply, or there is not one for each message of the batch.
         NotSupportedError: The broker cannot acknowledge the requests and send the replies together.
     """
     requests = [content] if isinstance(content, Message) else content
-    if result is None or all(request.reply_to is None for request in requests):
+    if result is None or isinstance(result, Settlement) or all(request.reply_to is None for request in requests):
         return
     results = [result] if isinstance(content, Message) else _one_each(result, len(requests))
     for request, reply in zip(requests, results, strict=True):

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from jmsjca import Message, Session, TextMessage
+from jmsjca import BytesMessage, Message, Session, TextMessage
 from jmsjca.errors import ConfigurationError, IllegalStateError
 from jmsjca.inbound.handlers import Handler
 from jmsjca.inbound.parameters import Given
@@ -27,6 +27,27 @@ class WithCall:
 
     def method(self, message: Message) -> object:
         return (message, None)
+
+    @classmethod
+    def of_class(cls, text: TextMessage) -> object:
+        return (text, cls)
+
+    @staticmethod
+    def static(text: str) -> object:
+        return text
+
+
+class WithAsyncCall:
+    async def __call__(self, text: str) -> object:
+        return text
+
+
+def with_settings(message: Message, session: object, priority: object) -> object:
+    return (message, session, priority)
+
+
+def message_of_several_kinds(m: TextMessage | BytesMessage | None) -> object:
+    return m
 
 
 async def coroutine(message: Message, session: Session) -> object:
@@ -78,7 +99,14 @@ def body_as_text(text: str, retries: int = 3):
         (with_names_of_the_type_checker, (MESSAGE, SESSION)),
         (WithCall(), (MESSAGE, SESSION)),
         (WithCall().method, (MESSAGE, None)),
+        (WithCall.of_class, (MESSAGE, WithCall)),
+        (WithCall.static, "a"),
+        (WithAsyncCall(), "a"),
         (coroutine, (MESSAGE, SESSION)),
+        (functools.partial(coroutine), (MESSAGE, SESSION)),
+        (functools.partial(with_settings, session="mine", priority="mine"), (MESSAGE, "mine", "mine")),
+        (functools.partial(functools.partial(with_settings, priority=1), session=2), (MESSAGE, 2, 1)),
+        (message_of_several_kinds, MESSAGE),
         (functools.partial(by_type), (MESSAGE, SESSION)),
     ],
 )
@@ -101,6 +129,45 @@ def test_what_nothing_is_known_for_is_refused(function, jms_adapter):
         Handler(function)
     assert "which is not known" in str(caught.value)
     with pytest.raises(ConfigurationError):
+        jms_adapter.listener("q")(function)
+
+
+def generator(message: Message):
+    yield message
+
+
+async def asynchronous_generator(message: Message):
+    yield message
+
+
+class GeneratingCall:
+    def __call__(self, message: Message):
+        yield message
+
+    def method(self, message: Message):
+        yield message
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        generator,
+        asynchronous_generator,
+        GeneratingCall(),
+        GeneratingCall().method,
+        functools.partial(generator),
+        functools.partial(functools.partial(asynchronous_generator)),
+    ],
+)
+def test_generators_are_refused(function, jms_adapter):
+    with pytest.raises(ConfigurationError, match="yield"):
+        jms_adapter.listener("q")(function)
+    assert not jms_adapter.activations
+
+
+@pytest.mark.parametrize("function", [None, "handler", MESSAGE, classmethod(generator)])
+def test_what_cannot_be_called_is_refused(function, jms_adapter):
+    with pytest.raises(ConfigurationError, match="__call__"):
         jms_adapter.listener("q")(function)
 
 

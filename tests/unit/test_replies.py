@@ -29,9 +29,9 @@ def recorder():
 def ask(jms_broker_url, recorder):
     """Send a request to a handler, wait for what became of it, and give the replies."""
 
-    def ask(handler, *expected, **headers):
+    def ask(handler, *expected, transaction="local", **headers):
         adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
-        adapter.listener("requests")(handler)
+        adapter.listener("requests", transaction=transaction)(handler)
         with adapter, adapter.connection_factory().create_connection() as connection:
             session = connection.create_session()
             request = TextMessage("question", **headers)
@@ -76,6 +76,21 @@ def test_none_is_no_reply(ask):
 
 def test_nobody_asked_for_a_reply(ask):
     assert ask(lambda message: "answer")[1] == []
+
+
+def test_a_settlement_is_no_reply(ask):
+    assert ask(lambda message: message.acknowledge(), reply_to=REPLIES)[1] == []
+
+
+@pytest.mark.parametrize("transaction", ["local", "none"])
+def test_what_rolls_back_sends_no_reply(ask, transaction):
+    def handler(message):
+        if not message.redelivered:
+            message.set_rollback_only()
+        return f"try {message.delivery_count}"
+
+    _, replies = ask(handler, Outcome.ROLLED_BACK, Outcome.COMMITTED, transaction=transaction, reply_to=REPLIES)
+    assert [reply.body for reply in replies] == ["try 2"]
 
 
 async def later(message):
