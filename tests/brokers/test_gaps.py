@@ -189,6 +189,28 @@ def test_activemq_counts_what_a_broken_connection_held_looked_at_or_not(amqp, wi
     assert [(m.body, m.delivery_count) for m in (receiver.take()[0], receiver.take()[0])] == [("a", 1), ("b", 1)]
 
 
+def test_activemq_may_keep_a_message_for_a_link_whose_drain_crosses_one(amqp):
+    one, other = amqp("activemq"), amqp("activemq")
+    for _ in range(500):
+        name = f"gap.{uuid.uuid4().hex}"
+        send(one, name, "a", "b", "c")
+        receiver = Receiver(one, name, 2)
+        receiver.take()
+        receiver.link.drain(0)  # "b" may be under way
+        assert receiver.bodies(1) == ["b"]
+        send(one, f"flush.{name}", "the drain is there by now")
+        waiting = Receiver(other, name, 1)
+        send(one, name, "d")
+        if waiting.bodies(1) == ["d"]:
+            receiver.link.drain_mode = False
+            receiver.link.flow(1)
+            assert receiver.bodies(1) == ["c"]
+            return
+        receiver.session.close()
+        waiting.session.close()
+    pytest.fail("It kept none of five hundred times.")
+
+
 def due(body):
     return Message(body=body, durable=True, annotations={DUE: round(time.time() * 1000) + HOUR})
 

@@ -108,7 +108,6 @@ _ACTIVEMQ = Broker(
         transacted_send=True,
         atomic=True,
         give_back="local",
-        exact_credit=True,
         counts_lost=True,
         selectors=True,
         exact_selectors=True,
@@ -123,6 +122,12 @@ _ACTIVEMQ = Broker(
             "disposition(released) or disposition(modified, delivery-failed) -> the broker sends the message again over"
             " the same link, behind what it sent meanwhile; nobody else gets it before detach.",
             "AmqpSender.settle with ackType -1: onMessageDispatch (6.3)",
+        ),
+        Gap(
+            "exact_credit",
+            "flow(drain=true) that crosses the last message asked for -> no answer; the broker chooses one message more,"
+            " and keeps it for this link until its next credit or its end.",
+            "AmqpSender.flow: a MessagePull for each drain (6.3)",
         ),
         Gap(
             "delivery_count",
