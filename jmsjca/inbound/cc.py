@@ -56,10 +56,15 @@ class CCDelivery(ConcurrentDelivery):
     def _wait_for_room(self) -> int:
         """Tell how many messages may be taken ahead; 0 if there is something else to do first."""
         with self._changed:
-            room = 0 if self._is_full() else self._capacity - len(self._ready)
-            if room <= 0 and not self._stopping:
+            room = 0 if self._well_stocked or self._is_full() else self._capacity - len(self._ready)
+            if not room and not self._stopping:
                 self._changed.wait(self._arrivals.patience(None))
-            return 0 if self._stopping else max(room, 0)
+            return 0 if self._stopping else room
+
+    @property
+    def _well_stocked(self) -> bool:
+        """True if more than half is there: a few at a time would cost nearly as much as many."""
+        return 2 * len(self._ready) > self._capacity
 
     def _is_full(self) -> bool:
         """True if nothing more may be in flight, also of what waits for the end of a delay."""
@@ -123,7 +128,8 @@ class CCDelivery(ConcurrentDelivery):
             if not self.endpoint.comes_alone(batch[0]):
                 while self._ready and len(batch) < self._size and not self.endpoint.comes_alone(self._ready[0]):
                     batch.append(self._ready.popleft())
-            self._changed.notify_all()
+            if not self._well_stocked:
+                self._changed.notify_all()
         return batch
 
     def _reserve(self) -> bool:
