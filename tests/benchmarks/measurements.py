@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["Measurements", "Summary", "alternating", "environment", "timed", "write"]
+__all__ = ["Measurements", "Summary", "alternating", "clocks", "environment", "timed", "write"]
 
 _CLOCKS = {"elapsed": time.perf_counter, "processor": time.process_time}
 Case = TypeVar("Case", bound=Hashable)
@@ -23,10 +23,12 @@ class Summary(NamedTuple):
         median: Of the values of all rounds.
         ratio: The median of the quotients with the reference's value in the same round, which what else the machine
             did in that round hit as well.
+        difference: The median of the differences from the reference's value in the same round.
     """
 
     median: float
     ratio: float
+    difference: float
 
 
 class Measurements(Generic[Case]):
@@ -49,8 +51,13 @@ class Measurements(Generic[Case]):
         """The lines of the table, in the order in which they were measured first."""
         for case, contenders in self._values.items():
             for contender, values in contenders.items():
-                quotients = [v / r for v, r in zip(values, contenders[reference], strict=True)]
-                yield case, contender, Summary(statistics.median(values), statistics.median(quotients))
+                yield case, contender, _summary(values, contenders[reference])
+
+
+def _summary(values: Sequence[float], references: Sequence[float]) -> Summary:
+    pairs = list(zip(values, references, strict=True))
+    ratio = statistics.median(value / reference for value, reference in pairs)
+    return Summary(statistics.median(values), ratio, statistics.median(value - reference for value, reference in pairs))
 
 
 def alternating(names: Sequence[str], rounds: int) -> Iterator[Sequence[str]]:
@@ -58,11 +65,16 @@ def alternating(names: Sequence[str], rounds: int) -> Iterator[Sequence[str]]:
     return (names[:: -1 if number % 2 else 1] for number in range(rounds))
 
 
+def clocks() -> dict[str, float]:
+    """What the clocks show now, in seconds: what else the machine does hardly touches the processor's."""
+    return {name: clock() for name, clock in _CLOCKS.items()}
+
+
 def timed(action: Callable[[], None]) -> dict[str, float]:
-    """Seconds that something took, by clock: what else the machine does lengthens the elapsed time far more."""
-    began = {name: clock() for name, clock in _CLOCKS.items()}
+    """Seconds that something took, by clock."""
+    began = clocks()
     action()
-    return {name: clock() - began[name] for name, clock in _CLOCKS.items()}
+    return {name: now - began[name] for name, now in clocks().items()}
 
 
 def environment() -> dict[str, Any]:
