@@ -1,16 +1,17 @@
 """The resource adapter: the front door for message-driven endpoints."""
 
-import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, TracebackType
+from concurrent.futures import Executor
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jmsjca.config import ConnectionURL, Limits, add_options, provider_options, read_options
 from jmsjca.destinations import Destination
-from jmsjca.errors import InvalidActivationSpecError, NotSupportedError
+from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSupportedError
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
+from jmsjca.inbound.ending import serve, stop_all
 from jmsjca.links import ConnectionSettings
 from jmsjca.outbound import ConnectionFactory
 
@@ -36,6 +37,8 @@ class ResourceAdapter:
         mbean_object_name: Refused in this release unless None.
         mbean_server_domain: Refused in this release unless None.
         hooks: What surrounds deliveries and sends, and hears of changes, the outermost first.
+        executor: What handlers of the concurrency mode "cc" run on, unless their listener has one of its own; None
+            for threads of each listener's own. It is not shut down: that is for whoever made it, after `stop`.
         limits: Bounds of each connection; None for the defaults.
 
     Raises:
@@ -54,6 +57,7 @@ class ResourceAdapter:
         mbean_server_domain: str | None = None,
         *,
         hooks: Sequence[Hooks] = (),
+        executor: Executor | None = None,
         limits: Limits | None = None,
     ) -> None:
         later = {
@@ -69,6 +73,7 @@ class ResourceAdapter:
         self._user_name = user_name
         self._password = password
         self._hooks = tuple(hooks)
+        self._executor = executor
         self._limits = limits or Limits()
         self._lock = threading.Lock()
         self._activations: list[Activation] = []
@@ -80,7 +85,9 @@ class ResourceAdapter:
         """The activations of this adapter, in order of their declaration."""
         return tuple(self._activations)
 
-    def listener(self, destination: str | Destination, **spec: Any) -> Callable[[H], H]:
+    def listener(
+        self, destination: str | Destination, *, executor: Executor | None = None, **spec: Any
+    ) -> Callable[[H], H]:
         """Decorate a function to make it the handler of a destination.
 
         A listener that is declared before `start` begins with it, a later one at once. The function stays what it
@@ -88,6 +95,7 @@ class ResourceAdapter:
 
         Args:
             destination: The name of a queue, or a `Queue` or a `Topic`.
+            executor: As of `activate`.
             **spec: Further fields of `ActivationSpec`.
 
         Raises:
@@ -100,7 +108,7 @@ class ResourceAdapter:
 
         def declare(handler: H) -> H:
             """Activate the handler, and leave it as it is."""
-            activation = self.activate(made, handler)
+            activation = self.activate(made, handler, executor)
             with self._lock:
                 started = self._started
             if started:
@@ -109,7 +117,9 @@ class ResourceAdapter:
 
         return declare
 
-    def activate(self, spec: "ActivationSpec", handler: Callable[..., object]) -> Activation:
+    def activate(
+        self, spec: "ActivationSpec", handler: Callable[..., object], executor: Executor | None = None
+    ) -> Activation:
         """Make an activation. It starts with the adapter, or when its own ``start()`` is called.
 
         Options are written back into the spec: those of the URL count rather than the spec's, these rather than the
@@ -118,21 +128,30 @@ class ResourceAdapter:
         Args:
             spec: What to listen to.
             handler: Called with each message.
+            executor: What the handlers run on, in the concurrency mode "cc"; None for the adapter's, if any. One that
+                takes no work is no loss: the messages go back, and it is tried again later.
 
         Raises:
             InvalidActivationSpecError: With the options, fields of the spec are wrong; or neither the spec nor the
                 adapter has a connection URL.
             InvalidOptionError: An option is unknown, or its value cannot be used.
             InvalidSelectorError: A placeholder of the selector is not closed.
-            ConfigurationError: The function asks for something that it cannot be given.
+            ConfigurationError: The function asks for something that it cannot be given; or an executor is given for
+                another concurrency mode than "cc".
             NotSupportedError: The spec asks for something that this release does not do yet.
         """
         from jmsjca.config import effective_spec  # noqa: PLC0415  # loads pydantic
 
         effective = effective_spec(spec, self._options, self._connection_url)
+        if executor is not None and effective.concurrency_mode != "cc":
+            raise ConfigurationError(
+                f"{spec.destination}: an executor is for concurrency_mode='cc', not {effective.concurrency_mode!r}."
+            )
         settings = self._settings(spec, effective.connection_url)
         kind = DistributedActivation if effective.distributed else Activation
-        activation = kind(effective, handler, settings, HookChain(self._hooks), self._loop)
+        activation = kind(
+            effective, handler, settings, HookChain(self._hooks), loop=self._loop, executor=executor or self._executor
+        )
         with self._lock:
             self._activations.append(activation)
         return activation
@@ -159,30 +178,33 @@ class ResourceAdapter:
         for activation in activations:
             activation.start()
 
-    def stop(self) -> None:
-        """Stop all activations; returns when the handlers at work have finished."""
+    def stop(self, timeout: float | None = None) -> bool:
+        """Stop all activations side by side; returns when the handlers at work have finished.
+
+        At the deadline the connections are closed over those that have not: their messages come again. Called by a
+        handler it returns at once, and the rest happens when the handler has returned.
+
+        Args:
+            timeout: Seconds until the deadline; None to wait for ever.
+
+        Returns:
+            True if all handlers ended in time; False if some are still at work.
+        """
         with self._lock:
             self._started = False
             activations = list(self._activations)
-        for activation in activations:
-            activation.stop()
+        return stop_all(activations, timeout)
 
-    def run(self) -> None:
-        """Serve until SIGINT or SIGTERM, then stop. To be called on the main thread."""
-        told = threading.Event()
+    def run(self, timeout: float | None = None) -> bool:
+        """Serve until SIGINT or SIGTERM, then stop; a second signal is the deadline. For the main thread.
 
-        def tell(number: int, frame: FrameType | None) -> None:
-            """Note the signal."""
-            del number, frame
-            told.set()
+        Args:
+            timeout: Seconds from the first signal to the deadline; None to wait for the handlers at work.
 
-        before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            with self:
-                told.wait()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        Returns:
+            As `stop`.
+        """
+        return serve(self.start, self.stop, timeout)
 
     def __enter__(self) -> Self:
         self.start()

@@ -1,6 +1,5 @@
-"""Making connections: URL, credentials and provider brought together, again and again where that is wanted."""
+"""Making connections: URL, credentials and provider brought together, and the waits between attempts."""
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,12 +9,12 @@ from jmsjca.errors import ConfigurationError, JMSError, JMSSecurityError, NotSup
 from jmsjca.providers import find_provider
 from jmsjca.spi import Connection
 
-__all__ = ["ConnectionSettings", "connect", "connect_persistently", "may_pass"]
+__all__ = ["ConnectionSettings", "Wait", "connect", "keep_trying", "may_pass"]
 
-logger = logging.getLogger("jmsjca.links")
+Wait = Callable[[threading.Event, float], object]
+"""Waits for an event, for so many seconds; true if it is set."""
 
-_FIRST_WAIT = 0.5
-_LONGEST_WAIT = 10.0
+_WAITS = (1, 2, 5, 5, 10)  # seconds; the last one for ever
 
 _PERMANENT = (ConfigurationError, JMSSecurityError, NotSupportedError, ImportError)
 
@@ -31,6 +30,7 @@ class ConnectionSettings:
         client_id: The client id.
         limits: The bounds.
         clock: Where time comes from.
+        wait: How an activation waits.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -39,6 +39,7 @@ class ConnectionSettings:
     client_id: str | None = None
     limits: Limits = field(default_factory=Limits)
     clock: Clock = field(default=SYSTEM_CLOCK, repr=False)
+    wait: Wait = field(default=threading.Event.wait, repr=False)
 
     def credentials(self, url: ConnectionURL) -> Credentials | None:
         """The pair to connect with: the dedicated one, else that of the URL."""
@@ -69,49 +70,53 @@ def connect(settings: ConnectionSettings, lost: Callable[[JMSError], None] | Non
     )
 
 
-def connect_persistently(settings: ConnectionSettings, stopping: threading.Event) -> Connection | None:
-    """Make a connection, trying again with growing, jittered waits until it succeeds.
+def keep_trying(
+    act: Callable[[], None],
+    stopping: threading.Event,
+    failed: Callable[[BaseException, int, float], None],
+    wait: Wait = threading.Event.wait,
+) -> None:
+    """Do something, and again after 1, 2, 5, 5, 10, 10, … seconds, give or take a fifth, until it succeeds.
+
+    The waits differ a little each time, so that the many who lost one broker do not all come back at once.
 
     Args:
-        settings: What it is made from.
-        stopping: Ends the attempts when it is set.
-
-    Returns:
-        The connection; None if the attempts were ended.
+        act: What to do.
+        stopping: Ends the attempts when it is set, also during a wait.
+        failed: Told of each failure, the number of the attempt, beginning with 1, and the seconds to the next one.
+        wait: Waits for an event, for so many seconds.
 
     Raises:
-        ConfigurationError: Trying again cannot help.
+        JMSError: Trying again cannot help.
     """
     import tenacity  # noqa: PLC0415  # only endpoints need it
 
+    def tell(state: tenacity.RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if error is not None:
+            failed(error, state.attempt_number, state.upcoming_sleep)
+
+    def sleep(seconds: float) -> None:
+        wait(stopping, seconds)
+
     attempts = tenacity.Retrying(
         retry=tenacity.retry_if_exception(may_pass),
-        wait=tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
-        sleep=tenacity.sleep_using_event(stopping),
+        wait=tenacity.wait_chain(*(tenacity.wait_random(0.8 * seconds, 1.2 * seconds) for seconds in _WAITS)),
+        sleep=sleep,
         stop=tenacity.stop_when_event_set(stopping),
-        before_sleep=_log_failure,
+        before_sleep=tell,
         reraise=True,
     )
     try:
-        for attempt in attempts:
-            with attempt:
-                return None if stopping.is_set() else connect(settings)
-    except JMSError:
-        if stopping.is_set():
-            return None
-        raise
-    return None
+        attempts(lambda: None if stopping.is_set() else act())
+    except JMSError as error:
+        if not (stopping.is_set() and may_pass(error)):
+            raise
 
 
 def may_pass(error: BaseException) -> bool:
     """Tell whether trying again can help."""
     return isinstance(error, JMSError) and not isinstance(error, _PERMANENT)
-
-
-def _log_failure(state: "object") -> None:
-    outcome = getattr(state, "outcome", None)
-    attempt = getattr(state, "attempt_number", 0)
-    logger.warning("Attempt %d to connect failed, trying again: %s", attempt, outcome.exception() if outcome else "")
 
 
 def _ignore(error: JMSError) -> None:

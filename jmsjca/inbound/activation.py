@@ -1,22 +1,24 @@
 """An activation: one message-driven endpoint, from start to stop."""
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING
 
-from jmsjca import spi
-from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.errors import IllegalStateError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.handlers import Handler
+from jmsjca.inbound.inside import inside, is_inside
+from jmsjca.inbound.life import Life, Status
 from jmsjca.inbound.loops import HandlerLoop
-from jmsjca.inbound.modes import Delivery, delivery_of
+from jmsjca.inbound.service import Service
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.inbound.terms import terms_of
 from jmsjca.inbound.unavailable import refuse_unavailable
-from jmsjca.links import ConnectionSettings, connect_persistently, may_pass
+from jmsjca.links import ConnectionSettings
 from jmsjca.messages import Settlement
 
 if TYPE_CHECKING:
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Activation", "Status"]
 
-Status = Literal["Up", "Down", "Connecting", "Disconnecting"]
-
 logger = logging.getLogger("jmsjca.inbound")
+
+_UNSPECIFIED = "<unspecified>"
 
 
 class Activation:
@@ -38,6 +40,7 @@ class Activation:
         settings: What connections are made from.
         hooks: What surrounds deliveries and hears of changes.
         loop: Where the handler's coroutines run; None for a loop of its own.
+        executor: What handlers run on in the mode cc; None for threads of its own.
 
     Attributes:
         spec: What it listens to.
@@ -54,32 +57,30 @@ class Activation:
         handler: Callable[..., object],
         settings: ConnectionSettings,
         hooks: HookChain,
+        *,
         loop: HandlerLoop | None = None,
+        executor: Executor | None = None,
     ) -> None:
         refuse_unavailable(spec)
         self.spec = spec
         terms = terms_of(spec)
         self.stats = Statistics(configured=terms.pool_size)
-        self._handler = Handler(handler, loop)
         self._settings = settings
         self._hooks = hooks
-        self._status: Status = "Down"
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._executor = executor
+        self._life: Life[Service] = Life(self._tell)
         self._endpoint = Endpoint(
             self.name,
             terms,
-            self._handler,
+            Handler(handler, loop),
             statistics=self.stats,
             hooks=hooks,
             limits=settings.limits,
             clock=settings.clock,
-            request_stop=self._stop_soon,
+            request_stop=self.request_stop,
             activation=self,
             mbean_name=spec.mbean_name,
         )
-        self._delivery: Delivery | None = None
 
     @property
     def name(self) -> str:
@@ -89,42 +90,87 @@ class Activation:
     @property
     def status(self) -> Status:
         """Up when messages can flow; else "Down", "Connecting" or "Disconnecting"."""
-        return self._status
+        return self._life.status
 
     def start(self) -> None:
         """Begin to connect, and deliver as soon as that succeeds. Does nothing if it was started already.
 
+        Returns at once: the broker may be down. It is tried again after 1, 2, 5, 5, 10, 10, … seconds.
+
         Raises:
             IllegalStateError: It is being stopped just now.
         """
-        with self._lock:
-            if self._status == "Disconnecting":
-                raise IllegalStateError(f"{self.name} is being stopped; start it again when its status is 'Down'.")
-            if self._status != "Down":
-                return
-            self._stopping.clear()
-            self._status = "Connecting"
-            self._thread = threading.Thread(target=self._run, name=f"jmsjca {self.name}", daemon=True)
-            self._thread.start()
+        service = Service(self._endpoint, self._settings, self.spec.inbound_options, self._executor, self._life.happens)
+        if self._life.happens("start", service):
+            service.begin()
+        elif self.status == "Disconnecting":
+            raise IllegalStateError(f"{self.name} is being stopped; start it again when its status is 'Down'.")
 
-    def stop(self) -> None:
-        """Finish the message in hand, give back what was taken ahead, disconnect; returns when that is done.
+    def stop(self, timeout: float | None = None) -> bool:
+        """Take no more messages, wait for the handlers at work, give back what was taken ahead, disconnect.
 
-        Called by the handler itself it returns at once, and all this happens after the handler returned.
+        Units that wait for an acknowledgement are rolled back. At the deadline the connection is closed over the
+        handlers that are still at work: their units are lost, and the messages come again.
+
+        Called by a handler, or by a hook around one, it returns at once, and all this happens when the handler has
+        returned.
+
+        Args:
+            timeout: Seconds until the deadline; None to wait for ever.
+
+        Returns:
+            True if all handlers ended in time; False if some are still at work.
         """
-        with self._lock:
-            thread = self._thread
-            begins = self._status in ("Up", "Connecting")
-            if begins:
-                self._status = "Disconnecting"
-        if begins:
-            self._tell("Disconnecting")
-            self._interrupt()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        service = self._life.run
+        if service is None:
+            return True
+        self.end_intake()
+        if is_inside():
+            self._elsewhere(partial(service.finish, timeout))
+            return False
+        return service.finish(timeout)
+
+    def restart(self, timeout: float | None = None) -> None:
+        """Stop, then start. From inside a handler it returns at once, and this happens elsewhere.
+
+        Args:
+            timeout: As of `stop`.
+        """
+        if is_inside():
+            self._elsewhere(partial(self.restart, timeout))
+        else:
+            self.stop(timeout)
+            self.start()
+
+    def request_stop(self, reason: str | None = None) -> None:
+        """Begin to stop, and return at once. Ignored if it is being stopped already: the first reason counts.
+
+        Args:
+            reason: Why, for the log.
+        """
+        service = self._life.run
+        if service is not None and self.end_intake(reason or _UNSPECIFIED):
+            self._elsewhere(partial(service.finish, None))
+
+    def end_intake(self, reason: str | None = None) -> bool:
+        """Take no more messages, and return at once: the first half of `stop`.
+
+        Args:
+            reason: Why a handler wants it, for the log.
+
+        Returns:
+            True if this is what begins to stop it.
+        """
+        service = self._life.run
+        if service is None or not self._life.happens("stop", service):
+            return False
+        if reason is not None or is_inside():
+            logger.warning("%s is stopped by its handler: %s", self.name, reason or _UNSPECIFIED)
+        service.end_intake()
+        return True
 
     def settle(self, message_id: str, action: str) -> Settlement:
-        """Acknowledge a held message, or let its unit roll back, by its id alone. Does not wait.
+        """Acknowledge a held message, or let its unit roll back. Does not wait.
 
         Args:
             message_id: Which message.
@@ -132,74 +178,17 @@ class Activation:
 
         Raises:
             ConfigurationError: The action is another one.
-            IllegalStateError: No such message is held: it never was, it is acknowledged, or its unit is settled.
+            IllegalStateError: No such message is held: it never was, or its unit is settled, or it is acknowledged.
         """
         return self._endpoint.held.settle(message_id, action)
 
-    def _stop_soon(self, reason: str | None) -> None:
-        """Stop, on another thread: whoever asks for it is being waited for."""
-        logger.warning("%s is stopped by its handler: %s", self.name, reason or "<unspecified>")
-        threading.Thread(target=self.stop, name=f"jmsjca stop {self.name}", daemon=True).start()
-
     def __repr__(self) -> str:
-        return f"<Activation {self.name} {self._status}>"
+        return f"<Activation {self.name} {self.status}>"
 
-    def _run(self) -> None:
-        try:
-            self._handler.open()
-            self._tell("Connecting")
-            while not self._stopping.is_set():
-                self._connect_and_deliver()
-        except JMSError as error:
-            logger.error("%s is down and stays down: %s", self.name, error)  # noqa: TRY400  # the text says it all
-        except Exception:
-            logger.exception("%s is down: a fault in jmsjca or its provider.", self.name)
-        finally:
-            self._handler.close()
-            self._change("Down")
-
-    def _connect_and_deliver(self) -> None:
-        connection = connect_persistently(self._settings, self._stopping)
-        if connection is None:
-            return
-        try:
-            self._deliver(connection)
-        except JMSError as error:
-            if not may_pass(error):
-                raise
-            logger.warning("%s lost its connection and makes a new one: %s", self.name, error)
-            self._change("Connecting")
-            self._stopping.wait(1.0)
-        finally:
-            self._delivery = None
-            with contextlib.suppress(JMSError):  # given up anyway
-                connection.close()
-
-    def _deliver(self, connection: spi.Connection) -> None:
-        delivery = delivery_of(self._endpoint, connection)
-        with self._lock:
-            self._delivery = delivery
-            if self._stopping.is_set():
-                delivery.stop()
-        self._change("Up")
-        delivery.run()
-
-    def _interrupt(self) -> None:
-        with self._lock:
-            if self._status != "Disconnecting":
-                return  # it ended by itself meanwhile, and may have been started again
-            self._stopping.set()
-            if self._delivery is not None:
-                self._delivery.stop()
-
-    def _change(self, status: Status) -> None:
-        with self._lock:
-            if self._status in (status, "Disconnecting") and status != "Down":
-                return
-            self._status = status
-        self._tell(status)
+    def _elsewhere(self, act: Callable[[], object]) -> None:
+        """Do it on another thread: whoever asks for it is being waited for."""
+        threading.Thread(target=act, name=f"jmsjca stop {self.name}", daemon=True).start()
 
     def _tell(self, status: Status) -> None:
-        """Tell of a change, without the lock: a hook may call `stop`."""
         logger.info("%s is %s.", self.name, status)
-        self._hooks.status_changed(self.name, status)
+        inside(lambda: self._hooks.status_changed(self.name, status))()

@@ -12,6 +12,7 @@ from jmsjca.inbound.arrivals import Arrivals
 from jmsjca.inbound.concurrent import ConcurrentDelivery
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.in_hand import InHand
+from jmsjca.inbound.inside import inside
 
 __all__ = ["CCDelivery"]
 
@@ -91,7 +92,7 @@ class CCDelivery(ConcurrentDelivery):
 
     def _submit(self) -> None:
         try:
-            future = self._executor.submit(self._work)
+            future = self._executor.submit(inside(self._work))
         except Exception as error:  # noqa: BLE001  # the executor may be the application's
             self._refused(error)
         else:

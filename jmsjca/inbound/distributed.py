@@ -1,6 +1,7 @@
 """Durable subscriptions that several processes share: one of them forwards messages to a queue, all consume from it."""
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ class DistributedActivation(Activation):
         settings: What connections are made from; the client id is that of the topic side.
         hooks: What surrounds deliveries of both sides, and hears of their changes.
         loop: Where the handler's coroutines run; None for a loop of its own.
+        executor: What handlers run on in the mode cc; None for threads of its own.
 
     Attributes:
         topic_side: What forwards messages from the subscription to the queue.
@@ -46,12 +48,15 @@ class DistributedActivation(Activation):
         handler: Callable[..., object],
         settings: ConnectionSettings,
         hooks: HookChain,
+        *,
         loop: HandlerLoop | None = None,
+        executor: Executor | None = None,
     ) -> None:
         shared = spec.distributed
         assert shared is not None  # noqa: S101  # whoever makes it has looked
         queue = Queue(shared.queue_name(spec.destination))
-        super().__init__(_queue_spec(spec, queue), handler, replace(settings, client_id=None), hooks, loop)
+        queue_settings = replace(settings, client_id=None)
+        super().__init__(_queue_spec(spec, queue), handler, queue_settings, hooks, loop=loop, executor=executor)
         self.topic_side = Activation(_topic_spec(spec, shared), Forwarder(queue), settings, hooks)
 
     def start(self) -> None:
@@ -59,10 +64,16 @@ class DistributedActivation(Activation):
         self.topic_side.start()
         super().start()
 
-    def stop(self) -> None:
-        """Stop both sides, the one that takes in new messages first, as `Activation.stop` does."""
-        self.topic_side.stop()
-        super().stop()
+    def end_intake(self, reason: str | None = None) -> bool:
+        """Take no more messages on both sides, as `Activation.end_intake` does."""
+        self.topic_side.end_intake()
+        return super().end_intake(reason)
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Stop both sides at one time, as `Activation.stop` does."""
+        self.end_intake()
+        forwarded = self.topic_side.stop(timeout)
+        return super().stop(timeout) and forwarded
 
 
 class Forwarder:

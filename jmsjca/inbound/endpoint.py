@@ -149,7 +149,7 @@ class Endpoint:
         """Note units whose handlers are at work while their connection is given up: their messages come again."""
         with self._lock:
             for hand in hands:
-                if hand.ended:
+                if hand.ended or hand.abandoned:
                     continue
                 hand.abandoned = True
                 self._abandoned += 1

@@ -6,7 +6,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING
 
 from jmsjca import spi
-from jmsjca.errors import JMSError, TransactionRolledBackError
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
 from jmsjca.inbound.delivered import Delivered
 from jmsjca.inbound.parameters import Given
 from jmsjca.inbound.replies import send_replies
@@ -104,6 +104,10 @@ class InHand:
                 self.work.rollback()
             else:
                 self.work.commit(confirmed=self.endpoint.terms.confirmed)
+        except ConnectionLostError:
+            if self.abandoned:
+                logger.warning("A unit of %s ended too late; its messages come again.", self.endpoint.name)
+            raise
         except TransactionRolledBackError as error:
             logger.warning("A unit of %s was rolled back; its messages come again: %s", self.endpoint.name, error)
         finally:

@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 
 from jmsjca.config import Clock
 from jmsjca.inbound.held import HeldInHand
+from jmsjca.inbound.inside import inside
 from jmsjca.inbound.waiting import Waiting
 
 __all__ = ["Keeper"]
@@ -70,7 +71,7 @@ class Keeper:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"jmsjca {self._name} settler", daemon=True)
+            self._thread = threading.Thread(target=inside(self._run), name=f"jmsjca {self._name} settler", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:

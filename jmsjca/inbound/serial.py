@@ -12,6 +12,8 @@ from jmsjca.messages import Outcome
 
 __all__ = ["SerialDelivery"]
 
+_LOOK_AGAIN = 0.2
+
 
 class SerialDelivery:
     """The handler's return commits; its exception rolls back, and the message comes again before all later ones.
@@ -26,6 +28,7 @@ class SerialDelivery:
         self._link = link
         self._stopping = threading.Event()
         self._error: Exception | None = None
+        self._hand: InHand | None = None
         self._arrivals = Arrivals(endpoint, link, Outstanding(1))
         terms = endpoint.terms
         self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.PREFIX)
@@ -37,6 +40,8 @@ class SerialDelivery:
             ConnectionLostError: The connection broke.
             JMSError: The broker refused something that a new connection may mend.
         """
+        while self._endpoint.busy_elsewhere and not self._stopping.wait(_LOOK_AGAIN):
+            pass  # a handler of a connection that was given up is still at work: one after the other
         with self._endpoint.statistics.endpoint():
             while not self._stopping.is_set():
                 self._deliver_chunk(self._consumer.receive(self._endpoint.limits.prefetch_messages, None))
@@ -44,7 +49,10 @@ class SerialDelivery:
             raise self._error
 
     def stop(self, error: Exception | None = None) -> None:
-        """Let `run` end after the message in hand; with an error if something else has failed."""
+        """Let `run` end after the message in hand; with an error that message comes again."""
+        hand = self._hand
+        if error is not None and hand is not None:
+            self._endpoint.abandon([hand])
         self._error = self._error or error
         self._stopping.set()
         self._consumer.wake()
@@ -64,10 +72,16 @@ class SerialDelivery:
             self._endpoint.put_off([delivery])
             self._consumer.give_back([delivery])
             return None
-        hand = InHand(self._endpoint, self._link)
+        hand = self._hand = InHand(self._endpoint, self._link)
+        try:
+            self._hand_over(hand, delivery)
+        finally:
+            self._hand = None
+        return hand.work.outcome
+
+    def _hand_over(self, hand: InHand, delivery: spi.Delivery) -> None:
         if self._endpoint.handler.whole_batches:
             hand.hand_over_all([delivery])
         else:
             hand.hand_over(delivery)
         hand.settle()
-        return hand.work.outcome

@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 from jmsjca import spi
 from jmsjca.errors import JMSError
@@ -11,6 +12,7 @@ from jmsjca.inbound.arrivals import Arrivals
 from jmsjca.inbound.concurrent import ConcurrentDelivery
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.in_hand import InHand
+from jmsjca.inbound.inside import inside
 
 __all__ = ["SyncDelivery"]
 
@@ -53,7 +55,7 @@ class SyncDelivery(ConcurrentDelivery):
 
     def _start(self, receiver: "Receiver") -> None:
         name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.terms.destination.name})"
-        thread = threading.Thread(target=self._receive, args=(receiver,), name=name, daemon=True)
+        thread = threading.Thread(target=inside(partial(self._receive, receiver)), name=name, daemon=True)
         with self._changed:
             self._running += 1
         thread.start()

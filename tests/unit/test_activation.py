@@ -170,7 +170,7 @@ class Flaky:
 def use(monkeypatch):
     def register(provider: Flaky) -> Flaky:
         monkeypatch.setattr(links, "find_provider", lambda scheme: provider)
-        monkeypatch.setattr(links, "_FIRST_WAIT", 0)
+        monkeypatch.setattr(links, "_WAITS", (0,))
         return provider
 
     return register
@@ -185,17 +185,15 @@ def test_broker_that_comes_later(adapter, recorder, use):
     recorder.await_status("Connecting", "Up")
 
 
-def test_broken_connection_is_replaced(adapter, recorder, use, monkeypatch, caplog):
+def test_broken_connection_is_replaced(adapter, recorder, use, caplog):
     send(adapter, "a")
     provider = use(Flaky(breaks=2))
     inbox = Inbox()
-    activation = activate(adapter, inbox)
-    monkeypatch.setattr(activation._stopping, "wait", lambda seconds: None)
-    activation.start()
+    activate(adapter, inbox).start()
     assert inbox.take(1) == [("a", 1)]
     recorder.await_status("Connecting", "Up")  # told once, however often it tries
     assert provider.connections == 3
-    assert "lost its connection" in caplog.text
+    assert "attempt 2 failed" in caplog.text
 
 
 def test_stop_while_the_broker_is_away(adapter, recorder, use):
@@ -220,40 +218,6 @@ def test_a_hook_may_stop_the_endpoint(jms_broker_url, moment):
     activation = activate(adapter, Inbox())
     activation.start()
     recorder.await_status(*(["Connecting", "Up"] if moment == "Up" else ["Connecting"]), "Disconnecting", "Down")
-
-
-class StepsAside:
-    """A lock that lets something else happen just after it is first released."""
-
-    def __init__(self, meanwhile):
-        self._lock, self._meanwhile = threading.Lock(), meanwhile
-
-    def __enter__(self):
-        self._lock.acquire()
-
-    def __exit__(self, *error):
-        self._lock.release()
-        meanwhile, self._meanwhile = self._meanwhile, None
-        if meanwhile:
-            meanwhile()
-
-
-def test_an_endpoint_that_ends_by_itself_while_it_is_stopped_is_down(adapter, recorder):
-    activation = activate(adapter, Inbox())
-    activation.start()
-    recorder.await_status("Connecting", "Up")
-
-    def end_by_itself():
-        activation._stopping.set()
-        activation._delivery.stop()
-        activation._thread.join(PATIENCE)
-
-    activation._lock = StepsAside(end_by_itself)
-    activation.stop()
-    assert activation.status == "Down"
-    recorder.statuses.queue.clear()
-    activation.start()  # and it can be started again
-    recorder.await_status("Connecting", "Up")
 
 
 def test_credentials_go_to_the_broker_that_they_are_for():

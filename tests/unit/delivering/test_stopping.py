@@ -1,0 +1,278 @@
+"""Stopping: with a deadline, from inside a handler, for a reason, several side by side."""
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from jmsjca import ActivationSpec, Hooks, Outcome, ResourceAdapter
+from jmsjca.config import effective_spec
+from jmsjca.hooks import HookChain
+from jmsjca.inbound import Activation
+from jmsjca.links import ConnectionSettings
+from tests.unit.clocks import HandClock
+from tests.unit.delivering.brokers import Waits
+from tests.unit.inbound import PATIENCE, Inbox, in_thread, send, waiting
+
+MODES = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+
+
+class Blocked:
+    """A handler that lasts as long as a test wants it; the first call only."""
+
+    def __init__(self) -> None:
+        self.working, self.go_on, self.returned = threading.Event(), threading.Event(), threading.Event()
+        self.bodies: list[str] = []
+
+    def __call__(self, message) -> None:
+        self.bodies.append(message.body)
+        if len(self.bodies) == 1:
+            self.working.set()
+            assert self.go_on.wait(PATIENCE)
+            self.returned.set()
+
+
+@pytest.fixture
+def blocked():
+    handler = Blocked()
+    yield handler
+    handler.go_on.set()
+
+
+def listen(adapter, handler, **spec):
+    return adapter.activate(ActivationSpec(destination="q", **spec), handler)
+
+
+@pytest.fixture
+def made(jms_broker_url, recorder):
+    """Makes activations whose waits take no time."""
+
+    def make(handler, **spec):
+        clock = HandClock()
+        settings = ConnectionSettings(jms_broker_url, clock=clock, wait=Waits(clock))
+        effective = effective_spec(ActivationSpec(destination="q", **spec), {}, jms_broker_url)
+        return Activation(effective, handler, settings, HookChain([recorder]))
+
+    return make
+
+
+@MODES
+def test_at_the_deadline_the_connection_is_closed_over_the_handler(  # noqa: PLR0917
+    made, adapter, recorder, blocked, caplog, mode
+):
+    send(adapter, "a")
+    activation = made(blocked, concurrency_mode=mode)
+    activation.start()
+    assert blocked.working.wait(PATIENCE)
+    assert activation.stop(timeout=5) is False
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+    assert waiting(adapter) == [("a", 1)]
+    assert "1 handlers at work; their messages come again" in caplog.text
+    threads = {thread for thread in threading.enumerate() if thread.name.startswith("jmsjca")}
+    blocked.go_on.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.LOST, 1)
+    assert "ended too late; its messages come again" in caplog.text
+    assert waiting(adapter) == [("a", 1)]
+    assert recorder.statuses.empty()
+
+
+@MODES
+def test_started_again_while_an_old_handler_is_at_work_its_message_waits_for_it(made, adapter, recorder, blocked, mode):
+    send(adapter, "a")
+    activation = made(blocked, concurrency_mode=mode)
+    activation.start()
+    assert blocked.working.wait(PATIENCE)
+    assert not activation.stop(timeout=0)
+    activation.start()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down", "Connecting", "Up")
+    assert blocked.bodies == ["a"]
+    blocked.go_on.set()
+    recorder.await_outcome(Outcome.LOST)
+    recorder.await_outcome(Outcome.COMMITTED)
+    activation.stop()
+    assert blocked.bodies == ["a", "a"]
+
+
+@MODES
+def test_in_time_is_true(adapter, recorder, mode):
+    send(adapter, "a")
+    activation = listen(adapter, Inbox(), concurrency_mode=mode)
+    assert activation.stop() is True  # it was never started
+    activation.start()
+    recorder.await_outcome(Outcome.COMMITTED)
+    assert activation.stop(timeout=PATIENCE) is True
+    assert activation.stop(timeout=0) is True
+
+
+def test_who_waits_longer_learns_that_another_ones_deadline_came_first(adapter, recorder, blocked):
+    send(adapter, "a")
+    activation = listen(adapter, blocked)
+    activation.start()
+    assert blocked.working.wait(PATIENCE)
+    results = []
+    patient = in_thread(lambda: results.append(activation.stop()))
+    recorder.await_status("Connecting", "Up", "Disconnecting")
+    assert activation.stop(timeout=0) is False
+    patient.join(PATIENCE)
+    assert results == [False]
+
+
+def test_while_it_waits_it_tells_for_whom(made, adapter, blocked, caplog):
+    caplog.set_level(logging.INFO, "jmsjca.inbound")
+    send(adapter, "a")
+    activation = made(blocked)
+    activation._settings.wait.lasting = 3
+    activation.start()
+    assert blocked.working.wait(PATIENCE)
+    stopper = in_thread(activation.stop)
+    assert activation._settings.wait.begun.wait(PATIENCE)
+    blocked.go_on.set()
+    stopper.join(PATIENCE)
+    assert activation._settings.wait.seconds == [15, 15, 15]
+    told = [record for record in caplog.records if "waits for 1 handlers at work" in record.getMessage()]
+    assert [record.levelno for record in told] == [logging.INFO] * 2
+
+
+@MODES
+@pytest.mark.parametrize("how", ["function", "coroutine", "coroutine on a thread"])
+def test_a_handler_that_stops_its_endpoint_finishes_first(adapter, recorder, mode, how):
+    send(adapter, "a")
+    results = []
+
+    def function(message):
+        results.append(activation.stop())
+
+    async def coroutine(message):
+        results.append(activation.stop())
+
+    async def on_a_thread(message):
+        results.append(await asyncio.to_thread(activation.stop))
+
+    handlers = {"function": function, "coroutine": coroutine, "coroutine on a thread": on_a_thread}
+    activation = listen(adapter, handlers[how], concurrency_mode=mode)
+    activation.start()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+    assert results == [False]
+    recorder.await_outcome(Outcome.COMMITTED)
+    assert waiting(adapter) == []
+
+
+@MODES
+def test_a_hook_that_hears_of_a_settlement_may_stop_the_endpoint(jms_broker_url, recorder, mode):
+    class StopAfterOne(Hooks):
+        def settled(self, endpoint, outcome, messages):
+            activation.stop()
+
+    adapter = ResourceAdapter(jms_broker_url, hooks=[StopAfterOne(), recorder])
+    hold = {"hold_until_ack": True} if mode != "serial" else {}
+    activation = listen(adapter, lambda message: message.acknowledge() and None, concurrency_mode=mode, **hold)
+    send(adapter, "a")
+    activation.start()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+
+
+def test_the_first_reason_counts(adapter, recorder, caplog):
+    send(adapter, "a", "b")
+
+    def handler(message):
+        message.stop_message_delivery("the disk is full")
+        message.stop_message_delivery("another one")
+        activation.stop()
+
+    activation = listen(adapter, handler)
+    activation.start()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+    reasons = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(reasons) == 1
+    assert "is stopped by its handler: the disk is full" in reasons[0]
+    assert waiting(adapter) == [("b", 0)]
+
+
+@pytest.mark.parametrize("how", ["stop", "property", "adapter"])
+def test_without_a_reason(adapter, recorder, caplog, how):
+    send(adapter, "a")
+
+    def handler(message):
+        if how == "property":
+            message.stop_message_delivery("")
+        else:
+            (activation if how == "stop" else adapter).stop()
+
+    activation = listen(adapter, handler)
+    activation.start()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+    assert "is stopped by its handler: <unspecified>" in caplog.text
+
+
+@MODES
+def test_restart_from_outside_and_from_inside(adapter, recorder, mode):
+    send(adapter, "a")
+
+    def handler(message):
+        if message.body == "b":
+            activation.restart()
+
+    activation = listen(adapter, handler, concurrency_mode=mode)
+    activation.start()
+    recorder.await_outcome(Outcome.COMMITTED)
+    activation.restart()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down", "Connecting", "Up")
+    send(adapter, "b")
+    recorder.await_outcome(Outcome.COMMITTED)
+    recorder.await_status("Disconnecting", "Down", "Connecting", "Up")
+
+
+def test_what_nobody_acknowledged_does_not_delay_a_stop(adapter, recorder):
+    send(adapter, "a")
+    inbox = Inbox()
+    activation = listen(adapter, inbox, concurrency_mode="cc", hold_until_ack=True)
+    activation.start()
+    inbox.take(1)
+    assert activation.stop() is True
+    recorder.await_outcome(Outcome.ROLLED_BACK)
+    assert waiting(adapter) == [("a", 1)]
+
+
+class BothBeingStopped(Hooks):
+    def __init__(self) -> None:
+        self.ending: set[str] = set()
+        self.both = threading.Event()
+
+    def status_changed(self, endpoint, status):
+        if status == "Disconnecting":
+            self.ending.add(endpoint)
+            if len(self.ending) == 2:
+                self.both.set()
+
+
+def test_activations_are_stopped_side_by_side(jms_broker_url):
+    """Each handler returns when both endpoints are being stopped."""
+    hook, working = BothBeingStopped(), threading.Barrier(3)
+    adapter = ResourceAdapter(jms_broker_url, hooks=[hook])
+
+    def handler(message):
+        working.wait(PATIENCE)
+        assert hook.both.wait(PATIENCE)
+
+    for name in "pq":
+        adapter.listener(name)(handler)
+        send(adapter, "a", to=name)
+    adapter.start()
+    working.wait(PATIENCE)
+    assert adapter.stop(timeout=PATIENCE) is True
+    assert [activation.status for activation in adapter.activations] == ["Down", "Down"]
+
+
+def test_the_deadline_is_one_for_all(jms_broker_url, blocked):
+    adapter = ResourceAdapter(jms_broker_url)
+    adapter.listener("q")(blocked)
+    adapter.listener("r")(Inbox())
+    send(adapter, "a")
+    adapter.start()
+    assert blocked.working.wait(PATIENCE)
+    assert adapter.stop(timeout=0) is False
+    assert [activation.status for activation in adapter.activations] == ["Down", "Down"]
