@@ -107,9 +107,9 @@ class Receiver:
         try:
             with self._endpoint.statistics.endpoint():
                 while not self._stopping:
-                    self._ready.extend(self._arrivals.due())
-                    if self._outstanding.reserve(self._arrivals.patience(self._endpoint.terms.receive_timeout)):
-                        self._deliver()
+                    delivery = self._next(self._size, self._endpoint.terms.receive_timeout)
+                    if delivery is not None:
+                        self._deliver_in_a_place(delivery)
         finally:
             self._give_back()
 
@@ -118,12 +118,16 @@ class Receiver:
         self._stopping = True
         self._consumer.wake()
 
-    def _deliver(self) -> None:
+    def _deliver_in_a_place(self, delivery: spi.Delivery) -> None:
+        """Deliver when there is a place for one more unit; none is reserved before there is a message for it."""
+        if self._outstanding.reserve(self._arrivals.patience(self._endpoint.terms.receive_timeout)):
+            self._deliver(delivery)
+        else:
+            self._ready.appendleft(delivery)
+            self._ready.extend(self._arrivals.due())
+
+    def _deliver(self, delivery: spi.Delivery) -> None:
         """Deliver one unit, in the place that is reserved for it."""
-        delivery = self._next(self._size, self._endpoint.terms.receive_timeout)
-        if delivery is None:
-            self._outstanding.release()
-            return
         hand = self._group.take_in_hand()
         try:
             self._hand_over(hand, self._batch(delivery))
