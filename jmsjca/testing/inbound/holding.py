@@ -1,14 +1,17 @@
-"""A handler for held acknowledgement, which now and then acknowledges elsewhere and now and then rolls back."""
+"""Handlers for held acknowledgement: that acknowledge, here or elsewhere, and that leave it to the case."""
 
 from __future__ import annotations
 
+import queue
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from jmsjca import Message, Session
+from jmsjca import Message, Session, Settlement
+from jmsjca.testing.contract.harness import PATIENCE
 from jmsjca.testing.inbound.hearing import Chance
 from jmsjca.testing.inbound.stage import Stage, forward
 
-__all__ = ["Holding", "HoldingOnItsOwn"]
+__all__ = ["Hands", "Holding", "HoldingOnItsOwn"]
 
 
 class Holding:
@@ -57,3 +60,30 @@ class HoldingOnItsOwn(Holding):
             else:
                 session.commit()
         self.acknowledge(message)
+
+
+class Hands:
+    """A handler that puts messages where the case takes them; and the listener with held acknowledgement."""
+
+    def __init__(self, stage: Stage, mode: str, **spec: Any) -> None:
+        self._held: queue.Queue[Message] = queue.Queue()
+        self.activation = stage.listen(self._held.put, concurrency_mode=mode, hold_until_ack=True, **spec)
+
+    def take(self) -> Message:
+        """Wait for the next message."""
+        return self._held.get(timeout=PATIENCE)
+
+    def take_batch(self) -> list[Message]:
+        """Wait for the messages of a batch, its end among them."""
+        messages = [self.take()]
+        while not messages[-1].end_of_batch:
+            messages.append(self.take())
+        return messages
+
+    def settle(self, message: Message, action: str) -> Settlement:
+        """Settle a message by its id."""
+        assert message.message_id
+        return self.activation.settle(message.message_id, action)
+
+    def __len__(self) -> int:
+        return self._held.qsize()
