@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.hooks import HookChain
+from jmsjca.inbound.display import display_name
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.handlers import Handler
 from jmsjca.inbound.inside import inside, is_inside
@@ -43,6 +44,7 @@ class Activation:
         executor: What handlers run on in the mode cc; None for threads of its own.
 
     Attributes:
+        name: The display name, for logs and hooks.
         spec: What it listens to.
         stats: What it counted.
 
@@ -64,7 +66,8 @@ class Activation:
         refuse_unavailable(spec)
         self.spec = spec
         terms = terms_of(spec)
-        self.stats = Statistics(configured=terms.pool_size)
+        self.name = display_name(spec, settings.url)
+        self.stats = Statistics(settings.clock)
         self._settings = settings
         self._hooks = hooks
         self._executor = executor
@@ -81,11 +84,6 @@ class Activation:
             activation=self,
             mbean_name=spec.mbean_name,
         )
-
-    @property
-    def name(self) -> str:
-        """The display name, for logs and hooks."""
-        return f"{self.spec.concurrency_mode}({self.spec.destination_type}:{self.spec.destination})"
 
     @property
     def status(self) -> Status:
@@ -181,6 +179,10 @@ class Activation:
             IllegalStateError: No such message is held: it never was, or its unit is settled, or it is acknowledged.
         """
         return self._endpoint.held.settle(message_id, action)
+
+    def reset_stats(self) -> None:
+        """Begin anew to count messages and commits; not endpoints and redeliveries."""
+        self.stats.reset()
 
     def __repr__(self) -> str:
         return f"<Activation {self.name} {self.status}>"

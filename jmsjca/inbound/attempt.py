@@ -57,6 +57,7 @@ class Attempt:
                 up()
                 delivery.run()
         finally:
+            self._endpoint.statistics.n_configured_endpoints = -1
             with contextlib.suppress(JMSError):  # given up anyway
                 connection.close()
             self._ended.set()
@@ -88,4 +89,6 @@ class Attempt:
             raise error
         if stopping:
             delivery.stop()
+        self._endpoint.statistics.reset_commits()
+        self._endpoint.statistics.n_configured_endpoints = self._endpoint.terms.pool_size
         return delivery

@@ -91,7 +91,7 @@ class Delivered:
 
     def stats(self) -> Mapping[str, object]:
         """What the endpoint counted."""
-        return self._hand.endpoint.statistics.as_dict()
+        return self._hand.endpoint.statistics.as_map()
 
     @property
     def destination_name(self) -> str:

@@ -10,6 +10,7 @@ from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, Clock, Limits
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.hooks import HookChain
+from jmsjca.inbound.context import entered
 from jmsjca.inbound.handlers import Handler
 from jmsjca.inbound.parameters import Given
 from jmsjca.inbound.registry import HeldMessages
@@ -94,7 +95,13 @@ class Endpoint:
         return Session(ground, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
 
     def call(self, given: Given) -> object:
-        """Call the handler, inside the hooks."""
+        """Call the handler, inside the hooks, which are inside the context."""
+        if not self.terms.context_name:
+            return self._call(given)
+        with entered(self.terms.context_name):
+            return self._call(given)
+
+    def _call(self, given: Given) -> object:
         return self.hooks.deliver(self.name, given.message, lambda: self.handler(given))
 
     def count_of(self, message_id: str | None) -> int:
@@ -132,6 +139,8 @@ class Endpoint:
         """Tell that a unit has ended."""
         with self._lock:
             hand.ended = True
+            if outcome is Outcome.COMMITTED:
+                self.statistics.committed()
             if hand.abandoned:
                 self._abandoned -= 1
                 self._no_longer_running(hand.deliveries)

@@ -61,6 +61,7 @@ class Mover:
             unit.commit()
         except TransactionRolledBackError as error:
             return self._note_failure(delivery, action, error)
+        self._endpoint.statistics.bypass_committed()
         if isinstance(action, Delete):
             logger.info("%s deleted the message %s, which came again %d times.", self._name, identity(delivery), count)
         return Outcome.COMMITTED

@@ -3,31 +3,67 @@
 import threading
 from types import TracebackType
 
+from jmsjca.config import SYSTEM_CLOCK, Clock
+from jmsjca.inbound.figures import SAMPLES, as_map, as_text
+
 __all__ = ["Statistics"]
+
+_NEVER = float("inf")
 
 
 class Statistics:
-    """Counters of one activation, with the manual's names.
+    """Counters of one activation, with the manual's names. As a string they have the manual's form.
+
+    Args:
+        clock: Where time comes from.
 
     Attributes:
         n_messages: Messages handed to the endpoint, moved or deleted, whatever came of them; ends of batches, too.
         n_active_endpoints: Handlers at work now.
         n_highest_active_endpoints: The most at work at one time.
         n_total_endpoints: Endpoints that exist; 0 while nothing is delivered.
-        n_configured_endpoints: Endpoints that may exist.
+        n_configured_endpoints: Endpoints that may exist: 1 in mode serial, the receivers in mode sync, the size of
+            the pool in mode cc; -1 while there is no connection.
         n_redeliveries: Deliveries of messages that had been delivered before.
         n_redelivered_messages: Messages that came again.
+        n_delivery_commits: Units that were committed after a handler saw them.
+        n_bypass_commits: Units that were committed to move or delete a message.
+        sample_times: When ``n_messages`` reached 1, 1000, 10000, 20000 and 100000, in seconds since the epoch.
     """
 
-    def __init__(self, configured: int) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
-        self.n_messages = 0
         self.n_active_endpoints = 0
-        self.n_highest_active_endpoints = 0
         self.n_total_endpoints = 0
-        self.n_configured_endpoints = configured
+        self.n_configured_endpoints = -1
         self.n_redeliveries = 0
         self.n_redelivered_messages = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew with messages, their times, the most handlers at work, and commits; not with the others."""
+        with self._lock:
+            self.n_messages = 0
+            self.n_highest_active_endpoints = self.n_active_endpoints
+            self.sample_times: list[float] = []
+            self._next_sample: float = SAMPLES[0]
+        self.reset_commits()
+
+    def reset_commits(self) -> None:
+        """Begin anew with commits, as with each connection."""
+        self.n_delivery_commits = self.n_bypass_commits = 0
+        self._deliveries_at_bypass = self._bypasses_at_delivery = 0
+
+    @property
+    def n_delivery_commits_since_bypass(self) -> int:
+        """Units committed after a handler saw them, since a message was moved or deleted."""
+        return self.n_delivery_commits - self._deliveries_at_bypass
+
+    @property
+    def n_bypass_commits_since_delivery(self) -> int:
+        """Messages moved or deleted since a unit was committed that a handler saw."""
+        return self.n_bypass_commits - self._bypasses_at_delivery
 
     def delivering(self, messages: int = 1) -> "_Delivering":
         """Count messages, and their handler as active during the block."""
@@ -37,10 +73,21 @@ class Statistics:
         """Count an endpoint while it exists, during the block."""
         return _Existing(self)
 
+    def committed(self) -> None:
+        """Count the commit of a unit that a handler saw. For one thread at a time."""
+        self.n_delivery_commits += 1
+        self._bypasses_at_delivery = self.n_bypass_commits
+
     def bypassed(self) -> None:
-        """Count a message that was moved or deleted instead of being handed over."""
+        """Count a message that is moved or deleted instead of being handed over."""
         with self._lock:
-            self.n_messages += 1
+            self._count(1)
+
+    def bypass_committed(self) -> None:
+        """Count the commit of a message that was moved or deleted."""
+        with self._lock:
+            self.n_bypass_commits += 1
+            self._deliveries_at_bypass = self.n_delivery_commits
 
     def redelivered(self, *, new: bool) -> None:
         """Count a delivery of a message that came again."""
@@ -48,14 +95,18 @@ class Statistics:
             self.n_redeliveries += 1
             self.n_redelivered_messages += new
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, int]:
         """Give all counters by name."""
         return {name: value for name, value in vars(self).items() if name.startswith("n_")}
+
+    def as_map(self) -> dict[str, int]:
+        """Give them as the message property ``JMSJCA.stats`` has them, by the manual's keys; times in milliseconds."""
+        return as_map(self)
 
     def began(self, messages: int) -> None:
         """Count messages, and their handler as active. For `delivering`."""
         with self._lock:
-            self.n_messages += messages
+            self._count(messages)
             self.n_active_endpoints += 1
             self.n_highest_active_endpoints = max(self.n_highest_active_endpoints, self.n_active_endpoints)
 
@@ -69,8 +120,18 @@ class Statistics:
         with self._lock:
             self.n_total_endpoints += change
 
+    def __str__(self) -> str:
+        return as_text(self, self._clock.now())
+
     def __repr__(self) -> str:
         return f"<Statistics {' '.join(f'{name}={value}' for name, value in self.as_dict().items())}>"
+
+    def _count(self, messages: int) -> None:
+        self.n_messages += messages
+        while self.n_messages >= self._next_sample:
+            self.sample_times.append(self._clock.now())
+            reached = len(self.sample_times)
+            self._next_sample = SAMPLES[reached] if reached < len(SAMPLES) else _NEVER
 
 
 class _Delivering:

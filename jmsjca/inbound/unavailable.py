@@ -30,6 +30,4 @@ def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
     return {
         f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
         in ("required", "bean"),
-        "context_name": bool(spec.context_name),
-        "mbean_name": bool(spec.mbean_name),
     }

@@ -11,19 +11,12 @@ from tests.unit.inbound import Inbox
     [
         ({"transaction": "required"}, "transaction='required' .container-managed transactions will bring it"),
         ({"transaction": "bean"}, "transaction='bean' .container-managed transactions will bring it"),
-        ({"context_name": "c"}, "context_name"),
-        ({"mbean_name": "m"}, "mbean_name"),
     ],
 )
 def test_refused(jms_adapter, fields, told):
     with pytest.raises(NotSupportedError, match=f"queue:q: .*{told}.* not available in this release"):
         jms_adapter.listener("q", **fields)(Inbox())
     assert jms_adapter.activations == ()
-
-
-def test_all_that_is_refused_is_listed(jms_adapter):
-    with pytest.raises(NotSupportedError, match="context_name, mbean_name"):
-        jms_adapter.listener("q", context_name="c", mbean_name="m")(Inbox())
 
 
 def test_what_changes_nothing_in_mode_serial_is_taken(jms_adapter):

@@ -30,7 +30,7 @@ def endpoint_of(handler: Callable[..., object], terms: Terms, *hooks: Hooks, clo
         "test",
         terms,
         Handler(handler),
-        statistics=Statistics(configured=terms.pool_size),
+        statistics=Statistics(),
         hooks=HookChain(hooks),
         limits=Limits(),
         clock=clock or SYSTEM_CLOCK,
