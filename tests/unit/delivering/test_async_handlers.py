@@ -173,8 +173,10 @@ class Endless:
 
 
 def test_closing_cancels_what_still_runs(session):
-    endless, results = Endless(), queue.Queue[BaseException]()
-    handler = Handler(endless, HandlerLoop())
+    """On a loop that goes on, because another listener uses it, too."""
+    endless, results, loop = Endless(), queue.Queue[BaseException](), HandlerLoop()
+    handler = Handler(endless, loop)
+    loop.join()
     handler.open()
 
     def call() -> None:
@@ -184,10 +186,12 @@ def test_closing_cancels_what_still_runs(session):
             results.put(error)
 
     in_thread(call)
-    endless.began.get(timeout=PATIENCE)
+    assert endless.began.get(timeout=PATIENCE) is loop.get()
     handler.close()
     assert "cancelled before it had finished" in str(results.get(timeout=PATIENCE))
     assert endless.ended.get_nowait() == "cleaned up"
+    assert loop.get().is_running()
+    loop.leave()
     assert not loop_threads()
 
 

@@ -37,7 +37,7 @@ def deliver(adapter, recorder, got):
 
 @pytest.mark.parametrize("mode", ["sync", "cc"])
 def test_with_a_message_parameter_and_bodies_are_none_then(deliver, got, mode):
-    def handler(*, order: Order | None, message: Message, body, session, headers, message_id, properties):
+    def handler(*, order: Order, message: Message, body, session, headers, message_id, properties):
         got.put(
             (order, message.end_of_batch, body, message_id is None, dict(properties), headers["message_id"] is None)
         )

@@ -72,17 +72,22 @@ def test_a_task_that_outlives_the_handler_may_wait(adapter, got, spec):
 
 
 def test_a_handler_may_wait_for_the_unit_of_another(adapter, got):
-    before = []
+    """The thread is the same, but the handler of the unit has returned."""
+    earlier = []
 
-    @adapter.listener("q", concurrency_mode="sync", endpoint_pool_max_size=1, hold_until_ack=True)
-    def handler(message: Message) -> None:
-        if before:
-            got.put(before[0].wait(PATIENCE))
-        before.append(message.acknowledge())
+    @adapter.listener("q", concurrency_mode="sync", endpoint_pool_max_size=1, batch_size=2, hold_until_ack=True)
+    def handler(messages):
+        if earlier:
+            settlement, last = earlier
+            got.put(settlement.wait(0.001))
+            last.acknowledge()
+            got.put(settlement.wait(PATIENCE))
+        else:
+            earlier.extend([messages[0].acknowledge(), messages[1]])
 
-    send(adapter, "a", "b")
+    send(adapter, *"abcd")
     with adapter:
-        assert got.get(timeout=PATIENCE) is Outcome.COMMITTED
+        assert [got.get(timeout=PATIENCE), got.get(timeout=PATIENCE)] == [None, Outcome.COMMITTED]
 
 
 def test_another_thread_may_wait_and_send_with_the_session(adapter, recorder, got):
