@@ -1,6 +1,7 @@
 """What the units of providers share: a note of deliveries, which is used once."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError
@@ -56,9 +57,15 @@ class Note(Generic[C, D]):
             groups.setdefault(cast("C", delivery.consumer), []).append(delivery)
         return groups
 
-    def _finish(self) -> None:
+    @contextmanager
+    def _ending(self) -> Generator[None]:
+        """Use the unit up; then it keeps nothing of what it took, which has it: no circle stays behind."""
         self._check_open()
         self._finished = True
+        try:
+            yield
+        finally:
+            self._taken = []
 
     def _check_open(self) -> None:
         if self.lost:

@@ -70,18 +70,10 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             TransactionRolledBackError: It did not happen; the deliveries are given back.
             TransactionInDoubtError: It may or may not have happened.
         """
-        self._finish()
-        if not (self._taken or self._outgoing or self._first):
-            return
         seconds = self._wire.reply_timeout if timeout is None else timeout
-        with self._wire.committing:  # units never overlap on one connection
-            self._send_first(self._first, seconds)
-            if not self._atomic:
-                self._send_first(self._outgoing, seconds)
-            if self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic):
-                self._commit_in_transaction(seconds)
-            else:
-                self._acknowledge(seconds, confirmed=confirmed)
+        with self._ending():
+            if self._taken or self._outgoing or self._first:
+                self._write(seconds, confirmed=confirmed)
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; give the deliveries back, counted but for the unused ones.
@@ -90,12 +82,12 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             NotSupportedError: A delay was asked for; brokers have none over AMQP.
         """
         self._wire.broker.data.require("redelivery_delay", asked=bool(delay))
-        self._finish()
-        spared = {id(d) for d in unused}
-        for consumer, deliveries in self._by_consumer().items():
-            consumer.take_back(
-                [d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared]
-            )
+        with self._ending():
+            spared = {id(d) for d in unused}
+            for consumer, deliveries in self._by_consumer().items():
+                consumer.take_back(
+                    [d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared]
+                )
 
     def give_up(self) -> None:
         """Let everything go, counted: the connection closes over this unit."""
@@ -103,6 +95,16 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
         if not self._finished:
             for consumer, deliveries in self._by_consumer().items():
                 consumer.let_fail(deliveries)
+
+    def _write(self, seconds: float, *, confirmed: bool) -> None:
+        with self._wire.committing:  # units never overlap on one connection
+            self._send_first(self._first, seconds)
+            if not self._atomic:
+                self._send_first(self._outgoing, seconds)
+            if self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic):
+                self._commit_in_transaction(seconds)
+            else:
+                self._acknowledge(seconds, confirmed=confirmed)
 
     def _commit_in_transaction(self, timeout: float) -> None:
         if not (self._taken or self._outgoing):

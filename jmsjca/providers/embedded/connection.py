@@ -1,5 +1,6 @@
 """A connection to an embedded broker."""
 
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -59,6 +60,7 @@ class EmbeddedConnection:
         self._consumers: set[EmbeddedConsumer] = set()
         self._units: WeakSet[EmbeddedUnit] = WeakSet()
         self._closed = False
+        self._ending = threading.Lock()  # other threads begin units
         self.capabilities = capabilities
         if client_id is not None:
             store.reap(now=True)  # what a dead process had is free
@@ -114,9 +116,11 @@ class EmbeddedConnection:
 
     def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
         """Open a unit."""
-        self._check_open()
         unit = EmbeddedUnit(self._store, self._limits.message_bytes, self._sender)
-        self._units.add(unit)
+        self._store.check_usable()  # in a forked child the lock may be held for ever
+        with self._ending:
+            self._check_open()
+            self._units.add(unit)
         return unit
 
     def check(self, target: Destination) -> None:
@@ -162,24 +166,33 @@ class EmbeddedConnection:
     def close(self, timeout: float | None = None) -> None:
         """Close consumers; what open units took comes again, counted. Temporary destinations are deleted."""
         del timeout
-        if self._closed:
+        if not self._end_units():
             return
-        self._closed = True
-        self._store.check_usable()  # not in a forked child, where it is the parent's
-        for unit in self._units:
-            unit.lost = True
         try:
             with suppress(ConnectionLostError):  # the file was removed, and all with it
                 self._give_back()
         finally:
             leave(self._store)
 
+    def _end_units(self) -> bool:
+        """Let all units be lost, and no more begin; False if that has happened already."""
+        if self._closed:
+            return False
+        self._store.check_usable()  # not in a forked child, where it is the parent's
+        with self._ending:
+            if self._closed:
+                return False
+            self._closed = True
+            for unit in self._units:
+                unit.lost = True
+            return True
+
     def _give_back(self) -> None:
         for consumer in self._consumers:
             consumer.close()
         with self._store.write() as cursor:
             for consumer in self._consumers:
-                release(cursor, list(consumer.outstanding.values()), uncount=0)
+                release(cursor, list(consumer.outstanding), uncount=0)
                 consumer.outstanding.clear()
             drop_all(cursor, self._id)
             if self._client_id is not None:

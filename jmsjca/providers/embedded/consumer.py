@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import dropwhile
 from typing import cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError
@@ -37,7 +38,8 @@ class EmbeddedConsumer:
         self._woken = False
         self.order = order
         self.closed = False
-        self.outstanding: dict[int, EmbeddedDelivery] = {}  # in order of receipt
+        # In order of receipt. Other threads settle meanwhile: each use of it is one step, and never a loop over it.
+        self.outstanding: dict[EmbeddedDelivery, None] = {}
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[EmbeddedDelivery]:
         """Claim the next messages, up to a limit; wait for the first one.
@@ -98,7 +100,7 @@ class EmbeddedConsumer:
         self.wake()
         with self._store.write() as cursor:
             self._claims.closed = True
-            unused = [d for d in self.outstanding.values() if d.unit is None]
+            unused = [d for d in list(self.outstanding) if d.unit is None]
             release(cursor, unused, uncount=1)
             unregister(cursor, self._position.number)
             doorbells = self._store.other_doorbells(cursor)
@@ -109,14 +111,13 @@ class EmbeddedConsumer:
         """What was received after a delivery and no unit took."""
         if self.order is Order.ANY:
             return []
-        deliveries = list(self.outstanding.values())
-        return [d for d in deliveries[deliveries.index(delivery) + 1 :] if d.unit is None]
+        later = dropwhile(lambda d: d is not delivery, list(self.outstanding))
+        return [d for d in later if d.unit is None]
 
     def let_go(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
-        """Forget deliveries that are settled or given back; another thread may have received the messages again."""
+        """Forget deliveries that are settled or given back."""
         for delivery in deliveries:
-            if self.outstanding.get(delivery.id) is delivery:
-                del self.outstanding[delivery.id]
+            self.outstanding.pop(delivery, None)
 
     def check_held(self, delivery: EmbeddedDelivery) -> None:
         """Check that a delivery is ours and not settled.
@@ -124,7 +125,7 @@ class EmbeddedConsumer:
         Raises:
             IllegalStateError: It was settled, given back, or received by somebody else.
         """
-        if self.outstanding.get(delivery.id) is not delivery:
+        if delivery not in self.outstanding:
             raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
 
     def _take_wake(self) -> bool:
@@ -133,7 +134,7 @@ class EmbeddedConsumer:
 
     def _keep(self, rows: Sequence[Row], hold: Hold) -> Sequence[EmbeddedDelivery]:
         deliveries = [EmbeddedDelivery(row, hold, self) for row in rows]
-        self.outstanding.update([(d.id, d) for d in deliveries])
+        self.outstanding.update(dict.fromkeys(deliveries))
         return deliveries
 
     def _release(self, cursor: sqlite3.Cursor, unused: Sequence[EmbeddedDelivery]) -> list[str]:

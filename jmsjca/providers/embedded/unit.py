@@ -149,7 +149,8 @@ class EmbeddedUnit:
         return {d.consumer: d for d in reversed(self._taken)}
 
     def _let_go(self) -> None:
-        for delivery in self._taken:
+        taken, self._taken = self._taken, []  # which have this unit: no circle stays behind
+        for delivery in taken:
             delivery.consumer.let_go([delivery])
 
     def _finish(self) -> None:

@@ -62,11 +62,11 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
             TransactionRolledBackError: It did not happen; the deliveries come again.
             TransactionInDoubtError: It may or may not have happened.
         """
-        self._finish()
-        try:
-            self._execute(self._wire.reply_timeout if timeout is None else timeout)
-        finally:  # also when it failed: then the connection is lost, and with it what was delivered
-            self._let_go()
+        with self._ending():
+            try:
+                self._execute(self._wire.reply_timeout if timeout is None else timeout)
+            finally:  # also when it failed: then the connection is lost, and with it what was delivered
+                self._let_go()
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; let the deliveries come again from here, counted but for the unused ones.
@@ -79,8 +79,8 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
             NotSupportedError: A delay was asked for.
         """
         self._dialect.broker.require("redelivery_delay", asked=bool(delay))
-        self._finish()
-        self._give_back({id(d) for d in unused})
+        with self._ending():
+            self._give_back({id(d) for d in unused})
 
     def _execute(self, timeout: float) -> None:
         if not (self._taken or self._sends or self._first):
