@@ -182,7 +182,8 @@ class ResourceAdapter:
         """Stop all activations side by side; returns when the handlers at work have finished.
 
         At the deadline the connections are closed over those that have not: their messages come again. Called by a
-        handler it returns at once, and the rest happens when the handler has returned.
+        handler, or on the event loop that async handlers run on, it returns at once, and the rest happens when the
+        handlers have returned.
 
         Args:
             timeout: Seconds until the deadline; None to wait for ever.
@@ -227,8 +228,10 @@ class ResourceAdapter:
     ) -> None:
         import asyncio  # noqa: PLC0415  # likewise
 
-        await asyncio.to_thread(self.stop)
-        self._loop.adopt(None)
+        try:
+            await asyncio.to_thread(self.stop)
+        finally:
+            self._loop.adopt(None)
 
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"

@@ -110,8 +110,8 @@ class Activation:
         Units that wait for an acknowledgement are rolled back. At the deadline the connection is closed over the
         handlers that are still at work: their units are lost, and the messages come again.
 
-        Called by a handler, or by a hook around one, it returns at once, and all this happens when the handler has
-        returned.
+        Called by a handler, by a hook around one, or on the event loop that async handlers run on, it returns at once,
+        and all this happens when the handlers have returned.
 
         Args:
             timeout: Seconds until the deadline; None to wait for ever.
@@ -123,7 +123,7 @@ class Activation:
         if service is None:
             return True
         self.end_intake()
-        if is_inside():
+        if self._cannot_wait():
             self._elsewhere(partial(service.finish, timeout))
             return False
         return service.finish(timeout)
@@ -134,7 +134,7 @@ class Activation:
         Args:
             timeout: As of `stop`.
         """
-        if is_inside():
+        if self._cannot_wait():
             self._elsewhere(partial(self.restart, timeout))
         else:
             self.stop(timeout)
@@ -186,6 +186,9 @@ class Activation:
 
     def __repr__(self) -> str:
         return f"<Activation {self.name} {self.status}>"
+
+    def _cannot_wait(self) -> bool:
+        return is_inside() or self._endpoint.handler.is_blocked_by_caller()
 
     def _elsewhere(self, act: Callable[[], object]) -> None:
         """Do it on another thread: whoever asks for it is being waited for."""

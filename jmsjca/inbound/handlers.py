@@ -55,6 +55,10 @@ class Handler:
             return self._wait_for(result, given)  # pyright: ignore[reportUnknownArgumentType]
         return result
 
+    def is_blocked_by_caller(self) -> bool:
+        """Tell whether coroutines would run on the event loop that calls this, so that it cannot wait for them."""
+        return self._loop.is_here()
+
     def open(self) -> None:
         """Let coroutines run."""
         with self._lock:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HandlerLoop"]
 
-_LONGEST_END = 5.0  # seconds for coroutines that do not let themselves be cancelled
+_LONGEST_END = 1.0  # seconds for coroutines that do not let themselves be cancelled
 
 
 class HandlerLoop:
@@ -29,6 +29,19 @@ class HandlerLoop:
         """Let coroutines run on the application's loop from now on; None to let them run on our own again."""
         with self._lock:
             self._adopted = loop
+
+    def is_here(self) -> bool:
+        """Tell whether the caller is on that loop: as long as it blocks, no coroutine ends."""
+        with self._lock:
+            loop = self._adopted or (self._own.loop if self._own is not None else None)
+        if loop is None:
+            return False
+        import asyncio  # noqa: PLC0415  # whoever has a loop has it
+
+        try:
+            return asyncio.get_running_loop() is loop
+        except RuntimeError:  # none runs on this thread
+            return False
 
     def join(self) -> None:
         """Note an endpoint that may have coroutines."""

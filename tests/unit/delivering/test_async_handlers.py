@@ -196,6 +196,45 @@ def test_closing_cancels_what_still_runs(session):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_at_the_deadline_of_a_stop_coroutines_are_cancelled(adapter, recorder, mode):
+    endless = Endless()
+    adapter.listener("q", concurrency_mode=mode)(endless)
+    send(adapter, "a")
+    adapter.start()
+    endless.began.get(timeout=PATIENCE)
+    assert adapter.stop(timeout=0) is False
+    assert endless.ended.get(timeout=PATIENCE) == "cleaned up"
+    assert waiting(adapter) == [("a", 1)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("inside", [True, False], ids=["by the handler", "beside it"])
+def test_a_stop_on_the_loop_does_not_block_it(adapter, recorder, mode, inside):
+    """Or no coroutine would ever end, and the stop would not either."""
+
+    async def serve() -> None:
+        began, go_on = asyncio.Event(), asyncio.Event()
+
+        @adapter.listener("q", concurrency_mode=mode)
+        async def handler(message: Message) -> None:
+            began.set()
+            if inside:
+                adapter.stop()
+            await go_on.wait()
+
+        async with adapter:
+            await asyncio.to_thread(send, adapter, "a")
+            await began.wait()
+            if not inside:
+                adapter.stop()
+            go_on.set()
+
+    asyncio.run(serve())
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+    recorder.await_outcome(Outcome.COMMITTED)
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("close", [True, False])
 def test_a_loop_that_ends_before_the_adapter_stops_it(adapter, recorder, mode, close):
     """The message comes again, and nobody waits for ever."""
