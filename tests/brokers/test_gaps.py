@@ -38,8 +38,8 @@ def amqp(broker_url):
     """Give a function that connects to a broker, directly or through a wire to cut."""
     opened = []
 
-    def connect(broker, url=None):
-        connection = RawAMQP(url or broker_url(f"{broker}-amqp"), CAPABILITIES.get(broker))
+    def connect(broker, url=None, **opening):
+        connection = RawAMQP(url or broker_url(f"{broker}-amqp"), CAPABILITIES.get(broker), **opening)
         opened.append((connection, url is not None))
         return connection
 
@@ -325,6 +325,13 @@ def test_rabbitmq_takes_what_was_to_be_looked_at(amqp, address):
     assert receiver.bodies(1) == ["a"]
     send(connection, name, "b")
     assert Receiver(amqp("rabbitmq"), name, 1).bodies(1) == ["b"]
+
+
+def test_rabbitmq_lets_two_connections_have_one_container_id(amqp, address):
+    alone, client = symbol("sole-connection-for-container"), uuid.uuid4().hex
+    first, _ = (amqp("rabbitmq", container_id=client, desired_capabilities=[alone]) for _ in range(2))
+    send(first, address("rabbitmq"), "a")
+    assert Receiver(first, address("rabbitmq"), 1).bodies(1) == ["a"]
 
 
 def test_rabbitmq_forgets_a_subscription_that_is_detached(amqp, address):

@@ -3,7 +3,7 @@
 import uuid
 
 from proton import Described, Message, Terminus, Transport, symbol, ulong
-from proton.reactor import LinkOption
+from proton.reactor import Container, LinkOption
 from proton.utils import BlockingConnection
 
 DECLARE, DISCHARGE, DECLARED, TRANSACTIONAL = 0x31, 0x32, 0x33, 0x34
@@ -36,11 +36,17 @@ class RawAMQP:
     Args:
         url: The broker.
         capability: What its sources and targets ask for.
+        container_id: What it calls itself; None for a name of its own.
+        **opening: What its open frame asks for.
     """
 
-    def __init__(self, url, capability=None):
+    def __init__(self, url, capability=None, *, container_id=None, **opening):
         self._capability = capability
-        self.connection = BlockingConnection(url, timeout=SECONDS, allowed_mechs="ANONYMOUS")
+        container = Container()
+        container.container_id = container_id or container.container_id
+        self.connection = BlockingConnection(
+            url, timeout=SECONDS, container=container, allowed_mechs="ANONYMOUS", **opening
+        )
         self.connection.conn.transport.trace(Transport.TRACE_FRM)
         self._coordinator = None
 

@@ -31,7 +31,6 @@ _NOT_YET = tuple(
     Gap(capability, seen, "Not offered over AMQP in this release")
     for capability, seen in (
         ("subscription_lock", "Not asked for: nothing tells whether a second subscriber is refused or takes over."),
-        ("client_ids", "Not asked for: a client id that is in use is not refused."),
         ("groups", "Not asked for: no case of the contract suite proves it."),
         ("structured", "Not sent: only text, bytes and plain messages are encoded and decoded."),
         ("configurable", "The protocol has no frame that changes what a destination does; its operator does that."),
@@ -81,6 +80,7 @@ _ARTEMIS = Broker(
         exact_selectors=True,
         browse=True,
         durable=True,
+        client_ids=True,
         duplicate_detection=True,
         checks=True,
         shared_between_processes=True,
@@ -113,6 +113,7 @@ _ACTIVEMQ = Broker(
         exact_selectors=True,
         browse=True,
         durable=True,
+        client_ids=True,
         checks=True,
         shared_between_processes=True,
     ),
@@ -171,6 +172,7 @@ _QPID = Broker(
         browse=True,
         browse_counts=True,
         durable=True,
+        client_ids=True,
         shared_between_processes=True,
     ),
     (
@@ -263,6 +265,11 @@ _RABBITMQ = Broker(
             "attach(source=/topic/x, durable=2, expiry-policy=never), detach -> the queue behind it is gone, and with"
             " it what is sent before the next attach.",
             "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: resuming links",
+        ),
+        Gap(
+            "client_ids",
+            "open(container-id in use, desired-capabilities=[sole-connection-for-container]) -> open, for both.",
+            "No page of RabbitMQ's knows the capability (3.10)",
         ),
         Gap(
             "duplicate_detection",

@@ -31,14 +31,19 @@ def text_of(condition: Any) -> str:
     return f"{condition.name}: {condition.description or 'no description'}"[:500]
 
 
-def connection_error(condition: Any) -> JMSError:
-    """The error of a connection that the broker closed or that broke."""
+def connection_error(condition: Any, client_id: str) -> JMSError:
+    """The error of a connection that the broker closed or that broke.
+
+    Args:
+        condition: Why.
+        client_id: What the connection called itself.
+    """
     text = text_of(condition)
     name = condition.name if condition else ""
     if name == "amqp:unauthorized-access":
         return JMSSecurityError(f"The broker refuses the login: {text}")
     if name == "amqp:invalid-field" and "container-id" in str(condition.info):
-        return InvalidClientIDError(f"The broker refuses the client id: {text}")
+        return InvalidClientIDError(f"The broker refuses the client id {client_id[:100]!r}: {text}")
     return ConnectionLostError(f"The connection to the broker ended: {text}")
 
 

@@ -249,12 +249,12 @@ class Engine:
     def _on_connection_close(self, event: Any) -> None:
         del event
         if not self._closing:
-            self._break(connection_error(self.connection.remote_condition))
+            self._break(connection_error(self.connection.remote_condition, self.connection.container))
 
     def _on_transport_error(self, event: Any) -> None:
         del event
         if not self._closing:
-            self._break(connection_error(self._transport.condition))
+            self._break(connection_error(self._transport.condition, self.connection.container))
 
     def _on_session_close(self, event: Any) -> None:
         owner = getattr(event.context, "owner", None)

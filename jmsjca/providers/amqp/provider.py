@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from proton import Connection, Transport
+from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import InvalidURLError, JMSError
@@ -18,6 +18,7 @@ __all__ = ["AMQPProvider"]
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _FRAME_BYTES = 65536
+_ALONE = symbol("sole-connection-for-container")  # or some brokers let a second connection take a subscription away
 
 
 class AMQPProvider:
@@ -59,6 +60,8 @@ def _connection(url: ConnectionURL, credentials: Credentials | None, client_id: 
     connection = Connection()
     connection.container = client_id or f"jmsjca-{uuid.uuid4().hex}"
     connection.hostname = url.host.strip("[]")
+    if client_id:
+        connection.desired_capabilities = [_ALONE]
     if credentials is not None:
         connection.user = credentials.user_name
         connection.password = credentials.password or ""

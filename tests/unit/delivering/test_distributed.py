@@ -23,35 +23,11 @@ from jmsjca import (
 )
 from jmsjca.errors import NotSupportedError
 from jmsjca.links import ConnectionSettings, connect
+from tests.unit.delivering.watching import Watch
 from tests.unit.inbound import PATIENCE, Inbox, waiting
 
 TOPIC = Topic("t")
 LOAD = "LOADBALQ_t_s"
-
-
-class Watch(Hooks):
-    """Waits for what an endpoint does."""
-
-    def __init__(self):
-        self._changed = threading.Condition()
-        self._seen = []
-        self.sizes = queue.Queue()
-
-    def status_changed(self, endpoint, status):
-        self._note((endpoint, status))
-
-    def settled(self, endpoint, outcome, messages):
-        self.sizes.put(messages)
-        self._note((endpoint, outcome))
-
-    def until(self, activation, expected):
-        with self._changed:
-            assert self._changed.wait_for(lambda: (activation.name, expected) in self._seen, PATIENCE)
-
-    def _note(self, what):
-        with self._changed:
-            self._seen.append(what)
-            self._changed.notify_all()
 
 
 class FailingSends(Hooks):
@@ -261,7 +237,8 @@ def test_what_is_published_while_nobody_is_there_waits(subscribed, jms_broker_ur
 
 
 @pytest.mark.parametrize("client_id", [None, "me"])
-def test_another_node_consumes_and_takes_over(node, jms_broker_url, client_id):
+def test_another_node_consumes_and_takes_over(node, jms_broker_url, client_id, caplog):
+    caplog.set_level("INFO", "jmsjca")
     first, second = Inbox(), Inbox()
     made = spec(client_id=client_id)
     one, watch = node(made, first)
@@ -272,6 +249,28 @@ def test_another_node_consumes_and_takes_over(node, jms_broker_url, client_id):
     watch.until(two.topic_side, "Up")
     publish(jms_broker_url, TextMessage("a"))
     assert [body for body, _ in second.take(1)] == ["a"]
+    told = [(record.levelname, "another node" in record.getMessage()) for record in caplog.records]
+    assert told.count(("INFO", True)) == 1
+    assert all(level == "INFO" for level, _ in told)
+
+
+def test_a_handler_that_stops_delivery_stops_both_sides(subscribed, jms_broker_url):
+    def handle(message):
+        message.set_string_property("JMS_Sun_JMSJCA_StopMessageDelivery", "enough")
+
+    activation, watch = subscribed(spec(), handle)
+    publish(jms_broker_url, TextMessage("a"))
+    watch.until(activation, "Down")
+    watch.until(activation.topic_side, "Down")
+
+
+def test_restart_concerns_both_sides(subscribed, jms_broker_url):
+    inbox = Inbox()
+    activation, watch = subscribed(spec(), inbox)
+    activation.restart()
+    watch.until(activation.topic_side, "Down")
+    publish(jms_broker_url, TextMessage("a"))
+    assert [body for body, _ in inbox.take(1)] == ["a"]
 
 
 def test_while_one_node_is_busy_another_gets_the_next_message(node, jms_broker_url):

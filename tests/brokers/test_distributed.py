@@ -1,0 +1,69 @@
+"""Distributed durable subscriptions on the brokers that have what they need."""
+
+import uuid
+
+import pytest
+from brokers import PAIRS
+
+from jmsjca import ActivationSpec, ResourceAdapter, TextMessage, Topic
+from tests.unit.delivering.watching import Watch
+from tests.unit.inbound import Inbox
+
+IN_EVERY_RUN = {"artemis-amqp", "qpid-amqp"}
+EVERY_BROKER = [pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS]
+
+
+def able(url):
+    """Whether a broker can take a message and send it on in one, and keeps subscriptions."""
+    with ResourceAdapter(url).connection_factory().create_connection() as connection:
+        return connection.capabilities.atomic and connection.capabilities.durable
+
+
+def publish(adapter, topic, bodies):
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        producer = session.create_producer(Topic(topic))
+        for body in bodies:
+            producer.send(TextMessage(body))
+
+
+@pytest.fixture
+def node(pair, broker_url):
+    """Makes a node of a cluster, whose queue side is up."""
+    adapters, inbox = [], Inbox()
+    url, name = broker_url(pair), f"t.{uuid.uuid4().hex}"
+    if not able(url):
+        pytest.skip(f"{pair} has no transactions of receipts and sends, or no durable subscriptions")
+    spec = ActivationSpec(
+        destination=Topic(name),
+        subscription_durability="Durable",
+        subscription_name=f"jmsjca://?distribution=1&subscribername={name}.s",
+    )
+
+    def make():
+        watch = Watch()
+        adapters.append(ResourceAdapter(url, hooks=[watch]))
+        activation = adapters[-1].activate(spec, inbox)
+        adapters[-1].start()
+        watch.until(activation, "Up")
+        return adapters[-1], activation, watch
+
+    make.topic, make.inbox = name, inbox
+    yield make
+    for adapter in adapters:
+        adapter.stop()
+
+
+@pytest.mark.parametrize("pair", EVERY_BROKER)
+def test_one_forwards_all_consume_and_another_takes_over(node):
+    first, one, watch = node()
+    watch.until(one.topic_side, "Up")
+    second, two, watch = node()
+    publish(first, node.topic, map(str, range(50)))
+    assert sorted(int(body) for body, _ in node.inbox.take(50)) == list(range(50))
+    assert two.topic_side.stats.n_messages == 0
+    first.stop()
+    watch.until(two.topic_side, "Up")
+    publish(second, node.topic, map(str, range(50, 100)))
+    assert sorted(int(body) for body, _ in node.inbox.take(50)) == list(range(50, 100))
+    second.stop()
+    assert node.inbox.got.empty()
