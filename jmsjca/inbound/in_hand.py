@@ -86,9 +86,7 @@ class InHand:
         """Deliver the message that says so, if the handler saw any of the batch, whatever came of them."""
         if not (self.endpoint.terms.batch_size and self._seen and self.endpoint.handler.takes_end_of_batch):
             return
-        message = end_of_batch_message()
-        message.bind(self._context(message, len(self.deliveries), end_of_batch=True))
-        self._guarded((), lambda: self._call(message))
+        self._guarded((), lambda: self._call(self._end_of_batch()))
 
     def settle(self) -> None:
         """Commit or roll back.
@@ -136,6 +134,11 @@ class InHand:
 
     def _bound(self, message: Message, index: int) -> Message:
         message.bind(self._context(message, index))
+        return message
+
+    def _end_of_batch(self) -> Message:
+        message = end_of_batch_message()
+        message.bind(self._context(message, len(self.deliveries), end_of_batch=True))
         return message
 
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Delivered:
