@@ -6,6 +6,8 @@ import pytest
 from brokers import PAIRS
 
 from jmsjca import ActivationSpec, ResourceAdapter, TextMessage, Topic
+from jmsjca.links import ConnectionSettings, connect
+from tests.unit.delivering.failing_over import END, kill_one_of_two
 from tests.unit.delivering.watching import Watch
 from tests.unit.inbound import Inbox
 
@@ -13,10 +15,11 @@ IN_EVERY_RUN = {"artemis-amqp", "qpid-amqp"}
 EVERY_BROKER = [pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS]
 
 
-def able(url):
-    """Whether a broker can take a message and send it on in one, and keeps subscriptions."""
+def skip_unless_able(pair, url):
+    """It must take a message and send it on in one, and keep subscriptions."""
     with ResourceAdapter(url).connection_factory().create_connection() as connection:
-        return connection.capabilities.atomic and connection.capabilities.durable
+        if not (connection.capabilities.atomic and connection.capabilities.durable):
+            pytest.skip(f"{pair} has no transactions of receipts and sends, or no durable subscriptions")
 
 
 def publish(adapter, topic, bodies):
@@ -31,8 +34,7 @@ def node(pair, broker_url):
     """Makes a node of a cluster, whose queue side is up."""
     adapters, inbox = [], Inbox()
     url, name = broker_url(pair), f"t.{uuid.uuid4().hex}"
-    if not able(url):
-        pytest.skip(f"{pair} has no transactions of receipts and sends, or no durable subscriptions")
+    skip_unless_able(pair, url)
     spec = ActivationSpec(
         destination=Topic(name),
         subscription_durability="Durable",
@@ -67,3 +69,16 @@ def test_one_forwards_all_consume_and_another_takes_over(node):
     assert sorted(int(body) for body, _ in node.inbox.take(50)) == list(range(50, 100))
     second.stop()
     assert node.inbox.got.empty()
+
+
+@pytest.mark.parametrize("pair", EVERY_BROKER)
+def test_nothing_is_lost_or_doubled_when_the_process_with_the_subscription_is_killed(pair, broker_url):
+    url = broker_url(pair)
+    skip_unless_able(pair, url)
+    connection = connect(ConnectionSettings(url))
+    try:
+        done, more = kill_one_of_two(url, connection, uuid.uuid4().hex)
+    finally:
+        connection.close()
+    assert sorted(done) == list(range(200))
+    assert more == [END, END]

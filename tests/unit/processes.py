@@ -28,9 +28,9 @@ def send(name, text):
 
 
 @contextmanager
-def process(path: object, script: str) -> Iterator[subprocess.Popen[str]]:
-    """Another Python process; it ends when its standard input does."""
-    command = [sys.executable, "-c", _BEGIN + script, f"embedded://{path}"]
+def process(broker: object, script: str) -> Iterator[subprocess.Popen[str]]:
+    """Another Python process, of the broker with this URL or in this file; it ends when its standard input does."""
+    command = [sys.executable, "-c", _BEGIN + script, broker if isinstance(broker, str) else f"embedded://{broker}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         try:
             yield child

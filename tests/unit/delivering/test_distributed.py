@@ -290,6 +290,19 @@ def test_while_one_node_is_busy_another_gets_the_next_message(node, jms_broker_u
     watching.until(two, Outcome.COMMITTED)
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "beans"),
+    [
+        ("", {}, (None, None)),
+        ("", {"mbean_name": "m"}, ("m", "m-LOADBALQ")),
+        ("&mbeanname=n", {"mbean_name": "m"}, ("m", "n")),
+    ],
+)
+def test_each_side_has_a_bean_of_its_own(adapter, name, fields, beans):
+    activation = adapter.activate(spec(f"jmsjca://?distribution=1&subscribername=s{name}", **fields), Inbox())
+    assert (activation.spec.mbean_name, activation.topic_side.spec.mbean_name) == beans
+
+
 def test_what_an_activation_cannot_do_is_refused(adapter):
     with pytest.raises(NotSupportedError, match="transaction='required'"):
         adapter.activate(spec(transaction="required"), Inbox())
