@@ -57,6 +57,11 @@ class Performance:
         except BaseException as error:  # noqa: BLE001  # for the test to see
             self.error = error
 
+    @property
+    def ended(self) -> bool:
+        """True if it runs no more."""
+        return not self._thread.is_alive()
+
     def ends(self) -> BaseException | None:
         """Wait for its end; give its error."""
         self._thread.join(PATIENCE)
