@@ -3,11 +3,15 @@
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from jmsjca.errors import ConfigurationError
 
-__all__ = ["hints_of", "name_of", "parameters_of"]
+__all__ = ["UNRESOLVED", "hints_of", "name_of", "parameters_of"]
+
+UNRESOLVED = object()
+"""Stands for an annotation that only a type checker understands."""
 
 
 def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
@@ -34,18 +38,30 @@ def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
 
 
 def hints_of(function: Callable[..., object]) -> dict[str, Any]:
-    """Give the annotations; none if they have names that only a type checker sees."""
+    """Give the annotations; `UNRESOLVED` for one with a name that is not there at run time."""
     while isinstance(function, partial):  # has the parameters, but not their annotations
         function = function.func
+    annotated = function if inspect.isroutine(function) else type(function).__call__
     try:
-        return get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
-    except (NameError, TypeError):
+        return get_type_hints(annotated)
+    except (NameError, AttributeError):
+        names = getattr(inspect.unwrap(annotated), "__globals__", {})
+        return {name: _resolved(hint, names) for name, hint in inspect.get_annotations(annotated).items()}
+    except TypeError:  # a builtin has none
         return {}
 
 
 def name_of(function: Callable[..., object]) -> str:
     """Name it, for errors."""
     return getattr(function, "__qualname__", None) or f"{function!r:.200}"
+
+
+def _resolved(hint: object, names: dict[str, Any]) -> Any:
+    """Read one annotation by itself: the others do not depend on it."""
+    try:
+        return get_type_hints(SimpleNamespace(__annotations__={"it": hint}), names)["it"]
+    except (NameError, AttributeError):
+        return UNRESOLVED
 
 
 def _is_routine(function: Callable[..., object]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.bodies import body_as
-from jmsjca.inbound.functions import hints_of, name_of, parameters_of
+from jmsjca.inbound.functions import UNRESOLVED, hints_of, name_of, parameters_of
 from jmsjca.messages import Message
 from jmsjca.outbound import Session
 
@@ -133,6 +133,8 @@ def _named(name: str, hint: Any) -> Supplier | None:
 def _content(name: str, hint: Any, *, first: bool) -> Supplier | None:
     """What any other parameter gets: the bodies of a batch, the body, or the message."""
     element = _element(hint)
+    if hint is UNRESOLVED:
+        return None
     if element is not _EMPTY:
         return Supplier(partial(_bodies, body_as(element, name)), "batch")
     if hint not in _UNTYPED:
@@ -180,7 +182,7 @@ def _unknown(function: Callable[..., object], name: str) -> ConfigurationError:
         f"The handler {name_of(function)} needs {name!r}, which is not known. A parameter gets the message, its body "
         "(by the name 'body', or as the type that it is annotated with), all messages of a batch or their bodies (as "
         f"Sequence[Message] or another), the session, 'headers', or a header by its name ({', '.join(_HEADERS)}); it "
-        "must not be positional-only."
+        "must not be positional-only, nor annotated with a name that is not imported when the program runs."
     )
 
 

@@ -70,6 +70,10 @@ def with_names_of_the_type_checker(message: "NotThere", session: "NorThere") -> 
     return (message, session)
 
 
+def with_some_names_of_the_type_checker(text: "str", message: "NotThere") -> "NorThere":  # type: ignore[name-defined]  # noqa: F821
+    return (text, message)
+
+
 def headers_by_name(message, priority, correlation_id, properties, delivery_count: int = 7):
     return (message, priority, correlation_id, dict(properties), delivery_count)
 
@@ -97,6 +101,7 @@ def body_as_text(text: str, retries: int = 3):
         (keyword_only, (MESSAGE, SESSION)),
         (with_defaults, (MESSAGE, 3, (), {})),
         (with_names_of_the_type_checker, (MESSAGE, SESSION)),
+        (with_some_names_of_the_type_checker, ("a", MESSAGE)),
         (WithCall(), (MESSAGE, SESSION)),
         (WithCall().method, (MESSAGE, None)),
         (WithCall.of_class, (MESSAGE, WithCall)),
@@ -123,7 +128,10 @@ def positional(message: Message, /, database: object) -> None: ...
 def keyword_needed(message: Message, *, database: object) -> None: ...
 
 
-@pytest.mark.parametrize("function", [two_messages, positional, keyword_needed])
+def unresolved(order: "NotThere"): ...  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize("function", [two_messages, positional, keyword_needed, unresolved])
 def test_what_nothing_is_known_for_is_refused(function, jms_adapter):
     with pytest.raises(ConfigurationError, match=function.__name__) as caught:
         Handler(function)
