@@ -81,7 +81,6 @@ class RunningCoroutine:
     def _begin(self) -> None:
         self._task = self._loop.create_task(self._contained())
         self._task.add_done_callback(self._end)
-        self._began(self._task)
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -89,6 +88,7 @@ class RunningCoroutine:
 
     async def _contained(self) -> object:
         """Keep a `SystemExit` from the loop and all that runs there: it ends a delivery, no more."""
+        self._began(asyncio.current_task())  # here, as a loop may run a task before it gives it to its maker
         try:
             return await self._coroutine
         except SystemExit as error:

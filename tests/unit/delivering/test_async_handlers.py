@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from jmsjca import Hooks, Message, Outcome, ResourceAdapter
+from jmsjca import Hooks, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
 from jmsjca.inbound.handlers import Handler
 from jmsjca.inbound.loops import HandlerLoop
 from jmsjca.inbound.parameters import Given
@@ -80,6 +80,22 @@ def test_they_run_on_the_loop_that_the_adapter_was_entered_on(adapter, recorder,
     with adapter:  # and that loop is closed now
         recorder.await_outcome(Outcome.COMMITTED)
     assert len(meeting.loops) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_coroutine_sends_in_its_unit(adapter, recorder, mode):
+    @adapter.listener("q", concurrency_mode=mode)
+    async def handler(message: Message, session: Session) -> None:
+        session.create_producer(Queue("out")).send(TextMessage(f"{message.body}{message.delivery_count}"))
+        await asyncio.sleep(0)
+        if not message.redelivered:
+            raise KeyError("first")
+
+    send(adapter, "a")
+    with adapter:
+        recorder.await_outcome(Outcome.ROLLED_BACK)
+        recorder.await_outcome(Outcome.COMMITTED)
+        assert waiting(adapter, "out") == [("a2", 0)]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
