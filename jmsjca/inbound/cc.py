@@ -32,6 +32,7 @@ class CCDelivery(ConcurrentDelivery):
         self._size = terms.batch_size or 1
         self._capacity = max(self._size, endpoint.limits.prefetch_messages)
         self._workers = 0
+        self._coming = False  # one of the workers is started, and has not begun yet
         self._ready: deque[spi.Delivery] = deque()
         self._arrivals = Arrivals(endpoint, link, self.outstanding)
         self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
@@ -80,15 +81,20 @@ class CCDelivery(ConcurrentDelivery):
         if offered:
             with self._changed:
                 self._ready.extend(offered)
-            self._start_workers()
+            self._start_worker()
 
-    def _start_workers(self) -> None:
+    def _start_worker(self) -> None:
+        """Start another worker if there is something for it. Only one is on its way at a time; it starts the next.
+
+        So quick handlers get by with a few, and no message waits for a slow one.
+        """
         most = max(self.endpoint.terms.pool_size - self.endpoint.busy_elsewhere, 1)
         with self._changed:
-            count = min(most - self._workers, -(-len(self._ready) // self._size))
-            self._workers += max(count, 0)
-        for _ in range(count):
-            self._submit()
+            if not self._ready or self._coming or self._workers >= most:
+                return
+            self._coming = True
+            self._workers += 1
+        self._submit()
 
     def _submit(self) -> None:
         try:
@@ -111,9 +117,11 @@ class CCDelivery(ConcurrentDelivery):
         self._leave()
 
     def _work(self) -> None:
+        self._coming = False
         with self.endpoint.statistics.endpoint():
             try:
                 while batch := self._take():
+                    self._start_worker()
                     self._deliver(batch)
             except Exception as error:  # noqa: BLE001  # raised by `run`
                 self.stop(error)
@@ -166,7 +174,7 @@ class CCDelivery(ConcurrentDelivery):
     def _place_is_free(self) -> None:
         if self._starved:
             self._starved = False
-            self._start_workers()
+            self._start_worker()
             with self._changed:
                 self._changed.notify_all()
 
