@@ -211,6 +211,35 @@ def test_closing_cancels_what_still_runs(session):
     assert not loop_threads()
 
 
+def test_an_application_that_is_cancelled_stops_the_adapter(adapter, recorder):
+    """As at Ctrl-C, which cancels the main task: the block is left, and what runs ends well."""
+
+    async def serve() -> None:
+        began, go_on = asyncio.Event(), asyncio.Event()
+
+        @adapter.listener("q")
+        async def handler(message: Message) -> None:
+            began.set()
+            await go_on.wait()
+
+        async def wait_for_ever() -> None:
+            async with adapter:
+                await asyncio.get_running_loop().create_future()
+
+        main = asyncio.create_task(wait_for_ever())
+        await began.wait()
+        main.cancel()
+        await asyncio.to_thread(recorder.await_status, "Connecting", "Up", "Disconnecting")
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await main
+
+    send(adapter, "a")
+    asyncio.run(serve())
+    recorder.await_outcome(Outcome.COMMITTED)
+    recorder.await_status("Down")
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_at_the_deadline_of_a_stop_coroutines_are_cancelled(adapter, recorder, mode):
     endless = Endless()
@@ -263,8 +292,7 @@ def test_a_loop_that_ends_before_the_adapter_stops_it(adapter, recorder, mode, c
         loop.close()
     recorder.await_outcome(Outcome.ROLLED_BACK)
     recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
-    [(body, _)] = waiting(adapter)
-    assert body == "a"
+    assert waiting(adapter) == [("a", 1)]
     loop.close()
 
 
@@ -276,5 +304,4 @@ def test_a_loop_that_is_closed_when_a_message_comes(adapter, recorder):
     send(adapter, "a")
     recorder.await_outcome(Outcome.ROLLED_BACK)
     recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
-    [(body, _)] = waiting(adapter)
-    assert body == "a"
+    assert waiting(adapter) == [("a", 1)]
