@@ -30,6 +30,11 @@ class Outstanding:
             self._count += 1
             return True
 
+    def wait(self, timeout: float | None) -> None:
+        """Wait until a place is free, or this is closed, or so many seconds are over; take none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._count < self._most, timeout)
+
     def add(self) -> None:
         """Take one place, also over the bound: what has come already must be somewhere."""
         with self._changed:
@@ -39,7 +44,7 @@ class Outstanding:
         """Give one place back."""
         with self._changed:
             self._count -= 1
-            self._changed.notify()
+            self._changed.notify_all()  # some of those who wait take no place
         if self._released is not None:
             self._released()
 

@@ -107,7 +107,7 @@ class Receiver:
         try:
             with self._endpoint.statistics.endpoint():
                 while not self._stopping:
-                    delivery = self._next(self._size, self._endpoint.terms.receive_timeout)
+                    delivery = self._first(self._endpoint.terms.receive_timeout)
                     if delivery is not None:
                         self._deliver_in_a_place(delivery)
         finally:
@@ -135,14 +135,16 @@ class Receiver:
             self._group.put_down(hand)
 
     def _hand_over(self, hand: InHand, batch: Iterator[spi.Delivery]) -> None:
-        if self._endpoint.handler.whole_batches:
-            hand.hand_over_all(list(batch))
-        else:
-            for delivery in batch:
-                hand.hand_over(delivery)
-                if hand.rolls_back:
-                    break
-        hand.finish()
+        try:
+            if self._endpoint.handler.whole_batches:
+                hand.hand_over_all(list(batch))
+            else:
+                for delivery in batch:
+                    hand.hand_over(delivery)
+                    if hand.rolls_back:
+                        break
+        finally:  # also when no more can be received
+            hand.finish()
 
     def _batch(self, first: spi.Delivery) -> Iterator[spi.Delivery]:
         """Give the messages of one unit: as many as come without a pause, or one that has to be alone."""
@@ -157,6 +159,14 @@ class Receiver:
                 self._ready.appendleft(delivery)
                 return
             yield delivery
+
+    def _first(self, timeout: float) -> spi.Delivery | None:
+        """Give the first message of a unit. None is received as long as nothing more may be outstanding."""
+        self._ready.extend(self._arrivals.due())
+        if not self._ready and self._outstanding.full:
+            self._outstanding.wait(self._arrivals.patience(timeout))
+            return None
+        return self._next(self._size, timeout)
 
     def _next(self, limit: int, timeout: float) -> spi.Delivery | None:
         """Give the next message for the handler; None if none came in time."""

@@ -230,3 +230,21 @@ def test_lost_connection_ends_waits_for_places(connected):
     performance.delivery.stop(LOST)
     assert performance.ends() is LOST
     assert isinstance(performance.error, JMSError)
+
+
+def test_a_batch_that_a_lost_consumer_cuts_short_is_settled(connected, recorder):
+    """Also where the connection is lost between two messages of it: its outcome is told, its place is free."""
+    link = connected()
+    consumers = Consumers(link)
+
+    def handler(message):
+        if not message.end_of_batch:
+            consumers.fail(LOST)
+
+    endpoint = endpoint_of(handler, terms("sync", batch_size=3, pool_size=1), recorder)
+    performance = Performance(endpoint, link)
+    put(link, "a")
+    assert performance.ends() is LOST
+    recorder.await_outcome(Outcome.COMMITTED)
+    assert (endpoint.busy_elsewhere, performance.delivery.outstanding.full) == (0, False)
+    assert depth(link).total == 0

@@ -23,6 +23,7 @@ from jmsjca import Hooks, Message, Outcome, Queue, Session, spi
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
+from jmsjca.providers.embedded.stores import forget
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Performance, depth, endpoint_of, terms, until
 
@@ -90,7 +91,7 @@ class _Walk:
     def __init__(self, way: Way, seed: int) -> None:
         self.way = way
         self.chance = random.Random(seed)
-        self.url = f"embedded://walk-{next(_numbers)}"
+        self.name = f"walk-{next(_numbers)}"
         self.home = self.connect()
         self.calm = False
         self.lock = threading.Lock()
@@ -118,7 +119,7 @@ class _Walk:
         return link
 
     def connect(self) -> spi.Connection:
-        link = connect(ConnectionSettings(self.url))
+        link = connect(ConnectionSettings(f"embedded://{self.name}"))
         if self.way.heap:
             link.capabilities = replace(link.capabilities, redelivery_delay=False)
         return link
@@ -239,6 +240,7 @@ def walk(way: Way, seed: int) -> tuple[list[str], Counter[Outcome]]:
         performed.step()
     problems = performed.finish()
     performed.home.close()
+    forget(performed.name)
     return problems, performed.outcomes.counts
 
 

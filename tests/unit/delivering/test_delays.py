@@ -1,0 +1,66 @@
+"""Messages that wait for the end of a delay, where the broker cannot hold them."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from jmsjca.redelivery import RedeliveryPolicy
+from jmsjca.spi import Order
+from tests.unit.delivering.stage import Performance, depth, endpoint_of, put, terms, until
+
+AN_HOUR = RedeliveryPolicy.parse("1:3600000")
+MODES = ["sync", "cc"]
+
+
+@pytest.fixture
+def link(connected):
+    """A connection whose broker holds no message back, and a queue of messages that were delivered before."""
+    link = connected()
+    link.capabilities = replace(link.capabilities, redelivery_delay=False)
+    put(link, *map(str, range(200)))
+    consumer, unit = link.consumer(terms().source, order=Order.ANY), link.unit()
+    unit.take(consumer.receive(200, 0))
+    unit.rollback()
+    consumer.close()
+    return link
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_more_wait_here_than_may_be_outstanding(link, mode):
+    endpoint = endpoint_of(lambda message: None, terms(mode, redelivery=AN_HOUR, max_outstanding=10))
+    performance = Performance(endpoint, link)
+    until(lambda: depth(link).held >= 10)
+    for _ in range(20):
+        assert depth(link).held <= 10 + 3 * endpoint.limits.prefetch_messages
+        time.sleep(0.002)
+    performance.stop()
+    assert (depth(link).ready, depth(link).held) == (200, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_waits_when_it_is_stopped_goes_back_uncounted(link, connected, mode):
+    endpoint = endpoint_of(lambda message: None, terms(mode, redelivery=AN_HOUR, max_outstanding=10))
+    performance = Performance(endpoint, link)
+    until(lambda: depth(link).held >= 10)
+    performance.stop()
+    [first, *_] = next(iter(link.browse(terms().source)))
+    assert first.count == 2
+    before = endpoint.redelivery.known(first.message.message_id)
+    assert before is None or before.count == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_those_that_are_not_delayed_go_on(link, mode):
+    """As long as there is room for them."""
+    got = []
+
+    def handler(message):
+        got.append(message.body)
+
+    endpoint = endpoint_of(handler, terms(mode, redelivery=AN_HOUR, max_outstanding=300))
+    performance = Performance(endpoint, link)
+    until(lambda: depth(link).held == 200)
+    put(link, "new")
+    until(lambda: got == ["new"])
+    performance.stop()
