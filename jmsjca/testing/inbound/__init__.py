@@ -6,10 +6,12 @@ imports everything from here. ``jms_message_count`` tells how many messages the 
 
 from jmsjca.testing.inbound.batch_rules import TestBatchRules, TestSyncBatches
 from jmsjca.testing.inbound.batches import TestBatches
+from jmsjca.testing.inbound.concurrency import TestConcurrency
 from jmsjca.testing.inbound.dead_letters import TestDeadLetters
 from jmsjca.testing.inbound.exceptions import TestExceptions, TestExceptionsWithoutTransaction
 from jmsjca.testing.inbound.held_messages import TestHeldBatches, TestHeldMessages
 from jmsjca.testing.inbound.hold_rules import TestHoldRules
+from jmsjca.testing.inbound.losing_nothing import TestLosingNothing
 from jmsjca.testing.inbound.moved_messages import TestMovedMessages
 from jmsjca.testing.inbound.settling import TestSettling, TestTimeouts
 from jmsjca.testing.inbound.stage import Inbound, Stage, jms_message_count
@@ -20,12 +22,14 @@ __all__ = [
     "Stage",
     "TestBatchRules",
     "TestBatches",
+    "TestConcurrency",
     "TestDeadLetters",
     "TestExceptions",
     "TestExceptionsWithoutTransaction",
     "TestHeldBatches",
     "TestHeldMessages",
     "TestHoldRules",
+    "TestLosingNothing",
     "TestMovedMessages",
     "TestSettling",
     "TestStopping",
