@@ -12,6 +12,7 @@ from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSup
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.ending import serve, stop_all
+from jmsjca.inbound.process import forget_in_children
 from jmsjca.links import ConnectionSettings
 from jmsjca.outbound import ConnectionFactory
 
@@ -75,10 +76,10 @@ class ResourceAdapter:
         self._hooks = tuple(hooks)
         self._executor = executor
         self._limits = limits or Limits()
-        self._lock = threading.Lock()
         self._activations: list[Activation] = []
-        self._started = False
         self._loop = HandlerLoop()
+        self.forget()
+        forget_in_children(self)
 
     @property
     def activations(self) -> Sequence[Activation]:
@@ -195,6 +196,11 @@ class ResourceAdapter:
             self._started = False
             activations = list(self._activations)
         return stop_all(activations, timeout)
+
+    def forget(self) -> None:
+        """Be stopped, without a word: a forked child calls this, where threads and connections are its parent's."""
+        self._lock = threading.Lock()
+        self._started = False
 
     def run(self, timeout: float | None = None) -> bool:
         """Serve until SIGINT or SIGTERM, then stop; a second signal is the deadline. For the main thread.

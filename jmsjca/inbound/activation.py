@@ -15,6 +15,7 @@ from jmsjca.inbound.handlers import Handler
 from jmsjca.inbound.inside import inside, is_inside
 from jmsjca.inbound.life import Life, Status
 from jmsjca.inbound.loops import HandlerLoop
+from jmsjca.inbound.process import end_with_process, forget_in_children
 from jmsjca.inbound.service import Service
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.inbound.terms import terms_of
@@ -65,25 +66,13 @@ class Activation:
     ) -> None:
         refuse_unavailable(spec)
         self.spec = spec
-        terms = terms_of(spec)
         self.name = display_name(spec, settings.url)
-        self.stats = Statistics(settings.clock)
         self._settings = settings
         self._hooks = hooks
         self._executor = executor
-        self._life: Life[Service] = Life(self._tell)
-        self._endpoint = Endpoint(
-            self.name,
-            terms,
-            Handler(handler, loop),
-            statistics=self.stats,
-            hooks=hooks,
-            limits=settings.limits,
-            clock=settings.clock,
-            request_stop=self.request_stop,
-            activation=self,
-            mbean_name=spec.mbean_name,
-        )
+        self._make_handler = partial(Handler, handler, loop)
+        self.forget()
+        forget_in_children(self)
 
     @property
     def status(self) -> Status:
@@ -184,6 +173,23 @@ class Activation:
         """Begin anew to count messages and commits; not endpoints and redeliveries."""
         self.stats.reset()
 
+    def forget(self) -> None:
+        """Begin anew: a forked child calls this, where the threads and connections are its parent's."""
+        self.stats = Statistics(self._settings.clock)
+        self._life: Life[Service] = Life(self._tell)
+        self._endpoint = Endpoint(
+            self.name,
+            terms_of(self.spec),
+            self._make_handler(),
+            statistics=self.stats,
+            hooks=self._hooks,
+            limits=self._settings.limits,
+            clock=self._settings.clock,
+            request_stop=self.request_stop,
+            activation=self,
+            mbean_name=self.spec.mbean_name,
+        )
+
     def __repr__(self) -> str:
         return f"<Activation {self.name} {self.status}>"
 
@@ -195,5 +201,7 @@ class Activation:
         threading.Thread(target=act, name=f"jmsjca stop {self.name}", daemon=True).start()
 
     def _tell(self, status: Status) -> None:
+        if status == "Up":
+            end_with_process(self)
         logger.info("%s is %s.", self.name, status)
         inside(lambda: self._hooks.status_changed(self.name, status))()

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from typing import cast
 
@@ -13,6 +13,7 @@ from jmsjca.inbound.concurrent import ConcurrentDelivery
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.in_hand import InHand
 from jmsjca.inbound.inside import inside
+from jmsjca.inbound.workers import Workers
 
 __all__ = ["CCDelivery"]
 
@@ -37,7 +38,7 @@ class CCDelivery(ConcurrentDelivery):
         self._arrivals = Arrivals(endpoint, link, self.outstanding)
         self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
         self._starved = False  # there was something to deliver, but too much was outstanding
-        self._own = ThreadPoolExecutor(terms.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
+        self._own = Workers(terms.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
         self._executor = executor or cast("Executor", self._own)
 
     def _run(self) -> None:

@@ -1,14 +1,18 @@
 """How several activations end together: all at once, or when the process is told to."""
 
 import signal
+import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
 from jmsjca.inbound.activation import Activation
 
 __all__ = ["serve", "stop_all"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def stop_all(activations: Sequence[Activation], timeout: float | None) -> bool:
@@ -40,22 +44,45 @@ def serve(start: Callable[[], None], stop: Callable[[float | None], bool], timeo
         What stop returned.
     """
     told = threading.Event()
-
-    def tell(number: int, frame: FrameType | None) -> None:
-        """Note the signal."""
-        del number, frame
-        if told.is_set():  # this thread waits in `stop`, which the other one brings to its end
-            threading.Thread(target=stop, args=(0,), name="jmsjca stop", daemon=True).start()
-        told.set()
-
-    before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _heard(told.set, lambda: stop(0)):
         start()
         told.wait()
         return stop(timeout)
+
+
+@contextmanager
+def _heard(first: Callable[[], object], later: Callable[[], object]) -> Generator[None]:
+    """Let a thread do something at the first signal, and something else at later ones.
+
+    The main thread only waits meanwhile: a signal that comes just before it waits does not wake it.
+    """
+    ear, mouth = socket.socketpair()
+    mouth.setblocking(False)
+    before_fd = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    before = {number: signal.signal(number, _nothing) for number in _SIGNALS}
+    listener = threading.Thread(target=_listen, args=(ear, first, later), name="jmsjca signals", daemon=True)
+    listener.start()
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(before_fd)
+        mouth.close()
+        listener.join()
+        ear.close()
+
+
+def _listen(ear: socket.socket, first: Callable[[], object], later: Callable[[], object]) -> None:
+    act = first
+    while said := ear.recv(1):
+        if said[0] in _SIGNALS:
+            act()
+            act = later
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    del number, frame
 
 
 def _left(deadline: float | None) -> float | None:

@@ -4,6 +4,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from jmsjca.inbound.process import forget_in_children
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -20,6 +22,11 @@ class HandlerLoop:
     """
 
     def __init__(self) -> None:
+        self.forget()
+        forget_in_children(self)
+
+    def forget(self) -> None:
+        """Begin anew, in a forked child, where no other thread is."""
         self._lock = threading.Lock()
         self._adopted: asyncio.AbstractEventLoop | None = None
         self._own: _OwnLoop | None = None
