@@ -13,9 +13,11 @@ from jmsjca.testing.inbound.held_messages import TestHeldBatches, TestHeldMessag
 from jmsjca.testing.inbound.hold_rules import TestHoldRules
 from jmsjca.testing.inbound.losing_nothing import TestLosingNothing
 from jmsjca.testing.inbound.moved_messages import TestMovedMessages
+from jmsjca.testing.inbound.redelivered import TestRedelivered
 from jmsjca.testing.inbound.settling import TestSettling, TestTimeouts
 from jmsjca.testing.inbound.stage import Inbound, Stage, jms_message_count
 from jmsjca.testing.inbound.stopping import TestStopping
+from jmsjca.testing.inbound.topics import TestDurableListeners, TestTopics
 
 __all__ = [
     "Inbound",
@@ -24,6 +26,7 @@ __all__ = [
     "TestBatches",
     "TestConcurrency",
     "TestDeadLetters",
+    "TestDurableListeners",
     "TestExceptions",
     "TestExceptionsWithoutTransaction",
     "TestHeldBatches",
@@ -31,9 +34,11 @@ __all__ = [
     "TestHoldRules",
     "TestLosingNothing",
     "TestMovedMessages",
+    "TestRedelivered",
     "TestSettling",
     "TestStopping",
     "TestSyncBatches",
     "TestTimeouts",
+    "TestTopics",
     "jms_message_count",
 ]
