@@ -50,7 +50,8 @@ class Handler:
             CancelledError: The coroutine was cancelled.
             BaseException: What the function raised.
         """
-        result = self._function(**self._parameters.filled(given))
+        by_place, by_name = self._parameters.filled(given)
+        result = self._function(*by_place, **by_name)
         if result is not None and isinstance(result, Coroutine):
             return self._wait_for(result, given)  # pyright: ignore[reportUnknownArgumentType]
         return result

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import takewhile
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -83,17 +84,20 @@ class Parameters:
         parts = {supplier.part_of for supplier in suppliers.values()}
         self.whole_batches = "batch" in parts
         self.takes_end_of_batch = "message" in parts
-        self._suppliers = {name: supplier.supply for name, supplier in suppliers.items()}
+        only_by_place = _only_by_place(function)
+        self._by_place = [suppliers[name].supply for name in takewhile(suppliers.__contains__, only_by_place)]
+        self._by_name = {name: it.supply for name, it in suppliers.items() if name not in only_by_place}
         if self.whole_batches and parts - {"batch", "delivery"}:
             raise _mixed(function, [name for name, it in suppliers.items() if it.part_of in ("message", "content")])
 
-    def filled(self, given: Given) -> dict[str, object]:
-        """Give the arguments.
+    def filled(self, given: Given) -> tuple[list[object], dict[str, object]]:
+        """Give the arguments: those by place, and those by name.
 
         Raises:
             MessageFormatError: A body does not fit.
         """
-        return {name: supply(given) for name, supply in self._suppliers.items()}
+        by_name = {name: supply(given) for name, supply in self._by_name.items()}
+        return [supply(given) for supply in self._by_place], by_name
 
 
 def _suppliers_of(function: Callable[..., object]) -> dict[str, Supplier]:
@@ -108,11 +112,16 @@ def _suppliers_of(function: Callable[..., object]) -> dict[str, Supplier]:
             first = False
         elif supplier is not None and supplier.part_of in ("message", "batch"):
             first = False
-        if supplier is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
+        if supplier is not None:
             suppliers[name] = supplier
         elif parameter.default is _EMPTY:
             raise _unknown(function, name)
     return suppliers
+
+
+def _only_by_place(function: Callable[..., object]) -> list[str]:
+    """Those of a builtin, such as ``list.append``, and of who writes a ``/``."""
+    return [parameter.name for parameter in parameters_of(function) if parameter.kind is parameter.POSITIONAL_ONLY]
 
 
 def _named(name: str, hint: Any) -> Supplier | None:
@@ -182,7 +191,7 @@ def _unknown(function: Callable[..., object], name: str) -> ConfigurationError:
         f"The handler {name_of(function)} needs {name!r}, which is not known. A parameter gets the message, its body "
         "(by the name 'body', or as the type that it is annotated with), all messages of a batch or their bodies (as "
         f"Sequence[Message] or another), the session, 'headers', or a header by its name ({', '.join(_HEADERS)}); it "
-        "must not be positional-only, nor annotated with a name that is not imported when the program runs."
+        "must not be annotated with a name that is not imported when the program runs."
     )
 
 

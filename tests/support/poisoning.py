@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 
 from jmsjca import TextMessage
 from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.embedded.stores import _stores
 from jmsjca.testing.contract.harness import prepare
 
 TYPE = b"x-opt-jms-msg-type"
@@ -17,8 +16,7 @@ def poison_embedded(url, queue):
     unit = connection.unit()
     unit.send(prepare(TextMessage("poison"), queue), queue)
     unit.commit()
-    (store,) = _stores.values()
-    with store.write() as cursor:
+    with connection._store.write() as cursor:
         cursor.execute("UPDATE message SET headers = '{' WHERE body = CAST('poison' AS BLOB) OR body = 'poison'")
         assert cursor.rowcount == 1
     connection.close()

@@ -74,6 +74,14 @@ def with_some_names_of_the_type_checker(text: "str", message: "NotThere") -> "No
     return (text, message)
 
 
+def by_place(message: Message, priority, /, session):
+    return (message, priority, session)
+
+
+def by_place_with_a_default(message: Message, retries=3, /, session=None):
+    return (message, retries, session)
+
+
 def headers_by_name(message, priority, correlation_id, properties, delivery_count: int = 7):
     return (message, priority, correlation_id, dict(properties), delivery_count)
 
@@ -112,6 +120,9 @@ def body_as_text(text: str, retries: int = 3):
         (functools.partial(with_settings, session="mine", priority="mine"), (MESSAGE, "mine", "mine")),
         (functools.partial(functools.partial(with_settings, priority=1), session=2), (MESSAGE, 2, 1)),
         (message_of_several_kinds, MESSAGE),
+        (by_place, (MESSAGE, 4, SESSION)),
+        (by_place_with_a_default, (MESSAGE, 3, SESSION)),
+        ([MESSAGE].count, 1),
         (functools.partial(by_type), (MESSAGE, SESSION)),
     ],
 )

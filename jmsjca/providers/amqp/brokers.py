@@ -126,8 +126,8 @@ _ACTIVEMQ = Broker(
         ),
         Gap(
             "exact_credit",
-            "flow(drain=true) that crosses the last message asked for -> no answer; the broker chooses one message more,"
-            " and keeps it for this link until its next credit or its end.",
+            "flow(drain=true) that crosses the last message asked for -> no answer; the broker chooses one message"
+            " more, and keeps it for this link until its next credit or its end.",
             "AmqpSender.flow: a MessagePull for each drain (6.3)",
         ),
         Gap(

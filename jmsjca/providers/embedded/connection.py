@@ -176,9 +176,8 @@ class EmbeddedConnection:
 
     def _end_units(self) -> bool:
         """Let all units be lost, and no more begin; False if that has happened already."""
-        if self._closed:
-            return False
-        self._store.check_usable()  # not in a forked child, where it is the parent's
+        if not self._closed:
+            self._store.check_usable()  # not in a forked child, where it is the parent's
         with self._ending:
             if self._closed:
                 return False
