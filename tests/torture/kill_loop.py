@@ -19,7 +19,7 @@ __all__ = ["KILLS", "MESSAGES", "Report", "run"]
 
 MESSAGES = 20_000
 KILLS = 100
-SIZES = {"producer": 3, "consumer": 2, "listener": 2}
+SIZES = {"producer": 3, "consumer": 2, "listener": 2, "concurrent": 2}
 DRAIN_PATIENCE = 30.0
 
 
@@ -63,6 +63,7 @@ def run(messages: int, kills: int, seed: int, folder: Path) -> Report:
         stuck = _drain(herd)
         herd.stop("consumer")
         herd.stop("listener")
+        herd.stop("concurrent")
     verdict = judge(folder, herd.outlawed)
     return Report(seed, killed, time.monotonic() - began, stuck, verdict, herd.crashed, herd.complaints())
 

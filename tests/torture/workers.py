@@ -9,13 +9,25 @@ import os
 import random
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jmsjca import Connection, ConnectionFactory, Hooks, JMSError, Message, Outcome, Queue, ResourceAdapter, Session
-from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca import (
+    ActivationSpec,
+    Connection,
+    ConnectionFactory,
+    Hooks,
+    JMSError,
+    Message,
+    Outcome,
+    Queue,
+    ResourceAdapter,
+    Session,
+)
+from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.outbound import MessageConsumer, MessageProducer
 from tests.torture.journal import Journal
 
@@ -106,6 +118,49 @@ def listen(worker: Worker) -> None:
                 sys.exit("The listener is down.")
 
 
+def listen_concurrently(worker: Worker) -> None:
+    """Forward in a listener with several units at one time: batches or not, held or not, as the dice say."""
+    adapter, held = ResourceAdapter(worker.url), deque[Message]()
+    hold, batch_size = worker.chance(0.5), worker.dice.choice([0, 5])
+    spec = ActivationSpec(
+        destination=WORK,
+        concurrency_mode=worker.dice.choice(["sync", "cc"]),
+        endpoint_pool_max_size=3,
+        batch_size=batch_size,
+        hold_until_ack=hold,
+    )
+
+    def forward(message: Message, session: Session) -> None:
+        if not message.end_of_batch:
+            worker.journal.note("took", [_id(message)])
+            _send_done(worker, session, session.create_producer(DONE), message)
+        if worker.chance(0.02):
+            message.set_rollback_only()
+        if worker.chance(0.01):
+            raise JMSError("The handler fails on purpose.")
+        held.append(message)
+
+    activation = adapter.activate(spec, forward)
+    with adapter:
+        worker.journal.note("opened")
+        while worker.goes_on():
+            time.sleep(0.005)
+            _acknowledge_some(worker, held)
+            if activation.status == "Down":
+                sys.exit("The listener is down.")
+
+
+def _acknowledge_some(worker: Worker, held: deque[Message]) -> None:
+    """In any order; without held acknowledgement this does nothing."""
+    messages = [held.popleft() for _ in range(len(held))]
+    worker.dice.shuffle(messages)
+    for message in messages:
+        if worker.chance(0.02):
+            with suppress(IllegalStateError):  # its unit is settled
+                message.set_rollback_only()
+        message.acknowledge()
+
+
 class _Noting(Hooks):
     """Notes how each delivery of the listener ended."""
 
@@ -173,7 +228,12 @@ def _id(message: Message) -> str:
     return str(message.properties["id"])
 
 
-ROLES: dict[str, Callable[[Worker], None]] = {"producer": produce, "consumer": consume, "listener": listen}
+ROLES: dict[str, Callable[[Worker], None]] = {
+    "producer": produce,
+    "consumer": consume,
+    "listener": listen,
+    "concurrent": listen_concurrently,
+}
 PARENT = os.getppid()
 
 if __name__ == "__main__":
