@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.inbound.adjustment import Adjustments
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.modes import Delivery, delivery_of
 from jmsjca.links import ConnectionSettings, connect
@@ -22,15 +23,23 @@ class Attempt:
     Args:
         endpoint: Whose messages.
         settings: What the connection is made from.
+        adjustments: What looks at what the broker can do.
         executor: What handlers run on in the mode cc; None for threads of its own.
 
     Attributes:
         connected: True once the broker was reached.
     """
 
-    def __init__(self, endpoint: Endpoint, settings: ConnectionSettings, executor: Executor | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        settings: ConnectionSettings,
+        adjustments: Adjustments,
+        executor: Executor | None = None,
+    ) -> None:
         self._endpoint = endpoint
         self._settings = settings
+        self._adjustments = adjustments
         self._executor = executor
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -81,6 +90,7 @@ class Attempt:
                 self._connection.close(_GOODBYE)
 
     def _begin(self, connection: spi.Connection) -> Delivery:
+        self._adjustments.check(self._endpoint.terms, connection)
         delivery = delivery_of(self._endpoint, connection, self._executor)
         with self._lock:
             self._delivery = delivery

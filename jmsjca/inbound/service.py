@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 
 from jmsjca.config import InboundOptions
 from jmsjca.errors import JMSError
+from jmsjca.inbound.adjustment import Adjustments
 from jmsjca.inbound.attempt import Attempt
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.inside import inside
@@ -46,6 +47,7 @@ class Service:
         self._executor = executor
         self._happens = happens
         self._trouble = Trouble(endpoint.name, options, durable=endpoint.terms.subscription_name is not None)
+        self._adjustments = Adjustments(endpoint.name)
         self._stopping = threading.Event()
         self._ending = threading.Lock()
         self._ended = threading.Event()
@@ -114,7 +116,7 @@ class Service:
     def _connect_and_deliver(self) -> None:
         """Make one attempt; returns when it is stopped, or breaks after it has been up for a while."""
         self._up_since = None
-        attempt = self._attempt = Attempt(self._endpoint, self._settings, self._executor)
+        attempt = self._attempt = Attempt(self._endpoint, self._settings, self._adjustments, self._executor)
         if self._stopping.is_set():  # who sets it stops the attempt that it sees
             return
         try:
