@@ -26,7 +26,7 @@ _REFUSED: tuple[tuple[str, _Test], ...] = (
 
 _WEAKER: tuple[tuple[str, _Test], ...] = (
     (
-        "moves a message by sending and then acknowledging: the broker cannot do both as one (atomic), so it may double.",
+        "moves a message by sending, then acknowledging: the broker cannot do both as one (atomic), so it may double.",
         lambda terms, can: isinstance(terms.redelivery.last_action, Move) and not can.atomic,
     ),
     (

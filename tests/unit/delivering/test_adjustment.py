@@ -60,7 +60,7 @@ def test_all_that_is_refused_is_listed(link):
 @pytest.mark.parametrize(
     ("lacks", "spec", "level", "reason"),
     [
-        ("atomic", MOVES | {"transaction": "none"}, "WARNING", "moves a message by sending and then acknowledging"),
+        ("atomic", MOVES | {"transaction": "none"}, "WARNING", "moves a message by sending, then acknowledging"),
         ("transacted_receive", BATCH, "WARNING", "acknowledges a batch one by one"),
         ("atomic", {}, "INFO", "refuses sends in the unit of a message"),
         ("delivery_count", {}, "INFO", "counts redeliveries by itself"),
