@@ -50,6 +50,20 @@ class RunningCoroutine:
             CancelledError: The coroutine was cancelled.
             BaseException: What the coroutine raised.
         """
+        self._wait()
+        ended, self._ended = self._ended, Future()
+        self._task = None
+        try:
+            return ended.result()
+        finally:
+            del ended  # what it raised has this frame, and would have itself through this: no circle stays behind
+
+    def cancel(self) -> None:
+        """Cancel the coroutine; it has ended when it has cleaned up."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _wait(self) -> None:
         was_there = not self._loop.is_closed()
         while not self._has_ended():
             is_there = self._loop.is_running()
@@ -57,12 +71,6 @@ class RunningCoroutine:
                 self._give_up()
                 raise IllegalStateError(_GONE)
             was_there = is_there
-        return self._ended.result()
-
-    def cancel(self) -> None:
-        """Cancel the coroutine; it has ended when it has cleaned up."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._cancel)
 
     def _has_ended(self) -> bool:
         """Tell whether the coroutine has ended, after waiting for that for a while."""
