@@ -96,7 +96,8 @@ class Receiver:
         self._stopping = False
         terms = group.endpoint.terms
         self._size = terms.batch_size or 1
-        self._consumer = group.link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
+        window = 0 if group.link.capabilities.exact_credit else self._size  # what it takes ahead the others cannot have
+        self._consumer = group.link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY, window=window)
 
     def run(self) -> None:
         """Deliver until told to stop, then give back what no handler saw.

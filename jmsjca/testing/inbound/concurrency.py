@@ -37,15 +37,18 @@ class TestConcurrency(Inbound):
         stage.heard.await_outcome(Outcome.COMMITTED, 10)
         assert activation.stats.n_highest_active_endpoints == activation.stats.n_configured_endpoints == 1
 
-    def test_a_blocked_handler_holds_up_nobody(self, stage: Stage) -> None:
-        """In mode "cc" not even what was taken ahead with its message; a receiver of mode "sync" has its own."""
+    @modes
+    def test_a_blocked_handler_holds_up_nobody(self, stage: Stage, mode: str) -> None:
+        """Not even what was taken ahead with its message; a receiver takes nothing ahead, where it can say so."""
+        if mode == "sync":
+            stage.harness.require("exact_credit")
         go_on = Event()
 
         def handler(message: Message) -> None:
             if message.body == "slow":
                 go_on.wait(PATIENCE)
 
-        stage.listen(handler, concurrency_mode="cc", endpoint_pool_max_size=2)
+        stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=2)
         stage.send("slow", *(f"{number:02}" for number in range(50)))
         stage.heard.await_outcome(Outcome.COMMITTED, 50)
         go_on.set()
