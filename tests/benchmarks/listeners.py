@@ -3,6 +3,7 @@
 import threading
 from queue import SimpleQueue
 from typing import Any, Protocol
+from uuid import uuid4
 
 from jmsjca import ActivationSpec, Limits, Message, Queue, ResourceAdapter, TextMessage
 from jmsjca.links import ConnectionSettings, connect
@@ -10,7 +11,6 @@ from tests.benchmarks.tally import TEXT, Tally
 
 __all__ = ["Bare", "Contender", "Listener"]
 
-_QUEUE = Queue("bench")
 _PER_FILLING = 1000
 
 
@@ -33,10 +33,11 @@ class Contender(Protocol):
 
 
 class _Filled:
-    """Sends units of messages over a connection of its own."""
+    """Sends units of messages to a queue of its own, over a connection of its own."""
 
     def __init__(self, url: str) -> None:
         self.tally = Tally()
+        self._queue = Queue(f"bench.{uuid4().hex}")
         self._link = connect(ConnectionSettings(url))
         self._atomic = self._link.capabilities.atomic
 
@@ -44,7 +45,7 @@ class _Filled:
         for begin in range(0, count, _PER_FILLING):
             unit = self._link.unit(atomic=self._atomic)
             for _ in range(begin, min(begin + _PER_FILLING, count)):
-                unit.send(TextMessage(TEXT), _QUEUE)
+                unit.send(TextMessage(TEXT), self._queue)
             unit.commit()
 
     def close(self) -> None:
@@ -65,7 +66,7 @@ class Bare(_Filled):
         self._ahead, self._batch = ahead, batch
 
     def work(self) -> None:
-        consumer = self._link.consumer(_QUEUE)
+        consumer = self._link.consumer(self._queue)
         while deliveries := consumer.receive(self._ahead, 0):
             for begin in range(0, len(deliveries), self._batch):
                 unit = self._link.unit(atomic=self._atomic)
@@ -90,7 +91,7 @@ class Listener(_Filled):
         adapter = ResourceAdapter(url, limits=limits)
         handle = self._hold if spec.get("hold_until_ack") else self._handle
         self._held: SimpleQueue[Message | None] = SimpleQueue()
-        self._activation = adapter.activate(ActivationSpec(destination=_QUEUE, **spec), handle)
+        self._activation = adapter.activate(ActivationSpec(destination=self._queue, **spec), handle)
 
     def work(self) -> None:
         acknowledging = threading.Thread(target=self._acknowledge)

@@ -45,9 +45,15 @@ def _cost(figure: _Figure) -> str:
     return f"{figure['microseconds']:,.1f} ({figure['ratio']:.2f})"
 
 
+def _overhead(figure: _Figure) -> str:
+    return f"{figure['microseconds']:,.1f} ({figure['overhead']:+,.1f})"
+
+
 TABLES = {
     "embedded": Table(("store", "batch", "operation", "clock"), _contender, _rate),
     "scale": Table(("operation", "selector", "batch", "clock"), lambda figure: f"{figure['backlog']:,}", _cost),
+    "inbound": Table(("store", "batch", "contender"), lambda f: f"{f['work']}, {f['clock']}", _overhead),
+    "rabbitmq": Table(("contender",), lambda figure: str(figure["clock"]), _cost),
     "many_queues": Table(("operation", "where", "batch", "clock"), lambda figure: f"{figure['queues']:,}", _cost),
 }
 
