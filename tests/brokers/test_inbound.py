@@ -17,4 +17,4 @@ def jms_broker_url(request, broker_url):
 
 @pytest.fixture
 def jms_message_count():
-    return 100
+    return 50

@@ -95,7 +95,7 @@ class TestMovedMessages(Inbound):
         message = _MESSAGES[kind]()
         message.properties.update(_PROPERTIES)
         stage.harness.send_messages(stage.source, message, correlation_id="corr")
-        stage.listen(handler, **spec)
+        stage.listen(handler, context_name="the context", **spec)
         [delivery] = stage.harness.gather(subscriber, 1)
         stage.adapter.stop()
         stage.expect_rest(stage.source)
@@ -112,6 +112,7 @@ class TestMovedMessages(Inbound):
             "OriginalTimestamp": round(original.timestamp.timestamp() * 1000),
             "OriginalJMSMessageID": original.message_id,
             "OriginalJMSCorrelationID": "corr",
+            "ContextName": "the context",
             "UserRollbackData1": "x",
             "UserRollbackData2": "y",
             "UserRollbackDatact": "0,1,2,3,4",
