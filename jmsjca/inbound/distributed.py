@@ -1,5 +1,6 @@
 """Durable subscriptions that several processes share: one of them forwards messages to a queue, all consume from it."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -70,10 +71,12 @@ class DistributedActivation(Activation):
         return super().end_intake(reason)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Stop both sides at one time, as `Activation.stop` does."""
+        """Stop both sides at one time, as `Activation.stop` does; they have one deadline."""
+        deadline = None if timeout is None else time.monotonic() + timeout
         self.end_intake()
         forwarded = self.topic_side.stop(timeout)
-        return super().stop(timeout) and forwarded
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        return super().stop(left) and forwarded
 
 
 class Forwarder:

@@ -44,6 +44,21 @@ class FailingSends(Hooks):
         call_next()
 
 
+class BlockedSend(Hooks):
+    """Lets one send of handlers wait, which are counted from 1 on."""
+
+    def __init__(self, number):
+        self.left = number
+        self.reached, self.go_on = threading.Event(), threading.Event()
+
+    def around_send(self, message, destination, call_next):
+        self.left -= 1
+        if self.left == 0:
+            self.reached.set()
+            assert self.go_on.wait(PATIENCE)
+        call_next()
+
+
 def spec(handled="jmsjca://?distribution=1&subscribername=s", **fields):
     return ActivationSpec(destination=TOPIC, subscription_durability="Durable", subscription_name=handled, **fields)
 
@@ -262,6 +277,22 @@ def test_a_handler_that_stops_delivery_stops_both_sides(subscribed, jms_broker_u
     publish(jms_broker_url, TextMessage("a"))
     watch.until(activation, "Down")
     watch.until(activation.topic_side, "Down")
+
+
+@pytest.mark.parametrize("blocked", [1, 2])
+def test_a_deadline_counts_for_both_sides(subscribed, jms_broker_url, blocked):
+    """The one of them is at work, or the other: the first send is that of the topic side."""
+    sends = BlockedSend(blocked)
+
+    def handle(message, session):
+        session.create_producer(Queue("done")).send(TextMessage())
+
+    activation, _ = subscribed(spec(), handle, sends)
+    publish(jms_broker_url, TextMessage("a"))
+    assert sends.reached.wait(PATIENCE)
+    assert activation.stop(timeout=0) is False
+    assert (activation.status, activation.topic_side.status) == ("Down", "Down")
+    sends.go_on.set()
 
 
 def test_restart_concerns_both_sides(subscribed, jms_broker_url):
