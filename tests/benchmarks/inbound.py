@@ -76,6 +76,8 @@ def _contenders(store: str, batch: int, folder: Path) -> Generator[Mapping[str, 
     makers: dict[str, Any] = {"bare": partial(Bare, ahead=max(AHEAD, batch), batch=batch)}
     if batch == 1:
         makers["bare, 1 ahead"] = partial(Bare, ahead=1, batch=1)
+        far_ahead = Limits(prefetch_messages=BATCH)
+        makers["cc, 100 ahead"] = partial(Listener, limits=far_ahead, **_spec("cc", batch))
     makers |= {mode: partial(Listener, **_spec(mode, batch)) for mode in MODES[batch]}
     held = {"hold_until_ack": True}
     makers |= {f"{mode}, held": partial(Listener, **_spec(mode, batch), **held) for mode in ("cc", "sync")}
