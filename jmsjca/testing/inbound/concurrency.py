@@ -71,7 +71,7 @@ class TestConcurrency(Inbound):
         stage.heard.await_outcome(Outcome.COMMITTED, 30)
         stage.adapter.stop()
         assert list(seen.queue).count("delayed") == 1
-        assert stage.count(stage.source) == 1
+        stage.expect_count(stage.source, 1)
 
     def test_a_delayed_message_holds_up_what_comes_behind_it_in_serial(self, stage: Stage) -> None:
         """Order is kept."""

@@ -38,7 +38,7 @@ class TestDeadLetters(Inbound):
         stage.listen(Message.set_rollback_only, concurrency_mode=mode, redelivery_handling="5:2147483647")
         stage.heard.await_outcome(Outcome.ROLLED_BACK, 5 if mode == "serial" else 500)
         stage.adapter.stop()
-        assert stage.count(stage.source) == len(bodies)
+        stage.expect_count(stage.source, len(bodies))
 
     def test_moved_when_they_fail_for_the_second_time(self, stage: Stage) -> None:
         """All of them (JMSJCA: testDlqXA)."""

@@ -32,9 +32,9 @@ class TestStopping(Inbound):
         bodies = stage.send_many()
         stage.listen(handler, concurrency_mode="sync", options={"JMSJCA.messagewrapping": "1"})
         stage.heard.await_status("Down")
-        left, forwarded = stage.rest(stage.source), stage.rest(stage.out)
-        assert left
-        assert sorted([*left, *forwarded]) == bodies
+        forwarded = stage.rest(stage.out)
+        assert len(set(forwarded)) == len(forwarded) < len(bodies)
+        stage.expect_rest(stage.source, *set(bodies).difference(forwarded))
 
     @pytest.mark.parametrize("batch_size", [0, 3])
     @pytest.mark.parametrize("mode", ["sync", "cc"])
