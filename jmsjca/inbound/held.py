@@ -31,6 +31,7 @@ class HeldInHand(InHand):
         keeper: Keeps the unit until it is acknowledged.
 
     Attributes:
+        claimed: True once somebody settles it, or is about to.
         timeout: Seconds after which it is rolled back; None for never.
     """
 
@@ -43,7 +44,7 @@ class HeldInHand(InHand):
         self._contexts: list[Held] = []
         self._before = 0  # how many there were before the handler was called last
         self._awaited = 0
-        self._complete = self._claimed = False
+        self._complete = self.claimed = False
         self.timeout = endpoint.terms.acknowledgement_timeout
 
     def finish(self) -> None:
@@ -71,9 +72,9 @@ class HeldInHand(InHand):
     def give_up(self) -> bool:
         """Roll back instead of waiting any longer; False if it is being settled already."""
         with self._lock:
-            if self._claimed:
+            if self.claimed:
                 return False
-            self._claimed = True
+            self.claimed = True
         self.work.set_rollback_only()
         return True
 
@@ -87,9 +88,9 @@ class HeldInHand(InHand):
 
     def _claim_if_acknowledged(self) -> bool:
         """True for the one who has to settle: all is handed over, and acknowledged."""
-        if self._claimed or not self._complete or self._awaited:
+        if self.claimed or not self._complete or self._awaited:
             return False
-        self._claimed = True
+        self.claimed = True
         return True
 
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Held:

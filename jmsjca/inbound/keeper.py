@@ -41,7 +41,9 @@ class Keeper:
         """Keep a unit until it is acknowledged."""
         with self._lock:
             self._kept.add(unit)
-        if unit.timeout is not None:
+        if unit.claimed:  # by the last acknowledgement, just before
+            self._forget(unit)
+        elif unit.timeout is not None:
             self._do(partial(self._limit, unit, unit.timeout))
         elif self._closed:
             self._give_up(unit)
@@ -103,9 +105,12 @@ class Keeper:
         if unit.give_up():
             self._settle(unit)
 
-    def _settle(self, unit: HeldInHand) -> None:
+    def _forget(self, unit: HeldInHand) -> None:
         with self._lock:
             self._kept.discard(unit)
+
+    def _settle(self, unit: HeldInHand) -> None:
+        self._forget(unit)
         try:
             unit.settle()
         except Exception as error:  # noqa: BLE001  # raised by `run`

@@ -204,7 +204,8 @@ class _Walk:
             until(self.is_empty)
         except AssertionError:
             return [f"stuck: {depth(self.home)}, {self.performance.error!r}, {self.endpoint.__dict__}"]
-        self.performance.stop()
+        self.performance.delivery.stop()
+        self.performance.ends()
         self.link.close()
         return [*self.misplaced(), *self.left_behind()]
 

@@ -1,0 +1,160 @@
+"""Held acknowledgement, its keeper and the cache of encounters, in every order of what threads do with them.
+
+Whole with ``JMSJCA_ALL_ORDERS=1``, as ``make torture`` does; else a sample.
+"""
+
+import os
+from contextlib import suppress
+from functools import partial
+
+import pytest
+from interleaving import explore
+
+from jmsjca import Outcome
+from jmsjca.config import SYSTEM_CLOCK
+from jmsjca.errors import IllegalStateError
+from jmsjca.inbound.held import HeldInHand
+from jmsjca.inbound.keeper import Keeper
+from jmsjca.inbound.outstanding import Outstanding
+from jmsjca.redelivery.cache import EncounterCache
+from jmsjca.spi import Order
+from tests.unit.delivering.stage import depth, endpoint_of, put, terms
+from tests.unit.inbound import Recorder
+
+WHOLE = os.environ.get("JMSJCA_ALL_ORDERS") == "1"
+SAMPLE = 100
+PREEMPTIONS = 2
+
+
+class Held:
+    """A unit of two messages, with all that threads may do with it."""
+
+    def __init__(self, link, schedule):
+        self.link, self.schedule = link, schedule
+        self.messages, self.failures, self.recorder = [], [], Recorder()
+        self.endpoint = endpoint_of(self.handle, terms("cc", hold=True), self.recorder)
+        self.endpoint.held._lock = schedule.lock()
+        self.keeper = Keeper("test", SYSTEM_CLOCK, self.failures.append)
+        self.keeper._lock = schedule.lock()
+        self.keeper._thread = self  # which `settle` is
+        self.kept = False
+        self.outstanding = Outstanding(1)
+        assert self.outstanding.reserve(0)
+        put(link, "a", "b")
+        consumer = link.consumer(terms().source, order=Order.ANY)
+        self.deliveries = consumer.receive(2, 0)
+        self.unit = HeldInHand(self.endpoint, link, self.outstanding, self.keeper)
+        self.unit._lock = schedule.lock()
+        self.consumer = consumer
+
+    def handle(self, message):
+        self.messages.append(message)
+
+    def deliver(self):
+        for delivery in self.deliveries:
+            self.unit.hand_over(delivery)
+        self.unit.finish()
+
+    def acknowledge(self, index):
+        self.schedule.until(lambda: len(self.messages) > index)
+        self.messages[index].acknowledge()
+
+    def roll_back(self):
+        self.schedule.until(lambda: self.messages)
+        with suppress(IllegalStateError):  # it is acknowledged, or settled
+            self.messages[0].set_rollback_only()
+
+    def time_out(self):
+        self.schedule.until(lambda: self.unit in self.keeper._kept or self.recorder.outcomes.qsize())
+        self.keeper._do(partial(self.keeper._give_up, self.unit))
+
+    def settle(self):
+        """The keeper's thread."""
+        while True:
+            self.schedule.until(lambda: self.keeper._tasks.qsize() or self.schedule.others_are_done())
+            if not self.keeper._tasks.qsize():
+                break
+            task = self.keeper._tasks.get_nowait()
+            if task is None:
+                break
+            task()
+        self.kept = True
+
+    def join(self):
+        """Wait for the keeper's thread."""
+        self.schedule.until(lambda: self.kept)
+
+    def check(self, *, may_commit, must_commit):
+        outcome, count = self.recorder.outcomes.get_nowait()
+        assert count == 2
+        assert self.recorder.outcomes.empty()
+        assert outcome in ([Outcome.COMMITTED] if must_commit else [Outcome.COMMITTED, Outcome.ROLLED_BACK])
+        assert may_commit or outcome is Outcome.ROLLED_BACK
+        assert {message.acknowledge().wait(0) for message in self.messages} == {outcome}
+        assert depth(self.link).total == (0 if outcome is Outcome.COMMITTED else 2)
+        assert (depth(self.link).held, self.outstanding._count, len(self.keeper._kept)) == (0, 0, 0)
+        assert (self.endpoint.held._held, self.failures) == ({}, [])
+        self.consumer.close()
+        self.link.admin().purge(terms().source)
+
+
+CASES = {
+    "both are acknowledged": (["first", "second"], True, True),
+    "both, while it is closed": (["first", "second", "close"], True, False),
+    "both, while it times out": (["first", "second", "time out"], True, False),
+    "both, while it is rolled back": (["first", "second", "roll back"], True, False),
+    "one, while it is closed": (["first", "close"], False, False),
+    "one, while it times out": (["second", "time out"], False, False),
+    "twice, and the other, while it is closed": (["first", "first", "second", "close"], True, False),
+    "none, while it times out and is closed": (["time out", "close"], False, False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_held_unit_is_settled_once_whatever_comes_first(connected, capsys, case):
+    link = connected()
+    names, may_commit, must_commit = CASES[case]
+
+    def scenario(schedule):
+        held = Held(link, schedule)
+        acts = {
+            "first": lambda: held.acknowledge(0),
+            "second": lambda: held.acknowledge(1),
+            "close": held.keeper.close,
+            "time out": held.time_out,
+            "roll back": held.roll_back,
+        }
+        schedule.thread("deliver", held.deliver)
+        schedule.thread("keeper", held.settle)
+        for name in names:
+            schedule.thread(name, acts[name])
+        return lambda: held.check(may_commit=may_commit, must_commit=must_commit)
+
+    orders = explore(scenario, PREEMPTIONS, None if WHOLE else SAMPLE, seed=20)
+    with capsys.disabled():
+        print(f"\norders of a held unit, {case}: {orders}{'' if WHOLE else ' thrown (sample)'}")
+
+
+def test_of_those_who_meet_a_message_at_once_one_is_the_first(capsys):
+    def scenario(schedule):
+        cache = EncounterCache(capacity=1)
+        cache._lock = schedule.lock()
+        met = []
+        for message_id in ("a", "b", "a"):
+            schedule.thread(message_id, lambda message_id=message_id: met.append((message_id, *meet(message_id))))
+
+        def meet(message_id):
+            encounter, new = cache.encounter(message_id)
+            return (cache.find(message_id), encounter), new
+
+        def check():
+            assert all(found is encounter or found is None for _, (found, encounter), _ in met)
+            assert [new for message_id, _, new in met if message_id == "b"] == [True]
+            assert sum(new for message_id, _, new in met if message_id == "a") == 1
+            assert len(cache) <= 3
+
+        return check
+
+    orders = explore(scenario, PREEMPTIONS)
+    with capsys.disabled():
+        print(f"\norders of encounters: {orders}")
