@@ -1,0 +1,134 @@
+"""Messages that are to be moved, and cannot be."""
+
+import queue
+
+import pytest
+
+from jmsjca import BytesMessage, Queue
+from jmsjca.errors import ResourceAllocationError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.redelivery import RedeliveryPolicy
+from tests.unit.delivering.stage import Breaks, Performance, depth, endpoint_of, put, terms, until
+
+MODES = ["serial", "sync", "cc"]
+MOVES = RedeliveryPolicy.parse("1:move(queue:dlq)")
+
+
+class Stubborn:
+    """A handler that fails for so many times."""
+
+    def __init__(self, failures=1):
+        self.failures, self.got = failures, queue.Queue()
+
+    def __call__(self, message):
+        self.got.put(message.redelivery_count)
+        if self.failures:
+            self.failures -= 1
+            raise ValueError("no")
+
+
+def breaking(link, **errors):
+    """Let calls of units that move something fail: those are the ones that send to the queue dlq."""
+    open_unit, made = link.unit, []
+
+    def unit(**kwargs):
+        real = open_unit(**kwargs)
+        broken = Breaks(real)
+        send = real.send
+
+        def noticing_send(message, to):
+            if to == Queue("dlq"):
+                made.append(message)
+                broken.errors = {name: error for name, error in errors.items() if name != "send"}
+                if "send" in errors:
+                    raise errors["send"]
+            send(message, to)
+
+        real.send = noticing_send
+        return broken
+
+    link.unit = unit
+    return made
+
+
+def dead_letters(link):
+    return link.admin().depth(Queue("dlq")).total
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_copy_that_cannot_be_sent_lets_the_message_be_delivered_with_a_warning(connected, mode, caplog):
+    link, handler = connected(), Stubborn()
+    tried = breaking(link, send=ResourceAllocationError("too large"))
+    put(link, "a")
+    performance = Performance(endpoint_of(handler, terms(mode, redelivery=MOVES)), link)
+    assert [handler.got.get(timeout=30) for _ in range(2)] == [0, 1]
+    until(lambda: depth(link).total == 0)
+    performance.stop()
+    assert (len(tried), dead_letters(link)) == (2, 0)  # the copy, then the redirected one
+    assert "it is delivered" in caplog.text
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_move_whose_commit_fails_twice_lets_the_message_be_delivered(connected, mode, caplog):
+    link, handler = connected(), Stubborn()
+    tried = breaking(link)
+    open_unit = link.unit
+    real_commits = []
+
+    def unit(**kwargs):
+        made = open_unit(**kwargs)
+        commit = made._real.commit
+
+        def failing_commit(**options):
+            if tried and len(real_commits) < 2 and made._real._outgoing:
+                real_commits.append(1)
+                made._real.rollback()
+                raise TransactionRolledBackError("the queue is full")
+            commit(**options)
+
+        made._real.commit = failing_commit
+        return made
+
+    link.unit = unit
+    put(link, "a")
+    performance = Performance(endpoint_of(handler, terms(mode, redelivery=MOVES)), link)
+    assert [handler.got.get(timeout=30) for _ in range(2)] == [0, 1]
+    until(lambda: depth(link).total == 0)
+    performance.stop()
+    assert (len(tried), dead_letters(link)) == (2, 0)
+    assert "comes again" in caplog.text
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_move_in_doubt_ends_the_delivery_and_doubles_nothing(connected, mode):
+    link, handler = connected(), Stubborn()
+    error = TransactionInDoubtError("no answer")
+    breaking(link, commit=error)
+    put(link, "a")
+    endpoint = endpoint_of(handler, terms(mode, redelivery=MOVES))
+    performance = Performance(endpoint, link)
+    assert performance.ends() is error
+    link.close()
+    other = connected()
+    performance = Performance(endpoint, other)
+    until(lambda: dead_letters(other) == 1)
+    performance.stop()
+    assert depth(other).total == 0
+    assert handler.got.qsize() == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_cannot_be_decoded_is_moved_as_it_came(connected, mode):
+    """The ladder holds for it, too: it does not come again for ever."""
+    link, handler = connected(), Stubborn(0)
+    put(link, "a")
+    with link._store.write() as cursor:
+        cursor.execute("UPDATE message SET headers = '{'")
+    performance = Performance(
+        endpoint_of(handler, terms(mode, redelivery=RedeliveryPolicy.parse("3:move(queue:dlq)"))), link
+    )
+    until(lambda: dead_letters(link) == 1)
+    performance.stop()
+    [[moved]] = link.browse(Queue("dlq"))
+    assert isinstance(moved.message, BytesMessage)
+    assert handler.got.empty()
+    assert depth(link).total == 0
