@@ -276,3 +276,42 @@ def test_the_deadline_is_one_for_all(jms_broker_url, blocked):
     assert blocked.working.wait(PATIENCE)
     assert adapter.stop(timeout=0) is False
     assert [activation.status for activation in adapter.activations] == ["Down", "Down"]
+
+
+@MODES
+def test_at_the_deadline_a_coroutine_is_cancelled(made, adapter, recorder, mode):
+    send(adapter, "a")
+    working, cancelled = threading.Event(), threading.Event()
+
+    async def handler(message):
+        working.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cancelled.set()
+
+    activation = made(handler, concurrency_mode=mode)
+    activation.start()
+    assert working.wait(PATIENCE)
+    assert activation.stop(timeout=5) is False
+    assert cancelled.wait(PATIENCE)
+    assert waiting(adapter) == [("a", 1)]
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+
+
+@MODES
+def test_an_old_handler_that_ends_late_leaves_the_next_run_alone(made, adapter, recorder, blocked, mode):
+    send(adapter, "a")
+    activation = made(blocked, concurrency_mode=mode)
+    activation.start()
+    assert blocked.working.wait(PATIENCE)
+    assert not activation.stop(timeout=0)
+    activation.start()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down", "Connecting", "Up")
+    blocked.go_on.set()
+    recorder.await_outcome(Outcome.LOST)
+    recorder.await_outcome(Outcome.COMMITTED)
+    send(adapter, "b")
+    recorder.await_outcome(Outcome.COMMITTED)
+    assert activation.status == "Up"
+    assert activation.stop() is True
