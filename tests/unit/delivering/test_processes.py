@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -178,8 +179,6 @@ adapter.stop(timeout=0)
 
 
 def test_workers_are_as_many_as_are_needed_and_used_again():
-    import threading
-
     workers = Workers(2, "some")
     together = threading.Barrier(2)
 
@@ -197,9 +196,15 @@ def test_workers_are_as_many_as_are_needed_and_used_again():
         workers.submit(int)
 
 
-def test_workers_hand_on_what_is_raised_and_skip_what_is_cancelled():
-    import threading
+def test_idle_workers_are_used_again():
+    workers = Workers(50, "idle")
+    for _ in range(50):
+        workers.submit(int).result(PATIENCE)
+    assert len([thread for thread in threading.enumerate() if thread.name.startswith("idle")]) < 50
+    workers.shutdown()
 
+
+def test_workers_hand_on_what_is_raised_and_skip_what_is_cancelled():
     workers = Workers(1, "some")
     go_on, ran = threading.Event(), []
     first = workers.submit(lambda: go_on.wait(PATIENCE) and int("x"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import queue
 import threading
 
 import pytest
@@ -175,6 +176,22 @@ def test_a_hook_that_hears_of_a_settlement_may_stop_the_endpoint(jms_broker_url,
     recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
 
 
+def test_also_where_somebody_else_acknowledges(jms_broker_url, recorder):
+    class StopAfterOne(Hooks):
+        def settled(self, endpoint, outcome, messages):
+            activation.stop()
+
+    adapter, held = ResourceAdapter(jms_broker_url, hooks=[StopAfterOne(), recorder]), queue.Queue()
+    activation = listen(adapter, held.put, concurrency_mode="cc", hold_until_ack=True)
+    send(adapter, "a")
+    activation.start()
+    message = held.get(timeout=PATIENCE)
+    while activation.stats.n_active_endpoints:
+        pass  # the handler is about to return
+    message.acknowledge()
+    recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
+
+
 def test_the_first_reason_counts(adapter, recorder, caplog):
     send(adapter, "a", "b")
 
@@ -301,14 +318,24 @@ def test_at_the_deadline_a_coroutine_is_cancelled(made, adapter, recorder, mode)
 
 @MODES
 def test_an_old_handler_that_ends_late_leaves_the_next_run_alone(made, adapter, recorder, blocked, mode):
+    async def nothing():
+        pass
+
+    def handler(message):
+        blocked(message)
+        return nothing()  # refused where coroutines may not run any more
+
     send(adapter, "a")
-    activation = made(blocked, concurrency_mode=mode)
+    activation = made(handler, concurrency_mode=mode)
     activation.start()
     assert blocked.working.wait(PATIENCE)
+    old = {thread for thread in threading.enumerate() if thread.name.startswith("jmsjca")}
     assert not activation.stop(timeout=0)
     activation.start()
     recorder.await_status("Connecting", "Up", "Disconnecting", "Down", "Connecting", "Up")
     blocked.go_on.set()
+    for thread in old:
+        thread.join(PATIENCE)
     recorder.await_outcome(Outcome.LOST)
     recorder.await_outcome(Outcome.COMMITTED)
     send(adapter, "b")
