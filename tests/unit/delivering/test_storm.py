@@ -3,6 +3,7 @@
 import random
 import threading
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
@@ -32,10 +33,8 @@ def test_nothing_is_lost_or_doubled_or_left_behind(jms_broker_url, mode, hold):
     def storm(seed):
         dice = random.Random(seed)
         for _ in range(ROUNDS):
-            try:
+            with suppress(IllegalStateError):  # it is being stopped just now
                 dice.choice([activation.start, activation.start, activation.stop])()
-            except IllegalStateError:  # it is being stopped just now
-                pass
 
     put(link, *map(str, range(MESSAGES)))
     threads = [threading.Thread(target=storm, args=(seed,)) for seed in range(THREADS)]
