@@ -17,6 +17,8 @@ from jmsjca.inbound.workers import Workers
 
 __all__ = ["CCDelivery"]
 
+_AHEAD = 2  # messages for each handler: while it is at work on one, its next one is there
+
 
 class CCDelivery(ConcurrentDelivery):
     """The thread of `run` takes messages ahead; workers on an executor take them from there, as long as there are any.
@@ -31,7 +33,7 @@ class CCDelivery(ConcurrentDelivery):
         super().__init__(endpoint, link)
         terms = endpoint.terms
         self._size = terms.batch_size or 1
-        self._capacity = max(self._size, endpoint.limits.prefetch_messages)
+        self._capacity = max(self._size, endpoint.limits.prefetch_messages, _AHEAD * terms.pool_size)
         self._workers = 0
         self._coming = False  # one of the workers is started, and has not begun yet
         self._ready: deque[spi.Delivery] = deque()
