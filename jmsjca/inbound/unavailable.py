@@ -30,4 +30,5 @@ def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
     return {
         f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
         in ("required", "bean"),
+        "a destination that is looked up": spec.destination.startswith("lookup://"),
     }

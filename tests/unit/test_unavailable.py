@@ -19,6 +19,11 @@ def test_refused(jms_adapter, fields, told):
     assert jms_adapter.activations == ()
 
 
+def test_a_destination_that_is_looked_up_is_refused(jms_adapter):
+    with pytest.raises(NotSupportedError, match="a destination that is looked up is not available"):
+        jms_adapter.listener("lookup://jms/orders")(Inbox())
+
+
 def test_what_changes_nothing_in_mode_serial_is_taken(jms_adapter):
     jms_adapter.listener("q", endpoint_pool_max_size=3, max_outstanding=7, batch_size=1)(Inbox())
     assert len(jms_adapter.activations) == 1
