@@ -58,14 +58,16 @@ class TestHoldRules(Inbound):
         assert asyncio.run(work()) is Outcome.COMMITTED
 
     def test_acknowledging_twice_is_as_once(self, stage: Stage, mode: str) -> None:
-        """Also when the unit is settled."""
+        """It stands for no other message of the unit. Also when the unit is settled."""
         hands = Hands(stage, mode, batch_size=2, endpoint_pool_max_size=1)
-        stage.send(*"ab")
-        first, *others = hands.take_batch()
-        for message in (first, first, first, *others[:-1]):
-            assert message.acknowledge().outcome is None
-        assert others[-1].acknowledge().wait(PATIENCE) is Outcome.COMMITTED
-        assert first.acknowledge().outcome is Outcome.COMMITTED
+        stage.send(*"abcd")
+        batch, later = hands.take_batch(), hands.take_batch()
+        *_, last = [message.acknowledge() for message in (*batch[:1] * 5, *later)]
+        assert last.wait(PATIENCE) is Outcome.COMMITTED
+        assert batch[0].acknowledge().outcome is None
+        *_, last = [message.acknowledge() for message in batch]
+        assert last.wait(PATIENCE) is Outcome.COMMITTED
+        assert batch[0].acknowledge().outcome is Outcome.COMMITTED
 
     def test_rolling_back_is_for_before(self, stage: Stage, mode: str) -> None:
         """After the acknowledgement it is refused."""
