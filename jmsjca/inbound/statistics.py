@@ -81,7 +81,9 @@ class Statistics:
     def bypassed(self) -> None:
         """Count a message that is moved or deleted instead of being handed over."""
         with self._lock:
-            self._count(1)
+            self.n_messages += 1
+            if self.n_messages >= self._next_sample:
+                self._sample()
 
     def bypass_committed(self) -> None:
         """Count the commit of a message that was moved or deleted."""
@@ -106,9 +108,12 @@ class Statistics:
     def began(self, messages: int) -> None:
         """Count messages, and their handler as active. For `delivering`."""
         with self._lock:
-            self._count(messages)
-            self.n_active_endpoints += 1
-            self.n_highest_active_endpoints = max(self.n_highest_active_endpoints, self.n_active_endpoints)
+            self.n_messages += messages
+            if self.n_messages >= self._next_sample:
+                self._sample()
+            self.n_active_endpoints = active = self.n_active_endpoints + 1
+            if active > self.n_highest_active_endpoints:  # noqa: PLR1730  # a call for each message would be dear
+                self.n_highest_active_endpoints = active
 
     def ended(self) -> None:
         """Count the handler as active no more. For `delivering`."""
@@ -126,8 +131,7 @@ class Statistics:
     def __repr__(self) -> str:
         return f"<Statistics {' '.join(f'{name}={value}' for name, value in self.as_dict().items())}>"
 
-    def _count(self, messages: int) -> None:
-        self.n_messages += messages
+    def _sample(self) -> None:
         while self.n_messages >= self._next_sample:
             self.sample_times.append(self._clock.now())
             reached = len(self.sample_times)
