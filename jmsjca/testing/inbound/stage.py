@@ -9,7 +9,7 @@ import pytest
 
 from jmsjca import Activation, Destination, Message, ResourceAdapter, Session
 from jmsjca.config import ActivationSpec
-from jmsjca.testing.contract.harness import PATIENCE, Harness
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.inbound.hearing import Heard
 
 __all__ = ["Inbound", "Stage", "forward", "jms_message_count"]
@@ -115,22 +115,8 @@ def jms_message_count() -> int:
     return 1000
 
 
-class Inbound:
-    """The base of the classes of inbound cases: gives each case its stage."""
-
-    @pytest.fixture
-    def harness(self, jms_broker_url: str) -> Iterator[Harness]:
-        """Give the harness of the broker under test.
-
-        Args:
-            jms_broker_url: The broker.
-
-        Yields:
-            The harness; what it opened is closed after the case.
-        """
-        harness = Harness(jms_broker_url)
-        yield harness
-        harness.close()
+class Inbound(Contract):
+    """The base of the classes of inbound cases: gives each case its stage, beside the harness."""
 
     @pytest.fixture
     def stage(self, harness: Harness, jms_message_count: int) -> Iterator[Stage]:
