@@ -116,6 +116,7 @@ class EmbeddedConnection:
 
     def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
         """Open a unit."""
+        self._check_open()
         unit = EmbeddedUnit(self._store, self._limits.message_bytes, self._sender)
         self._store.check_usable()  # in a forked child the lock may be held for ever
         with self._ending:
