@@ -25,12 +25,12 @@ class Pair:
         self._processes: list[Any] = []
         for _ in range(_PROCESSES):
             ours, theirs = spawn.Pipe()
-            process = spawn.Process(target=_serve, args=(theirs, make))
+            process = spawn.Process(target=_serve, args=(theirs, make), daemon=True)
             process.start()
             theirs.close()  # or we would not learn of its end
             self._processes.append(process)
             self._pipes.append(ours)
-        self._wait()
+            ours.recv()  # one after the other: two cannot turn a new file to WAL at the same time
 
     def send(self, count: int, batch: int) -> None:
         self._order("send", count // _PROCESSES, batch)
