@@ -192,7 +192,9 @@ def test_idle_workers_are_used_again():
     workers = Workers(50, "idle")
     for _ in range(50):
         workers.submit(int).result(PATIENCE)
-    assert len([thread for thread in threading.enumerate() if thread.name.startswith("idle")]) < 50
+        while not workers._idle:  # the thread tells its result first, and is idle then
+            threading.Event().wait(0.001)
+    assert len([thread for thread in threading.enumerate() if thread.name.startswith("idle")]) == 1
     workers.shutdown()
 
 
