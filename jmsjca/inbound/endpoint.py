@@ -91,7 +91,7 @@ class Endpoint:
         """Make the session of a handler: it sends in the unit, or at once where there are no transactions."""
         if self.terms.transacted:
             return Session.joined_to(hand.link, hand.work, self.limits, self.hooks)
-        ground = Ground(hand.link, self.limits, Flow(running=True))
+        ground = Ground(hand.link, self.limits, Flow(running=True), hooks=self.hooks)
         return Session(ground, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
 
     def call(self, given: Given) -> object:

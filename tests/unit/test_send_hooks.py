@@ -127,11 +127,12 @@ def in_adapter(jms_broker_url):
         yield adapter
 
 
-def test_what_a_handler_sends_and_replies_and_the_factory_of_its_adapter(jms_broker_url):
+@pytest.mark.parametrize("transaction", ["local", "none"])
+def test_what_a_handler_sends_and_replies_and_the_factory_of_its_adapter(jms_broker_url, transaction):
     replies = Queue("replies")
     adapter = ResourceAdapter(jms_broker_url, hooks=[Marking()])
 
-    @adapter.listener(QUEUE)
+    @adapter.listener(QUEUE, transaction=transaction)
     def handle(message, session):
         session.create_producer(AUDIT).send(TextMessage("handled"))
         return message.properties["trail"]
