@@ -9,7 +9,8 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.receiver import ReceivingLink, Source
+from jmsjca.providers.amqp.receiver import ReceivingLink
+from jmsjca.providers.amqp.source import Source
 from jmsjca.providers.amqp.states import accept
 
 __all__ = ["browse"]

@@ -19,7 +19,7 @@ from jmsjca.providers.amqp.browser import browse
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.receiver import Source
+from jmsjca.providers.amqp.source import Source
 from jmsjca.providers.amqp.subscription import end_subscription
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.providers.amqp.wire import Wire

@@ -11,9 +11,10 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.receiver import ReceivingLink, Source
+from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.amqp.sections import bare
 from jmsjca.providers.amqp.shelf import Shelf
+from jmsjca.providers.amqp.source import Source
 from jmsjca.providers.amqp.states import fail, release
 from jmsjca.spi import Delivery, Order
 

@@ -5,20 +5,19 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Protocol
 
-from proton import Condition, Described, symbol
+from proton import Condition
 
 from jmsjca.errors import InvalidSelectorError, JMSError, NotSupportedError, ResourceAllocationError
-from jmsjca.providers.amqp.addresses import Address
 from jmsjca.providers.amqp.answered_credit import AnsweredCredit
 from jmsjca.providers.amqp.conditions import text_of
-from jmsjca.providers.amqp.constants import COPY, DELIVERIES, EXPIRE_NEVER, RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
+from jmsjca.providers.amqp.constants import RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
 from jmsjca.providers.amqp.credit import Credit, DrainedCredit
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
+from jmsjca.providers.amqp.source import Source
 
-__all__ = ["Arrivals", "ReceivingLink", "Source"]
+__all__ = ["Arrivals", "ReceivingLink"]
 
-_SELECTOR = symbol("apache.org:selector-filter:string")
 # Seconds until the broker is asked again for the answer to a drain.
 _REMINDER = 0.25
 
@@ -37,36 +36,6 @@ class Arrivals(Protocol):
     def broken(self, error: JMSError) -> None:
         """Nothing more will come."""
         ...
-
-
-class Source:
-    """What to receive from.
-
-    Args:
-        address: Where from.
-        selector: Which messages; None for all.
-        browse: True to look at copies.
-        durable: The name of a durable subscription; None if it ends with the link.
-    """
-
-    def __init__(
-        self, address: Address, *, selector: str | None = None, browse: bool = False, durable: str | None = None
-    ) -> None:
-        self.address = address
-        self.selector = selector
-        self.browse = browse
-        self.durable = durable
-
-    def apply(self, terminus: Any) -> None:
-        """Write it into a source of proton."""
-        self.address.apply(terminus)
-        if self.selector:
-            terminus.filter.put_object({symbol("jms-selector"): Described(_SELECTOR, self.selector)})
-        if self.browse:
-            terminus.distribution_mode = COPY
-        if self.durable:
-            terminus.durability = DELIVERIES
-            terminus.expiry_policy = EXPIRE_NEVER
 
 
 class ReceivingLink(LinkEnd):
