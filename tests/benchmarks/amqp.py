@@ -71,10 +71,11 @@ class Handler(MessagingHandler):
         url: The broker.
         queue: The queue's name.
         count: How many messages.
+        ahead: How many are taken ahead.
     """
 
-    def __init__(self, url: str, queue: str, count: int) -> None:
-        super().__init__(prefetch=BATCH)
+    def __init__(self, url: str, queue: str, count: int, ahead: int = BATCH) -> None:
+        super().__init__(prefetch=ahead)
         self._url, self._queue, self._count = url, queue, count
         self._done = self._sent = 0
         self._link: Any = None

@@ -1,0 +1,207 @@
+"""How fast jmsjca drives AMQP when the broker costs next to nothing, beside proton's own loops, in one run.
+
+``PYTHONPATH=tests/support python -m tests.benchmarks.amqp_engine --rounds 5 --json figures.json``
+
+The broker is the peer of ``peer.c``, which is built first: it keeps nothing, so it is the client that is timed; no real
+broker is as fast. All send and receive the same durable message of 1 KiB, receive 1,000 ahead, and take turns within
+every round. A ratio is the median of the quotients with proton's handler in the same round; CPU is that of this process,
+which what else the machine does hardly touches. What each does:
+
+- proton handler: `MessagingHandler` in a `Container`; sends as credit allows, accepts each message when it comes.
+- proton blocking: `BlockingConnection`; each send waits for its answer.
+- unit, plain: units of 100 without transactions; a batch of sends waits for its answers, acknowledgements do not.
+- unit, atomic: one transaction for each 100 messages.
+- undecoded: the same as "unit, plain" and "unit, atomic", without looking at the messages.
+- session, transacted: the public API, message by message, a commit for each 100.
+- session, auto: the public API, message by message; each send waits for its answer, each receipt until the broker has
+  noted it. "dups ok" does not wait for that.
+"""
+
+import argparse
+import gc
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from brokers import BrokerMissing
+from proton.utils import BlockingConnection
+
+from jmsjca import AcknowledgeMode, BytesMessage, ConnectionFactory, Limits, Queue
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.providers.amqp.codec import encode
+from jmsjca.testing.contract.harness import prepare
+from tests.benchmarks.amqp import BASE, BATCH, BODY, PATIENCE, Figures, HandlerReceives, HandlerSends, Stopwatch
+from tests.benchmarks.c_peer import running
+from tests.benchmarks.measurements import Measurements, alternating, write
+
+QUEUE = Queue("bench")
+AHEAD = 1000
+# Transactions are asked only of a broker that is known to have them.
+PRODUCT = "Apache Qpid Broker-J Core"
+BLOCKING = "proton blocking"
+SLOW = 10  # what waits for each message gets so many times fewer
+
+
+def handler_receives(url: str, count: int) -> Figures:
+    return HandlerReceives(url, QUEUE.name, count, AHEAD).run()
+
+
+def handler_sends(url: str, count: int) -> Figures:
+    return HandlerSends(url, QUEUE.name, count).run()
+
+
+def blocking_receives(url: str, count: int) -> Figures:
+    connection = BlockingConnection(url, allowed_mechs="ANONYMOUS")
+    watch, receiver = Stopwatch(), connection.create_receiver(QUEUE.name, credit=AHEAD)
+    for _ in range(count):
+        assert len(receiver.receive(PATIENCE).body) == len(BODY)
+        receiver.accept()
+    figures = watch.read(count)
+    connection.close()
+    return figures
+
+
+def blocking_sends(url: str, count: int) -> Figures:
+    connection, handler = BlockingConnection(url, allowed_mechs="ANONYMOUS"), HandlerSends(url, QUEUE.name, count)
+    watch, sender = Stopwatch(), connection.create_sender(QUEUE.name)
+    for _ in range(count):
+        sender.send(handler._message())
+    figures = watch.read(count)
+    connection.close()
+    return figures
+
+
+def unit_receives(url: str, count: int, *, atomic: bool, decoded: bool = True) -> Figures:
+    link, received = connect(ConnectionSettings(url)), 0
+    watch, consumer = Stopwatch(), link.consumer(QUEUE, window=AHEAD)
+    while received < count:
+        deliveries = consumer.receive(BATCH, PATIENCE)
+        assert not decoded or all(len(d.message.body) == len(BODY) for d in deliveries)
+        unit = link.unit(atomic=atomic)
+        unit.take(deliveries)
+        unit.commit(confirmed=atomic)
+        received += len(deliveries)
+    figures = watch.read(received)
+    link.close()
+    return figures
+
+
+def unit_sends(url: str, count: int, *, atomic: bool) -> Figures:
+    link = connect(ConnectionSettings(url))
+    watch = Stopwatch()
+    for _ in range(count // BATCH):
+        unit = link.unit(atomic=atomic)
+        for _ in range(BATCH):
+            unit.send(prepare(BytesMessage(BODY), QUEUE), QUEUE)
+        unit.commit()
+    figures = watch.read(count)
+    link.close()
+    return figures
+
+
+def session_receives(url: str, count: int, mode: AcknowledgeMode | None) -> Figures:
+    with ConnectionFactory(url, limits=Limits(prefetch_messages=AHEAD)).create_connection() as connection:
+        connection.start()
+        session = _session(connection, mode)
+        watch, consumer = Stopwatch(), session.create_consumer(QUEUE)
+        for number in range(count):
+            message = consumer.receive(timeout=PATIENCE)
+            assert message is not None
+            assert len(message.body) == len(BODY)
+            if mode is None and number % BATCH == BATCH - 1:
+                session.commit()
+        return watch.read(count)
+
+
+def session_sends(url: str, count: int, mode: AcknowledgeMode | None) -> Figures:
+    with ConnectionFactory(url).create_connection() as connection:
+        session = _session(connection, mode)
+        watch, producer = Stopwatch(), session.create_producer(QUEUE)
+        for number in range(count):
+            producer.send(session.create_bytes_message(BODY))
+            if mode is None and number % BATCH == BATCH - 1:
+                session.commit()
+        return watch.read(count)
+
+
+def _session(connection: Any, mode: AcknowledgeMode | None) -> Any:
+    return connection.create_session(transacted=True) if mode is None else connection.create_session(False, mode)
+
+
+Contender = Callable[[str, int], Figures]
+CONTENDERS: dict[str, dict[str, Contender]] = {
+    "receive": {
+        BASE: handler_receives,
+        BLOCKING: blocking_receives,
+        "unit, plain": lambda url, count: unit_receives(url, count, atomic=False),
+        "unit, atomic": lambda url, count: unit_receives(url, count, atomic=True),
+        "undecoded, plain": lambda url, count: unit_receives(url, count, atomic=False, decoded=False),
+        "undecoded, atomic": lambda url, count: unit_receives(url, count, atomic=True, decoded=False),
+        "session, transacted": lambda url, count: session_receives(url, count, None),
+        "session, auto": lambda url, count: session_receives(url, count // SLOW, AcknowledgeMode.AUTO),
+        "session, dups ok": lambda url, count: session_receives(url, count, AcknowledgeMode.DUPS_OK),
+    },
+    "send": {
+        BASE: handler_sends,
+        BLOCKING: lambda url, count: blocking_sends(url, count // SLOW),
+        "unit, plain": lambda url, count: unit_sends(url, count, atomic=False),
+        "unit, atomic": lambda url, count: unit_sends(url, count, atomic=True),
+        "session, transacted": lambda url, count: session_sends(url, count, None),
+        "session, auto": lambda url, count: session_sends(url, count // SLOW, AcknowledgeMode.AUTO),
+    },
+}
+
+
+def measure(url: str, rounds: int, count: int) -> Measurements[tuple[str, str]]:
+    """Let the contenders take turns; the first round warms up."""
+    costs = Measurements[tuple[str, str]]()
+    for operation, contenders in CONTENDERS.items():
+        for order in alternating(list(contenders), rounds + 1):
+            for name in order:
+                gc.collect()
+                rate, cpu = contenders[name](url, count)
+                costs.note((operation, "elapsed"), name, 1e6 / rate)
+                costs.note((operation, "processor"), name, cpu)
+    costs.forget_first_round()
+    return costs
+
+
+def figures(costs: Measurements[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Each beside proton's handler: how many times as fast."""
+    return [
+        {
+            "operation": operation,
+            "clock": clock,
+            "contender": name,
+            "messages_per_second": round(1e6 / summary.median),
+            "microseconds": round(summary.median, 1),
+            "times_as_fast": round(1 / summary.ratio, 2),
+        }
+        for (operation, clock), name, summary in costs.summaries(BASE)
+    ]
+
+
+def main() -> int:
+    """Measure, print a table, write JSON if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--count", type=int, default=20_000, help="messages per turn, a multiple of 1,000")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
+    message = encode(prepare(BytesMessage(BODY), QUEUE), QUEUE, 0)
+    try:
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder), PRODUCT, message) as url:
+            table = figures(measure(url, options.rounds, options.count))
+    except BrokerMissing as problem:
+        print(f"The peer in C is left out: {problem}", file=sys.stderr)
+        return 0
+    for row in table:
+        print("{:9}{:11}{:21}{:>9,} msg/s{:>8.1f} us{:>8.2f} of proton".format(*row.values()))
+    write(options.json, {"rounds": options.rounds, "count": options.count}, table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
