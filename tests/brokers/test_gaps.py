@@ -1,6 +1,6 @@
 """What brokers do where they lack something over AMQP 1.0, by the protocol itself: each case is the evidence of a gap.
 
-The gaps are told in `jmsjca/providers/amqp/brokers.py`. Frames are printed: pytest shows them when one is true no more.
+The gaps are told in the file of each broker in `jmsjca/providers/amqp`. Frames are printed: pytest shows them when one is true no more.
 """
 
 import shutil

@@ -14,7 +14,7 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.providers.amqp.addresses import address_of
-from jmsjca.providers.amqp.brokers import AMQPBroker
+from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.browser import browse
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import ReceivedMessage

@@ -10,7 +10,7 @@ from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.amqp.addresses import address_of
-from jmsjca.providers.amqp.brokers import AMQPBroker
+from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.codec import encode
 from jmsjca.providers.amqp.coordinator import Coordinator
 from jmsjca.providers.amqp.engine import Engine

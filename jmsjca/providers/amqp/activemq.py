@@ -1,0 +1,68 @@
+"""What ActiveMQ Classic can do over AMQP 1.0, and what it did where it cannot."""
+
+from jmsjca.providers.amqp.broker import AMQPBroker
+from jmsjca.providers.amqp.gaps import EVERYWHERE
+from jmsjca.providers.evidence import Broker, Gap
+from jmsjca.spi import Capabilities
+
+__all__ = ["ACTIVEMQ"]
+
+_DATA = Broker(
+    "Apache ActiveMQ Classic",
+    "AMQP",
+    "6.3.1",
+    Capabilities(
+        transacted_receive=True,
+        transacted_send=True,
+        atomic=True,
+        give_back="local",
+        counts_lost=True,
+        selectors=True,
+        exact_selectors=True,
+        browse=True,
+        durable=True,
+        client_ids=True,
+        checks=True,
+        shared_between_processes=True,
+    ),
+    (
+        Gap(
+            "give_back",
+            "disposition(released) or disposition(modified, delivery-failed) -> the broker sends the message again over"
+            " the same link, behind what it sent meanwhile; nobody else gets it before detach.",
+            "AmqpSender.settle with ackType -1: onMessageDispatch (6.3)",
+        ),
+        Gap(
+            "exact_credit",
+            "flow(drain=true) that crosses the last message asked for -> no answer; the broker chooses one message"
+            " more, and keeps it for this link until its next credit or its end.",
+            "AmqpSender.flow: a MessagePull for each drain (6.3)",
+        ),
+        Gap(
+            "delivery_count",
+            "After modified(delivery-failed) and detach the next link gets transfer with delivery-count=0. Only what a"
+            " broken connection held comes with delivery-count=1, looked at or not.",
+            "AmqpSender.detach: RemoveInfo with lastDeliveredSequenceId; Queue.removeSubscription (6.3)",
+        ),
+        Gap("browse_counts", "As delivery_count.", "The same"),
+        Gap(
+            "delivery_delay",
+            "transfer with x-opt-delivery-time is held where schedulerSupport is set, which is not the default; else it"
+            " comes at once, and nothing tells which.",
+            "activemq.apache.org/delay-and-schedule-message-delivery",
+        ),
+        Gap(
+            "priority",
+            "Messages come in the order of sending: queues mind priorities only with prioritizedMessages.",
+            "activemq.apache.org/how-can-i-support-priority-queues",
+        ),
+        Gap(
+            "duplicate_detection",
+            "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
+            "The property is Artemis'; ActiveMQ audits only its own producer ids",
+        ),
+        *EVERYWHERE,
+    ),
+)
+
+ACTIVEMQ = AMQPBroker("ActiveMQ", "scheme", _DATA)

@@ -1,0 +1,33 @@
+"""What the provider knows about a broker that speaks AMQP 1.0."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jmsjca.providers.amqp.addresses import Naming
+from jmsjca.providers.evidence import Broker
+
+__all__ = ["AMQPBroker"]
+
+
+@dataclass(frozen=True, slots=True)
+class AMQPBroker:
+    """A broker, by the product name in its open frame.
+
+    Args:
+        product: The name.
+        naming: How it names destinations.
+        data: What it can do.
+        drains: True if it understands drain.
+        counts: True if it fills in how often a message was delivered before; else it marks the first delivery.
+        ids_first: True if a transaction rolls back for a message whose duplicate id is known. Then messages with such
+            an id are sent before the transaction: sending them again is harmless.
+        filter_of: Writes a selector as the broker wants it.
+    """
+
+    product: str
+    naming: Naming
+    data: Broker
+    drains: bool = True
+    counts: bool = True
+    ids_first: bool = False
+    filter_of: Callable[[str], str] = str

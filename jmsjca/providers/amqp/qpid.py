@@ -1,0 +1,62 @@
+"""What Qpid Broker-J can do over AMQP 1.0, and what it did where it cannot."""
+
+from jmsjca.providers.amqp.broker import AMQPBroker
+from jmsjca.providers.amqp.gaps import EVERYWHERE
+from jmsjca.providers.evidence import Broker, Gap
+from jmsjca.spi import Capabilities
+
+__all__ = ["QPID"]
+
+_DATA = Broker(
+    "Apache Qpid Broker-J",
+    "AMQP",
+    "10.1.0",
+    Capabilities(
+        transacted_receive=True,
+        transacted_send=True,
+        atomic=True,
+        give_back="uncounted",
+        exact_credit=True,
+        delivery_count=True,
+        counts_lost=True,
+        selectors=True,
+        browse=True,
+        browse_counts=True,
+        durable=True,
+        client_ids=True,
+        shared_between_processes=True,
+    ),
+    (
+        Gap(
+            "delivery_delay",
+            "transfer with x-opt-delivery-time -> detach(amqp:precondition-failed, Not accepted by queue): only queues"
+            " with holdOnPublishEnabled hold messages, and that is not the default.",
+            "Broker-J manual, queue attribute holdOnPublishEnabled",
+        ),
+        Gap(
+            "priority",
+            "Messages come in the order of sending: only queues of the type priority mind priorities.",
+            "Broker-J manual, queue types",
+        ),
+        Gap(
+            "exact_selectors",
+            "attach(source with the filter jms-selector colour <> 'red') -> transfer of messages that have no colour,"
+            " too.",
+            "Broker-J: to = and <> a missing property is a value of its own; to all other operators it is unknown",
+        ),
+        Gap(
+            "duplicate_detection",
+            "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
+            "The property is Artemis'",
+        ),
+        Gap(
+            "checks",
+            "attach to a queue that an access rule protects from publishing -> attach with its target; transfer ->"
+            " detach(amqp:not-allowed).",
+            "Broker-J manual, access control: PUBLISH is asked for each message",
+        ),
+        *EVERYWHERE,
+    ),
+)
+
+QPID = AMQPBroker("Apache Qpid Broker-J Core", "exchange", _DATA)

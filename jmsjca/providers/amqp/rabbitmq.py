@@ -1,0 +1,83 @@
+"""What RabbitMQ with its AMQP 1.0 plug-in can do over AMQP 1.0, and what it did where it cannot."""
+
+from jmsjca.providers.amqp.broker import AMQPBroker
+from jmsjca.providers.amqp.gaps import EVERYWHERE
+from jmsjca.providers.evidence import Broker, Gap
+from jmsjca.spi import Capabilities
+
+__all__ = ["RABBITMQ"]
+
+_DATA = Broker(
+    "RabbitMQ",
+    "AMQP",
+    "3.10.8",
+    Capabilities(give_back="local", counts_lost=True, checks=True, shared_between_processes=True),
+    (
+        Gap(
+            "transacted_receive",
+            "attach(target=coordinator) -> end(amqp:not-implemented, Transactions not supported)",
+            "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: transactions",
+        ),
+        Gap("transacted_send", "As transacted_receive.", "The same"),
+        Gap("atomic", "As transacted_receive.", "The same"),
+        Gap(
+            "give_back",
+            "disposition(released) -> the message comes again, also to others, with first-acquirer=false, whether"
+            " anybody looked at it or not; disposition(modified) -> end(amqp:invalid-field, Unrecognised state).",
+            "rabbit_amqp1_0_session_process: handle_control of disposition (3.10)",
+        ),
+        Gap(
+            "exact_credit",
+            "flow(drain=true) -> end(amqp:internal-error, function_clause, send_drained). flow(link-credit=0) is"
+            " answered before the messages that are under way.",
+            "rabbit_classic_queue:handle_event (3.10)",
+        ),
+        Gap(
+            "delivery_count",
+            "The header of a message that was released has first-acquirer=false and no delivery-count.",
+            "rabbit_amqp1_0_message: header from redelivered (3.10)",
+        ),
+        Gap(
+            "delivery_delay",
+            "transfer with x-opt-delivery-time is delivered at once.",
+            "rabbitmq.com: delays need the plugin for delayed messages",
+        ),
+        Gap(
+            "priority",
+            "Messages come in the order of sending: a queue minds priorities only if it was declared with"
+            " x-max-priority, which a link cannot ask for.",
+            "rabbitmq.com/priority",
+        ),
+        Gap(
+            "selectors",
+            "attach(source with the filter jms-selector) -> attach with the same filter, and everything comes.",
+            "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: filters",
+        ),
+        Gap("exact_selectors", "As selectors.", "The same"),
+        Gap(
+            "browse",
+            "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
+            "github.com/rabbitmq/rabbitmq-amqp1.0, README",
+        ),
+        Gap("browse_counts", "As browse.", "The same"),
+        Gap(
+            "durable",
+            "attach(source=/topic/x, durable=2, expiry-policy=never), detach -> the queue behind it is gone, and with"
+            " it what is sent before the next attach.",
+            "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: resuming links",
+        ),
+        Gap(
+            "client_ids",
+            "open(container-id in use, desired-capabilities=[sole-connection-for-container]) -> open, for both.",
+            "No page of RabbitMQ's knows the capability (3.10)",
+        ),
+        Gap(
+            "duplicate_detection",
+            "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
+            "The property is Artemis'",
+        ),
+        *EVERYWHERE,
+    ),
+)
+
+RABBITMQ = AMQPBroker("RabbitMQ", "path", _DATA, drains=False, counts=False)
