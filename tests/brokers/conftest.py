@@ -6,6 +6,7 @@ import pytest
 from brokers import BrokerMissing, registry
 from brokers.logs import keep_log
 from brokers.pairs import url_of
+from jms_java import JavaPeer
 from rabbitmq_crashes import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401  # hooks
 
 LOGS = ".pytest-brokers"
@@ -33,6 +34,14 @@ def own_broker():
     """Return a function that starts a broker of this test's own by its name."""
     yield lambda name: demand(registry.own(name).start)
     registry.discard_own()
+
+
+@pytest.fixture(scope="session")
+def java():
+    """Java's clients of JMS, in one process for all tests."""
+    peer = demand(JavaPeer)
+    yield peer
+    peer.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,7 @@ from brokers.cache import cache_folder, provide
 from brokers.configuration import CONF
 from brokers.download import SUMS, download_all
 from brokers.pairs import url_of, variable_of
+from jms_java import JavaPeer
 
 SECONDS = 30
 
@@ -40,6 +41,17 @@ def test_without_java_a_broker_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(BrokerMissing, match="there is no Java"):
         BROKERS["artemis"](tmp_path).command(tmp_path)
+
+
+def test_without_javac_its_clients_are_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(BrokerMissing, match="there is no javac"):
+        JavaPeer()
+
+
+def test_clients_that_are_not_to_be_had_are_missing(nothing_to_download):
+    with pytest.raises(BrokerMissing, match="not in the cache, and cannot be downloaded"):
+        JavaPeer()
 
 
 def test_two_that_provide_the_same_do_not_collide(nothing_to_download):

@@ -1,0 +1,64 @@
+"""Headers that the producer or the broker sets are told alike on both sides."""
+
+import pytest
+from jms_java import describe
+
+from jmsjca import DeliveryMode
+from jmsjca.messages import TextMessage
+
+HOUR = 3600
+
+
+def as_received(told, **expected):
+    return {**told, "delivery_count": 1, **expected}
+
+
+@pytest.mark.parametrize("priority", range(10))
+def test_priority_from_us(ours, theirs, queue, priority):
+    ours.send(queue, TextMessage("a"), priority=priority)
+    assert theirs.session().take(queue)[0]["priority"] == priority
+
+
+@pytest.mark.parametrize("priority", range(10))
+def test_priority_from_them(ours, theirs, queue, priority):
+    theirs.session().send(queue, {**describe(TextMessage("a")), "priority": priority})
+    assert ours.take(queue)[0].priority == priority
+
+
+def test_message_that_need_not_last(ours, theirs, queue):
+    ours.send(queue, TextMessage("a"), delivery_mode=DeliveryMode.NON_PERSISTENT)
+    assert theirs.session().take(queue)[0]["persistent"] is False
+    theirs.session().send(queue, {**describe(TextMessage("a")), "persistent": False})
+    assert ours.take(queue)[0].delivery_mode is DeliveryMode.NON_PERSISTENT
+
+
+def test_expiration(ours, theirs, queue):
+    message = TextMessage("a")
+    ours.send(queue, message, time_to_live=HOUR)
+    assert theirs.session().take(queue) == [as_received(describe(message))]
+    sent = theirs.session().send(queue, TextMessage("a"), life=HOUR * 1000)
+    assert sent["expiration"] == sent["timestamp"] + HOUR * 1000
+    assert describe(ours.take(queue)[0]) == as_received(sent)
+
+
+def test_time_of_delivery(ours, theirs, queue):
+    if not ours.connection.capabilities.delivery_delay:
+        pytest.skip("The broker lacks the capability delivery_delay.")
+    message = TextMessage("a")
+    ours.send(queue, message, delivery_delay=0.1)
+    assert theirs.session().take(queue) == [as_received(describe(message))]
+    sent = theirs.session().send(queue, TextMessage("a"), delay=100)
+    assert sent["delivery_time"] > sent["timestamp"]
+    assert describe(ours.take(queue)[0]) == as_received(sent)
+
+
+def test_no_id_and_no_timestamp(ours, theirs, queue):
+    with ours.connection.create_session() as session:
+        producer = session.create_producer(queue)
+        producer.disable_message_id = producer.disable_timestamp = True
+        producer.send(TextMessage("a"))
+    [received] = theirs.session().take(queue)
+    assert (received["message_id"], received["timestamp"]) == (None, 0)
+    theirs.session().send(queue, TextMessage("a"), bare=True)
+    [received] = ours.take(queue)
+    assert (received.message_id, received.timestamp) == (None, None)
