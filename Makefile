@@ -18,11 +18,12 @@ format: $(VENV)/.dev     ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-torture: $(VENV)/.dev    ## every crash point, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills
+torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills
 	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
 	$(BIN)/python -m tests.torture.backlog_memory
 	$(BIN)/python -m tests.model.run --steps 1000000
 	$(BIN)/python -m tests.unit.delivering.walk --walks 50
+	PYTHONPATH=tests/support $(BIN)/python -m tests.unit.amqp.wire.cuts
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points --errors
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.group_points

@@ -1,0 +1,201 @@
+"""One connection of the small broker: links, credit, settlement and transactions."""
+
+from dataclasses import dataclass
+from itertools import count
+
+from amqp_peer.answers import WINDOW, agree, command_of
+from amqp_peer.frames import AMQP, SASL
+from amqp_peer.line import Gone
+from amqp_peer.performatives import (
+    RECEIVER,
+    SENDER,
+    Accepted,
+    Attach,
+    Begin,
+    Close,
+    Coordinator,
+    Declare,
+    Declared,
+    Detach,
+    Discharge,
+    Disposition,
+    End,
+    Flow,
+    Init,
+    Mechanisms,
+    Modified,
+    Open,
+    Transactional,
+    Transfer,
+)
+from amqp_peer.values import Symbol
+
+__all__ = ["Service"]
+
+
+@dataclass
+class _Link:
+    channel: int
+    handle: int
+    attach: Attach
+    given: int = 0
+    credit: int = 0
+    partial: bytes = b""
+
+
+class Service:
+    """One connection of a `Broker`."""
+
+    def __init__(self, broker, line, peer):
+        self.broker, self.store, self.line, self.peer = broker, broker.store, line, peer
+        self.links = {}
+        self._numbers = {}  # of deliveries, by channel
+        self._unsettled = {}
+        self._transactions = set()
+        self._handlers = {
+            Init: self.agree,
+            Open: self._open,
+            Begin: self._begin,
+            Attach: self._attach,
+            Flow: self._flow,
+            Transfer: self._transfer,
+            Declare: self._declare,
+            Discharge: self._discharge,
+            Disposition: self._disposition,
+            Detach: self._detach,
+            End: self.agree,
+            Close: self._close,
+        }
+
+    def handle(self, frame):
+        """Do what a broker does, or what the test wants instead."""
+        if frame in (SASL, AMQP):
+            offered = [Symbol(name) for name in self.broker.mechanisms]
+            for each in (SASL, Mechanisms(offered=offered)) if frame == SASL else (AMQP,):
+                self.line.write(each)
+            return
+        kind = type(self._command(frame) or frame.body)
+        self.broker.seen[kind] += 1
+        instead = self.broker.instead.get(kind)
+        self.carry_out(frame) if instead is None else instead(self, frame)
+
+    def carry_out(self, frame):
+        """Do what a broker does."""
+        self._handlers[type(self._command(frame) or frame.body)](frame)
+
+    def agree(self, frame, **fields):
+        self.line.write(agree(frame, **fields), frame.channel)
+
+    def let_go(self):
+        """The connection is gone: what it held is there again."""
+        for txn_id in self._transactions & self.store.transactions.keys():
+            self.store.end(txn_id, fail=True)
+        self.store.give_back(self._unsettled.values(), failed=True)
+
+    def _command(self, frame):
+        link = self.links.get((frame.channel, frame.body.handle)) if isinstance(frame.body, Transfer) else None
+        return command_of(frame) if link and isinstance(link.attach.target, Coordinator) else None
+
+    def _open(self, frame):
+        self.agree(frame, properties={Symbol("product"): self.broker.product})
+
+    def _begin(self, frame):
+        self._numbers[frame.channel] = count()
+        self.agree(frame)
+
+    def _attach(self, frame):
+        link = _Link(frame.channel, frame.body.handle, frame.body)
+        self.links[frame.channel, frame.body.handle] = link
+        self.agree(frame)
+        if frame.body.role == SENDER:
+            self._tell_credit(link, 1000)
+
+    def _flow(self, frame):
+        link = self.links.get((frame.channel, frame.body.handle))
+        if link is None or link.attach.role == SENDER:
+            return
+        link.credit = (frame.body.delivery_count or 0) + frame.body.link_credit - link.given
+        self.deliver()
+        if frame.body.drain:
+            link.given, link.credit = link.given + link.credit, 0
+            self._tell_credit(link, 0, drain=True)
+        elif self.broker.product == "RabbitMQ":  # it answers every one
+            self._tell_credit(link, link.credit)
+
+    def _tell_credit(self, link, messages, *, drain=False):
+        flow = Flow(
+            next_incoming_id=0,
+            incoming_window=WINDOW,
+            next_outgoing_id=0,
+            outgoing_window=WINDOW,
+            handle=link.handle,
+            delivery_count=link.given,
+            link_credit=messages,
+            drain=drain,
+        )
+        self.line.write(flow, link.channel)
+
+    def deliver(self):
+        """Send what credit allows."""
+        for link in list(self.links.values()):
+            queue = self.store.queues[link.attach.source.address] if link.attach.role == RECEIVER else ()
+            while link.credit > 0 and queue:
+                link.given, link.credit = link.given + 1, link.credit - 1
+                number = next(self._numbers[link.channel])
+                kept = self._unsettled[link.channel, number] = queue.popleft()
+                self._give(link, number, kept)
+
+    def _give(self, link, number, kept):
+        transfer = Transfer(handle=link.handle, delivery_id=number, delivery_tag=str(number).encode(), message_format=0)
+        self.line.write(transfer, link.channel, kept.with_header())
+
+    def _transfer(self, frame):
+        link = self.links[frame.channel, frame.body.handle]
+        link.partial += frame.payload
+        if frame.body.more:
+            return
+        payload, link.partial = link.partial, b""
+        queue = link.attach.target.address
+        if isinstance(frame.body.state, Transactional):
+            self.store.transactions[frame.body.state.txn_id].sent.append((queue, payload))
+        else:
+            self.store.put(queue, payload)
+        self.agree(frame)
+        self.deliver()
+
+    def _declare(self, frame):
+        txn_id = self.store.begin()
+        self._transactions.add(txn_id)
+        self.agree(frame, state=Declared(txn_id=txn_id))
+
+    def _discharge(self, frame):
+        command = self._command(frame)
+        self.store.end(command.txn_id, fail=command.fail)
+        self.agree(frame)
+        self.deliver()
+
+    def _disposition(self, frame):
+        if frame.body.role == SENDER:
+            return
+        last = frame.body.first if frame.body.last is None else frame.body.last
+        for number in range(frame.body.first, last + 1):
+            kept = self._unsettled.pop((frame.channel, number), None)
+            if kept is not None:
+                self._settle(kept, frame.body.state)
+        if not frame.body.settled:
+            self.agree(frame)
+        self.deliver()
+
+    def _settle(self, kept, state):
+        if isinstance(state, Transactional):
+            self.store.transactions[state.txn_id].taken.append(kept)
+        elif not isinstance(state, Accepted):
+            self.store.give_back([kept], failed=isinstance(state, Modified) and bool(state.delivery_failed))
+
+    def _detach(self, frame):
+        self.links.pop((frame.channel, frame.body.handle), None)
+        self.agree(frame)
+
+    def _close(self, frame):
+        self.agree(frame)
+        raise Gone

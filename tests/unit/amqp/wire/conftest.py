@@ -1,0 +1,43 @@
+"""Peers that answer a provider frame by frame; they end with the test, and tell what went wrong at their side."""
+
+import pytest
+from amqp_peer import SECONDS, Peer
+
+from jmsjca.config import Limits
+from jmsjca.links import ConnectionSettings, connect
+
+
+class Stage:
+    """A peer, and the connections of the provider to it."""
+
+    def __init__(self, converse, scheme="amqp", **options):
+        self.peer = Peer(converse, **options)
+        self.scheme = scheme
+        self.told = []
+        self.connections = []
+
+    def connect(self, options="", *, limits=None, **settings):
+        url = f"{self.scheme}://{self.peer.address}?{options}"
+        self.connections.append(
+            connect(ConnectionSettings(url, limits=limits or Limits(), **settings), self.told.append)
+        )
+        return self.connections[-1]
+
+    def close(self):
+        for connection in self.connections:
+            connection.close(timeout=0 if self.peer.stuck.done() else SECONDS)
+        self.peer.close()
+
+
+@pytest.fixture
+def stage(nothing_is_left):
+    """Set up peers."""
+    stages = []
+
+    def build(converse, **options):
+        stages.append(Stage(converse, **options))
+        return stages[-1]
+
+    yield build
+    for each in stages:
+        each.close()
