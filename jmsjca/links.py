@@ -1,19 +1,28 @@
-"""Making connections: URL, credentials and provider brought together, and the waits between attempts."""
+"""Making connections: URL, credentials and provider brought together, fail-over, and the waits between attempts."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from jmsjca.config import SYSTEM_CLOCK, Clock, ConnectionURL, Credentials, Limits
-from jmsjca.errors import ConfigurationError, JMSError, JMSSecurityError, NotSupportedError
+from jmsjca.config import SYSTEM_CLOCK, Address, Clock, ConnectionURL, Credentials, Limits
+from jmsjca.errors import (
+    ConfigurationError,
+    ConnectionLostError,
+    InvalidClientIDError,
+    JMSError,
+    JMSSecurityError,
+    NotSupportedError,
+)
 from jmsjca.providers import find_provider
 from jmsjca.spi import Connection
 
-__all__ = ["ConnectionSettings", "Wait", "connect", "keep_trying", "may_pass"]
+__all__ = ["ConnectionSettings", "Connector", "Wait", "connect", "keep_trying", "may_pass"]
 
 Wait = Callable[[threading.Event, float], object]
 """Waits for an event, for so many seconds; true if it is set."""
 
+_SHOWN = 300  # characters of what one host said
 _WAITS = (1, 2, 5, 5, 10)  # seconds; the last one for ever
 
 _PERMANENT = (ConfigurationError, JMSSecurityError, NotSupportedError, ImportError)
@@ -48,26 +57,82 @@ class ConnectionSettings:
         return Credentials(url.user_name, url.password) if url.user_name else None
 
 
+class _Failure(NamedTuple):
+    """Why one host did not let us in."""
+
+    address: Address
+    error: JMSError
+
+
+class Connector:
+    """Makes one connection after the other: each attempt begins with the host behind the one that was reached last.
+
+    So a host that takes connections and then fails does not keep its clients from the others.
+
+    Args:
+        settings: What the connections are made from.
+    """
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._next = 0
+
+    def connect(self, lost: Callable[[JMSError], None] | None = None) -> Connection:
+        """Make one connection, in one attempt: to the first host that lets us in.
+
+        Args:
+            lost: Told when the connection breaks.
+
+        Raises:
+            ConfigurationError: The URL cannot be used.
+            ConnectionLostError: No host of a fail-over list can be reached; the message tells why for each.
+            JMSError: The broker cannot be reached, or refuses.
+        """
+        url = ConnectionURL.parse(self._settings.url).for_provider()
+        failures: list[_Failure] = []
+        for position, turn in enumerate(url.beginning_with(self._next), self._next + 1):
+            connection = self._try(turn, lost or _ignore, failures)
+            if connection is not None:
+                self._next = position % len(url.addresses)
+                return connection
+        raise ConnectionLostError(f"No host of {url} can be reached: {_told(failures)}") from failures[-1].error
+
+    def _try(self, url: ConnectionURL, lost: Callable[[JMSError], None], failures: list[_Failure]) -> Connection | None:
+        """Connect to the host that comes first; None if that fails in a way that lets the next one be tried."""
+        try:
+            return self._connect_to(url, lost)
+        except JMSError as error:
+            if not url.others:
+                raise
+            failures.append(_Failure(url.addresses[0], error))
+            if _is_of_one_host(error):
+                return None
+            error.add_note(f"Hosts that were tried, this one last: {_told(failures)}")
+            raise
+
+    def _connect_to(self, url: ConnectionURL, lost: Callable[[JMSError], None]) -> Connection:
+        settings = self._settings
+        return find_provider(url.protocol).connect(
+            url,
+            settings.credentials(url),
+            client_id=settings.client_id,
+            limits=settings.limits,
+            clock=settings.clock,
+            lost=lost,
+        )
+
+
 def connect(settings: ConnectionSettings, lost: Callable[[JMSError], None] | None = None) -> Connection:
-    """Make one connection, in one attempt.
+    """Make one connection, in one attempt, which begins with the first host of a fail-over list.
 
     Args:
         settings: What it is made from.
         lost: Told when the connection breaks.
 
     Raises:
-        ConfigurationError: The URL cannot be used.
-        JMSError: The broker cannot be reached, or refuses.
+        JMSError: As `Connector.connect`.
     """
-    url = ConnectionURL.parse(settings.url).for_provider()
-    return find_provider(url.protocol).connect(
-        url,
-        settings.credentials(url),
-        client_id=settings.client_id,
-        limits=settings.limits,
-        clock=settings.clock,
-        lost=lost or _ignore,
-    )
+    return Connector(settings).connect(lost)
 
 
 def keep_trying(
@@ -117,6 +182,19 @@ def keep_trying(
 def may_pass(error: BaseException) -> bool:
     """Tell whether trying again can help."""
     return isinstance(error, JMSError) and not isinstance(error, _PERMANENT)
+
+
+def _told(failures: Sequence[_Failure]) -> str:
+    return "; ".join(f"{failure.address}: {failure.error}"[:_SHOWN] for failure in failures)
+
+
+def _is_of_one_host(error: JMSError) -> bool:
+    """Tell whether another host of a fail-over list may be tried: this one is out of reach, or not ready.
+
+    A login or a certificate that is refused ends the attempt: neither gets better by asking elsewhere. So does a client
+    id that another connection has: one subscription would be on two brokers.
+    """
+    return may_pass(error) and not isinstance(error, InvalidClientIDError)
 
 
 def _ignore(error: JMSError) -> None:

@@ -233,5 +233,8 @@ class Provider(Protocol):
         clock: Clock,
         lost: Callable[[JMSError], None],
     ) -> Connection:
-        """Connect, in one attempt. ``lost`` is told when the connection breaks."""
+        """Connect to ``url.host`` and ``url.port``, in one attempt. ``lost`` is told when the connection breaks.
+
+        Whoever calls tries the other hosts of a fail-over list; a provider without hosts refuses ``url.others``.
+        """
         ...

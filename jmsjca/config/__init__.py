@@ -11,7 +11,7 @@ from jmsjca.config.inbound_options import InboundOptions
 from jmsjca.config.limits import Limits
 from jmsjca.config.option_names import provider_options
 from jmsjca.config.options import parse_options, read_options
-from jmsjca.config.url import ConnectionURL
+from jmsjca.config.url import Address, ConnectionURL
 from jmsjca.config.url_options import add_options
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = [
     "SYSTEM_CLOCK",
     "AcknowledgeMode",
     "ActivationSpec",
+    "Address",
     "Clock",
     "ConnectionURL",
     "Credentials",

@@ -1,17 +1,35 @@
-"""Connection URLs: ``scheme://user:password@host:port/path?key=value``."""
+"""Connection URLs: ``scheme://user:password@host:port,host:port/path?key=value``."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import unquote, unquote_plus
 
 from jmsjca.config.option_names import own_options, provider_options
 from jmsjca.errors import InvalidURLError
 
-__all__ = ["ConnectionURL"]
+__all__ = ["Address", "ConnectionURL"]
 
 _PORT_DIGITS = 5
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*\Z")
+_MEMBER = re.compile(r"[^\s:]\S*\Z")
+_SECOND_USER = re.compile(r"@[^@]*,")
+
+
+class Address(NamedTuple):
+    """One host of a connection URL.
+
+    Attributes:
+        host: The host; an address of IPv6 stands in brackets.
+        port: The port; None if absent.
+    """
+
+    host: str
+    port: int | None
+
+    def __str__(self) -> str:
+        return self.host if self.port is None else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +38,13 @@ class ConnectionURL:
 
     Attributes:
         protocol: What stands before ``://``; selects the provider.
-        host: The host; empty if there is none.
-        port: The port; None if absent.
+        host: The host, the first one of a fail-over list; empty if there is none.
+        port: The port of that host; None if absent.
         path: From the first ``/`` on, decoded nowhere; empty if absent.
         query: The options behind ``?``, decoded; of a key given twice the last value counts.
         user_name: The user name before ``@``, decoded; None if absent.
         password: The password before ``@``, decoded; None if absent.
+        others: The other hosts of a fail-over list, which the user name, the path and the options belong to as well.
     """
 
     protocol: str
@@ -35,16 +54,19 @@ class ConnectionURL:
     query: dict[str, str] = field(default_factory=dict[str, str])
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
+    others: tuple[Address, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse a connection URL.
 
         Args:
-            text: For instance ``embedded:///var/lib/app/broker.db`` or ``amqp://localhost:5672``.
+            text: For instance ``embedded:///var/lib/app/broker.db`` or ``amqp://localhost:5672``; a fail-over list is
+                ``amqp://one:5672,two:5672``.
 
         Raises:
-            InvalidURLError: It has no ``://``, a port that is no number, or an option without ``=``.
+            InvalidURLError: It has no ``://``, a list with a host missing or with a second user name, a port that is no
+                number, or an option without ``=``.
         """
         protocol, mark, rest = text.partition("://")
         if not mark or not _PROTOCOL.match(protocol):
@@ -53,8 +75,8 @@ class ConnectionURL:
             )
         end = min((i for i in (rest.find("/"), rest.find("?")) if i >= 0), default=len(rest))
         path, _, query = rest[end:].partition("?")
-        userinfo, _, address = rest[:end].rpartition("@")
-        host, port = _host_and_port(address, text)
+        userinfo, _, hosts = rest[:end].rpartition("@")
+        (host, port), *others = _addresses(hosts, text, userinfo)
         user, colon, password = userinfo.partition(":")
         return cls(
             protocol,
@@ -64,7 +86,24 @@ class ConnectionURL:
             _query(query, text),
             unquote(user) if userinfo else None,
             unquote(password) if colon else None,
+            tuple(others),
         )
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """All hosts, in the order in which they are listed; one if it is no fail-over list."""
+        return (Address(self.host, self.port), *self.others)
+
+    def beginning_with(self, position: int) -> Iterator[Self]:
+        """Give this URL once for each of its hosts, which is the first one there: what an attempt to connect tries.
+
+        Args:
+            position: Of the host to begin with; behind the last one follows the first one.
+        """
+        for start in range(position, position + len(self.addresses)):
+            turn = start % len(self.addresses)
+            (host, port), *others = self.addresses[turn:] + self.addresses[:turn]
+            yield replace(self, host=host, port=port, others=tuple(others))
 
     def for_provider(self) -> Self:
         """Give this URL without JMSJCA's own options, which no provider knows.
@@ -77,22 +116,33 @@ class ConnectionURL:
 
     def __str__(self) -> str:
         user = f"{self.user_name}@" if self.user_name else ""
-        port = "" if self.port is None else f":{self.port}"
         query = "?…" if self.query else ""
-        return f"{self.protocol}://{user}{self.host}{port}{self.path}{query}"
+        return f"{self.protocol}://{user}{','.join(map(str, self.addresses))}{self.path}{query}"
 
     def __repr__(self) -> str:
         return f"<ConnectionURL {self}>"
 
 
-def _host_and_port(address: str, text: str) -> tuple[str, int | None]:
+def _addresses(hosts: str, text: str, userinfo: str) -> list[Address]:
+    if _SECOND_USER.search(userinfo):  # it may as well be a password with both signs
+        raise InvalidURLError(
+            f"{_shown(text)} has a comma behind an @: a list of hosts has one user name and password, in front of all;"
+            " in a password @ is written %40."
+        )
+    members = hosts.split(",")
+    if len(members) > 1 and not all(_MEMBER.match(member) for member in members):
+        raise InvalidURLError(f"A host is missing, or has blanks around it, in the list of {_shown(text)}.")
+    return [_address(member, text) for member in members]
+
+
+def _address(address: str, text: str) -> Address:
     host, bracket, rest = address.partition("]") if address.startswith("[") else ("", "", address)  # IPv6
     if address.startswith("[") and not bracket:
         raise InvalidURLError(f"The host of {_shown(text)} has no closing bracket.")
     name, _, port = rest.partition(":")
     if (bracket and name) or not _is_port(port):
         raise InvalidURLError(f"The port of {_shown(text)} must be a number below 65536, behind a colon.")
-    return host + bracket + name, int(port) if port else None
+    return Address(host + bracket + name, int(port) if port else None)
 
 
 def _is_port(text: str) -> bool:

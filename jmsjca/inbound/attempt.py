@@ -10,7 +10,7 @@ from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.inbound.adjustment import Adjustments
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.modes import Delivery, delivery_of
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.links import Connector
 
 __all__ = ["Attempt"]
 
@@ -22,7 +22,7 @@ class Attempt:
 
     Args:
         endpoint: Whose messages.
-        settings: What the connection is made from.
+        connector: Makes the connection.
         adjustments: What looks at what the broker can do.
         executor: What handlers run on in the mode cc; None for threads of its own.
 
@@ -33,12 +33,12 @@ class Attempt:
     def __init__(
         self,
         endpoint: Endpoint,
-        settings: ConnectionSettings,
+        connector: Connector,
         adjustments: Adjustments,
         executor: Executor | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._settings = settings
+        self._connector = connector
         self._adjustments = adjustments
         self._executor = executor
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Attempt:
         Raises:
             JMSError: The broker cannot be reached or refuses, the connection broke, or something else failed.
         """
-        connection = self._connection = connect(self._settings, lost)
+        connection = self._connection = self._connector.connect(lost)
         self.connected = True
         try:
             if not self._stopping:

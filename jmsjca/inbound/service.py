@@ -13,7 +13,7 @@ from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.inside import inside
 from jmsjca.inbound.life import Event
 from jmsjca.inbound.trouble import Trouble
-from jmsjca.links import ConnectionSettings, keep_trying, may_pass
+from jmsjca.links import ConnectionSettings, Connector, keep_trying, may_pass
 
 __all__ = ["Service"]
 
@@ -44,6 +44,7 @@ class Service:
     ) -> None:
         self._endpoint = endpoint
         self._settings = settings
+        self._connector = Connector(settings)
         self._executor = executor
         self._happens = happens
         self._trouble = Trouble(endpoint.name, options, durable=endpoint.terms.subscription_name is not None)
@@ -116,7 +117,7 @@ class Service:
     def _connect_and_deliver(self) -> None:
         """Make one attempt; returns when it is stopped, or breaks after it has been up for a while."""
         self._up_since = None
-        attempt = self._attempt = Attempt(self._endpoint, self._settings, self._adjustments, self._executor)
+        attempt = self._attempt = Attempt(self._endpoint, self._connector, self._adjustments, self._executor)
         if self._stopping.is_set():  # who sets it stops the attempt that it sees
             return
         try:

@@ -4,8 +4,17 @@ import pytest
 
 from jmsjca import links
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.errors import ConnectionLostError, InvalidURLError, JMSError, NotSupportedError, StoreError
-from jmsjca.links import ConnectionSettings, connect, may_pass
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidClientIDError,
+    InvalidURLError,
+    JMSError,
+    JMSSecurityError,
+    NotSupportedError,
+    ResourceAllocationError,
+    StoreError,
+)
+from jmsjca.links import ConnectionSettings, Connector, connect, may_pass
 
 HIDDEN = "s3cr3t"
 
@@ -13,15 +22,20 @@ HIDDEN = "s3cr3t"
 class Provider:
     """A provider that fails as it was told, then connects."""
 
-    def __init__(self, *failures: JMSError) -> None:
+    def __init__(self, *failures: JMSError | None) -> None:
         self.failures = list(failures)
         self.calls: list[tuple[ConnectionURL, Credentials | None, str | None]] = []
 
     def connect(self, url, credentials, *, client_id, **_):
         self.calls.append((url, credentials, client_id))
-        if self.failures:
-            raise self.failures.pop(0)
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            raise failure
         return "connected"
+
+    @property
+    def hosts(self) -> list[str]:
+        return [str(url.addresses[0]) for url, _, _ in self.calls]
 
 
 @pytest.fixture
@@ -82,6 +96,77 @@ def test_user_name_and_password_travel_together(use, settings, expected):
 )
 def test_which_errors_may_pass(error, passes):
     assert may_pass(error) is passes
+
+
+LIST = ConnectionSettings(f"fake://ann:{HIDDEN}@a,b:1,c", client_id="me")
+REFUSED = ConnectionLostError("refused")
+
+
+@pytest.mark.parametrize("error", [REFUSED, ResourceAllocationError("full"), JMSError("not ready")])
+def test_the_next_host_is_tried(use, error):
+    provider = use(Provider(error, error))
+    assert connect(LIST) == "connected"
+    assert provider.hosts == ["a", "b:1", "c"]
+    assert {call[1:] for call in provider.calls} == {(Credentials("ann", HIDDEN), "me")}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [JMSSecurityError("no"), NotSupportedError("no"), InvalidURLError("no"), InvalidClientIDError("taken")],
+)
+def test_what_another_host_shall_not_be_asked_for(use, error):
+    """No login is tried from host to host, and no durable subscription is made twice."""
+    provider = use(Provider(REFUSED, error))
+    with pytest.raises(type(error)) as caught:
+        connect(LIST)
+    assert provider.hosts == ["a", "b:1"]
+    assert caught.value.__notes__ == [f"Hosts that were tried, this one last: a: refused; b:1: {error}"]
+
+
+def test_no_host_can_be_reached(use):
+    provider = use(Provider(REFUSED, ConnectionLostError("silent"), ConnectionLostError("x" * 10_000)))
+    with pytest.raises(ConnectionLostError, match=r"No host of fake://ann@a,b:1,c .*: a: refused; b:1: silent; c: x"):
+        connect(LIST)
+    assert provider.hosts == ["a", "b:1", "c"]
+
+
+def test_the_errors_of_a_list_are_bounded_and_without_secrets(use):
+    use(Provider(*[ConnectionLostError("x" * 10_000)] * 3))
+    with pytest.raises(ConnectionLostError) as caught:
+        connect(LIST)
+    assert len(str(caught.value)) < 1100
+    assert HIDDEN not in str(caught.value)
+
+
+def test_the_error_of_one_host_is_that_of_the_provider(use):
+    use(Provider(REFUSED))
+    with pytest.raises(ConnectionLostError) as caught:
+        connect(SETTINGS)
+    assert caught.value is REFUSED
+
+
+def test_every_connection_begins_with_the_first_host(use):
+    provider = use(Provider(REFUSED))
+    connect(LIST)
+    connect(LIST)
+    assert provider.hosts == ["a", "b:1", "a"]
+
+
+def test_a_replacement_begins_behind_the_host_that_was_reached_last(use):
+    provider = use(Provider(REFUSED, None, None, None, REFUSED, REFUSED, REFUSED))
+    connector = Connector(LIST)
+    for _ in range(3):
+        connector.connect()
+    with pytest.raises(ConnectionLostError):
+        connector.connect()
+    connector.connect()
+    assert provider.hosts == ["a", "b:1", "c", "a", "b:1", "c", "a", "b:1"]
+
+
+def test_an_embedded_broker_is_in_one_place():
+    for url in ("embedded://a,b", "embedded://a,b/x.db"):
+        with pytest.raises(InvalidURLError, match="fail-over list"):
+            connect(ConnectionSettings(url))
 
 
 def test_settings_show_no_password():

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jmsjca.config import ConnectionURL, add_options
+from jmsjca.config import Address, ConnectionURL, add_options
 from jmsjca.errors import InvalidOptionError, InvalidURLError
 
 HIDDEN = "s3cr3t"
@@ -73,6 +75,16 @@ def test_user_name_and_password(text, pair):
         ("p://[::1]5", "port"),
         ("p://[::1]x:5", "port"),
         ("p://[::1", "bracket"),
+        ("p://a,", "host is missing"),
+        ("p://,a", "host is missing"),
+        ("p://a,,b", "host is missing"),
+        ("p://a,:1", "host is missing"),
+        ("p://,", "host is missing"),
+        ("p://a, b", "blanks around"),
+        ("p://a,b:x", "port"),
+        ("p://a:65536,b", "port"),
+        ("p://a,[::1", "bracket"),
+        ("p://u@a,v@b", "comma behind an @"),
         ("p://h?a", "key=value"),
         ("p://h?=b", "key=value"),
     ],
@@ -102,6 +114,9 @@ def test_text_form_shows_everything_but_secrets():
         f"amqp://host:bad?password={HIDDEN}",
         f"amqp://host?x&password={HIDDEN}",
         f"amqp://host?={HIDDEN}",
+        f"amqp://ann:{HIDDEN}@one,,two",
+        f"amqp://ann:{HIDDEN}@one,bob:{HIDDEN}@two",
+        f"amqp://ann:x@{HIDDEN},{HIDDEN}@two",
     ],
 )
 def test_no_error_shows_a_secret(text):
@@ -110,6 +125,42 @@ def test_no_error_shows_a_secret(text):
         ConnectionURL.parse(text)
     assert HIDDEN not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("p://a", [("a", None)]),
+        ("p://", [("", None)]),
+        ("p://a,b", [("a", None), ("b", None)]),
+        ("p://a:1,b,[::1]:2,[::2]", [("a", 1), ("b", None), ("[::1]", 2), ("[::2]", None)]),
+        ("p://u:p,w@a:1,b:2/x?y=1,2", [("a", 1), ("b", 2)]),
+        ("p://a,a", [("a", None), ("a", None)]),
+    ],
+)
+def test_hosts_of_a_fail_over_list(text, addresses):
+    url = ConnectionURL.parse(text)
+    assert list(url.addresses) == addresses
+    assert (url.host, url.port) == addresses[0]
+
+
+def test_a_fail_over_list_shares_all_but_the_hosts():
+    url = ConnectionURL.parse(f"amqp://ann:{HIDDEN}@a:1,b:2/x?c={HIDDEN}")
+    assert (url.user_name, url.password, url.path, url.query) == ("ann", HIDDEN, "/x", {"c": HIDDEN})
+    assert (str(url), repr(url)) == ("amqp://ann@a:1,b:2/x?…", "<ConnectionURL amqp://ann@a:1,b:2/x?…>")
+
+
+@given(
+    st.lists(st.builds(Address, st.sampled_from(["a", "b.c", "[::1]"]), st.none() | st.integers(0, 65535)), min_size=1),
+    st.integers(0, 20),
+)
+def test_every_host_has_its_turn(addresses, position):
+    url = ConnectionURL.parse(f"p://ann@{','.join(map(str, addresses))}/x?a=1")
+    turns = list(url.beginning_with(position))
+    first = position % len(addresses)
+    assert [turn.addresses[0] for turn in turns] == addresses[first:] + addresses[:first]
+    assert all(sorted(map(str, turn.addresses)) == sorted(map(str, addresses)) for turn in turns)
+    assert all((turn.user_name, turn.path, turn.query) == ("ann", "/x", {"a": "1"}) for turn in turns)
 
 
 def test_error_is_bounded():

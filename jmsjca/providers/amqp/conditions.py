@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from proton import Transport
+
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidClientIDError,
@@ -12,7 +14,9 @@ from jmsjca.errors import (
     ResourceAllocationError,
 )
 
-__all__ = ["connection_error", "link_error", "text_of"]
+__all__ = ["connection_error", "link_error", "text_of", "transport_error"]
+
+_FOR_NOW = 4  # the outcome sys-temp of a login (AMQP 1.0, part 5)
 
 _LINK_ERRORS: dict[str, type[JMSError]] = {
     "amqp:not-found": InvalidDestinationError,
@@ -44,7 +48,23 @@ def connection_error(condition: Any, client_id: str) -> JMSError:
         return JMSSecurityError(f"The broker refuses the login: {text}")
     if name == "amqp:invalid-field" and "container-id" in str(condition.info):
         return InvalidClientIDError(f"The broker refuses the client id {client_id[:100]!r}: {text}")
+    if name == "amqp:connection:redirect":
+        return ConnectionLostError(
+            f"The broker names another host, which must stand in the URL: {condition.info!r:.200}"
+        )
     return ConnectionLostError(f"The connection to the broker ended: {text}")
+
+
+def transport_error(transport: Transport, client_id: str) -> JMSError:
+    """The error of a connection that broke, or that did not get past its login.
+
+    Args:
+        transport: What it ran on.
+        client_id: What the connection called itself.
+    """
+    if transport.sasl().outcome == _FOR_NOW:  # proton tells it like a wrong password
+        return ConnectionLostError("The broker cannot check the login for now.")
+    return connection_error(transport.condition, client_id)
 
 
 def link_error(condition: Any, what: str) -> JMSError:

@@ -15,7 +15,7 @@ from proton import Collector, Connection, Event, ProtonException, Transport
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
-from jmsjca.providers.amqp.conditions import connection_error
+from jmsjca.providers.amqp.conditions import connection_error, transport_error
 from jmsjca.providers.amqp.pump import Pump
 
 __all__ = ["Engine", "Owner"]
@@ -254,7 +254,7 @@ class Engine:
     def _on_transport_error(self, event: Any) -> None:
         del event
         if not self._closing:
-            self._break(connection_error(self._transport.condition, self.connection.container))
+            self._break(transport_error(self._transport, self.connection.container))
 
     def _on_session_close(self, event: Any) -> None:
         owner = getattr(event.context, "owner", None)

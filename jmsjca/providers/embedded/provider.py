@@ -50,6 +50,8 @@ class EmbeddedProvider:
 def _place(url: ConnectionURL) -> Path | str:
     if url.query:
         raise InvalidOptionError(f"An embedded broker has no options in its URL, but {', '.join(url.query)} was given.")
+    if url.others:
+        raise InvalidURLError(f"{url} is a fail-over list; an embedded broker is in one place.")
     if url.port is not None:
         raise InvalidURLError(f"{url} names a port; an embedded broker has none.")
     if not url.path.strip("/"):
