@@ -1,4 +1,4 @@
-"""What we send, Java's Qpid JMS reads the same, and the other way round: bodies, properties, headers of the sender's."""
+"""What we send Java's Qpid JMS reads the same, and the other way round: bodies, properties, headers of the sender."""
 
 import uuid
 

@@ -107,9 +107,12 @@ final class Commands {
         MessageProducer producer = session.createProducer(destinations.read(order.get("to"), session));
         producer.setDisableMessageID(order.has("bare"));
         producer.setDisableMessageTimestamp(order.has("bare"));
-        producer.setDeliveryDelay(number(order, "delay", Message.DEFAULT_DELIVERY_DELAY));
+        if (order.has("delay")) { // ActiveMQ's client knows no delays
+            producer.setDeliveryDelay(order.get("delay").getAsLong());
+        }
         int mode = told.get("persistent").getAsBoolean() ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT;
-        producer.send(message, mode, told.get("priority").getAsInt(), number(order, "life", 0));
+        long life = order.has("life") ? order.get("life").getAsLong() : Message.DEFAULT_TIME_TO_LIVE;
+        producer.send(message, mode, told.get("priority").getAsInt(), life);
         producer.close();
         return describe(message);
     }
@@ -120,12 +123,14 @@ final class Commands {
         return message == null ? JsonNull.INSTANCE : describe(message);
     }
 
-    /** Answer the last message of a consumer where it wants to be answered. */
+    /** Answer the last message of a consumer where, and under the id under which, it wants to be answered. */
     private JsonElement reply(String name, JsonObject order) throws JMSException {
         Session session = sessions.get(text(order, "session"));
+        Message asked = last.get(name);
         Message reply = session.createTextMessage(text(order, "text"));
-        reply.setJMSCorrelationID(last.get(name).getJMSMessageID());
-        MessageProducer producer = session.createProducer(last.get(name).getJMSReplyTo());
+        String id = asked.getJMSCorrelationID();
+        reply.setJMSCorrelationID(id == null ? asked.getJMSMessageID() : id);
+        MessageProducer producer = session.createProducer(asked.getJMSReplyTo());
         producer.send(reply);
         producer.close();
         return describe(reply);
@@ -155,9 +160,5 @@ final class Commands {
 
     private static String text(JsonObject order, String name) {
         return order.has(name) && !order.get(name).isJsonNull() ? order.get(name).getAsString() : null;
-    }
-
-    private static long number(JsonObject order, String name, long otherwise) {
-        return order.has(name) ? order.get(name).getAsLong() : otherwise;
     }
 }

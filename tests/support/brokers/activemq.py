@@ -10,7 +10,7 @@ class ActiveMQ(Broker):
     """Runs from the jars it needs: no archive of a release later than 5.18.3 was to be had from Maven Central."""
 
     name, release = "activemq", "6.3.1"
-    usual_ports = {"amqp": 5673, "stomp": 61614}  # noqa: RUF012
+    usual_ports = {"openwire": 61616, "amqp": 5673, "stomp": 61614}  # noqa: RUF012
 
     def install(self):
         return provide(f"{self.name}-{self.release}", lambda draft: download_all(self.name, draft))
