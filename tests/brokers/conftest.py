@@ -6,6 +6,7 @@ import pytest
 from brokers import BrokerMissing, registry
 from brokers.logs import keep_log
 from brokers.pairs import url_of
+from gap_clients import client, listener  # noqa: F401  # fixtures
 from jms_java import JavaPeer
 from rabbitmq_crashes import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401  # hooks
 

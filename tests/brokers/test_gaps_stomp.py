@@ -4,54 +4,10 @@ The gaps are told in `jmsjca/providers/stomp/brokers.py`; acknowledgements in tr
 Frames are printed: pytest shows them when one is true no more.
 """
 
-import uuid
-
 import pytest
-from raw_stomp import RawSTOMP
+from gap_clients import ONE_AHEAD
 
 MARKER = "the last"
-SEND = {"artemis": {"destination_type": "ANYCAST"}}
-SUBSCRIBE = {"artemis": {"subscription_type": "ANYCAST"}}
-ONE_AHEAD = {"artemis": "consumer_window_size", "activemq": "activemq.prefetchSize", "rabbitmq": "prefetch_count"}
-BROKERS = ["activemq", "artemis", "rabbitmq"]
-
-
-class Client:
-    """One connection to one queue of a broker."""
-
-    def __init__(self, raw, broker, name):
-        self.raw, self._broker = raw, broker
-        self.destination = name if broker == "artemis" else f"/queue/{name}"
-
-    def send(self, body, **headers):
-        headers = {"destination": self.destination, "persistent": "true", **SEND.get(self._broker, {}), **headers}
-        return self.raw.confirm("SEND", body, **headers)
-
-    def subscribe(self, ack="client-individual", **headers):
-        headers = {**SUBSCRIBE.get(self._broker, {}), **headers}
-        self.raw.write("SUBSCRIBE", destination=self.destination, id="1", ack=ack, **headers)
-
-    def read(self):
-        command, headers, body = self.raw.read()
-        assert command == "MESSAGE", (command, headers, body)
-        return body, headers
-
-    def bodies(self, count):
-        return [self.read()[0] for _ in range(count)]
-
-
-@pytest.fixture
-def client(broker_url):
-    """Give a function that connects to a broker; all clients of a test share a queue."""
-    name, opened = f"gap.{uuid.uuid4().hex}", []
-
-    def connect(broker):
-        opened.append(Client(RawSTOMP(broker_url(f"{broker}-stomp")), broker, name))
-        return opened[-1]
-
-    yield connect
-    for each in opened:
-        each.raw._socket.close()
 
 
 @pytest.mark.parametrize("broker", ["activemq", "artemis"])

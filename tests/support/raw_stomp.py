@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 
 class RawSTOMP:
-    def __init__(self, url):
+    def __init__(self, url, **connect):
         parts = urlsplit(url)
         self._socket = socket.create_connection((parts.hostname, parts.port), timeout=10)
         self._buffer = b""
         self._receipts = 0
-        self.connected = self.talk("CONNECT", "CONNECTED", **{"accept-version": "1.2", "host": "/"})
+        self.connected = self.talk("CONNECT", "CONNECTED", accept_version="1.2", host="/", **connect)
 
     def write(self, command, body="", **headers):
         """Write a frame, with _ for - in the names of its headers."""

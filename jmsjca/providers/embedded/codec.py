@@ -18,9 +18,9 @@ from jmsjca.messages import (
     type_name,
     typed,
 )
-from jmsjca.providers.embedded.bodies import DECODERS, encode_body
+from jmsjca.providers.bodies import DECODERS, encode_body
 from jmsjca.providers.embedded.digests import digest_of
-from jmsjca.providers.embedded.values import from_json, special_type, to_json, with_infinities
+from jmsjca.providers.values import from_json, special_type, to_json, with_infinities
 
 __all__ = ["SELECTABLE", "UNDECODABLE", "Outgoing", "decode", "encode", "header_text", "selectable"]
 

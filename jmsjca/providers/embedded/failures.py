@@ -9,7 +9,7 @@ from jmsjca.providers.embedded.codec import UNDECODABLE, Outgoing, header_text
 from jmsjca.providers.embedded.digests import relabelled
 from jmsjca.providers.embedded.mailboxes import read_mailbox_settings
 from jmsjca.providers.embedded.sending import Sender, insert
-from jmsjca.providers.embedded.values import from_json
+from jmsjca.providers.values import from_json
 
 __all__ = ["bury", "bury_failed", "expire"]
 

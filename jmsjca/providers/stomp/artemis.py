@@ -6,7 +6,7 @@ from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import NotSupportedError
 from jmsjca.messages import Message
 from jmsjca.providers.artemis import as_filter, names_in
-from jmsjca.providers.stomp.codec import Content
+from jmsjca.providers.stomp.decoding import Content
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.frames import Frame
 

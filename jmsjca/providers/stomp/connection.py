@@ -93,6 +93,7 @@ class STOMPConnection:
         size = self._limits.prefetch_bytes
         with explained(f"consume from {target}"):
             consumer = STOMPConsumer(target, self._dialect, supply, order=order, max_bytes=size, clock=self._clock)
+        self._durables.consumed_by(source, consumer)
         self._keep(consumer)
         return consumer
 

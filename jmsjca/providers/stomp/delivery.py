@@ -50,11 +50,8 @@ class ReceivedMessage:
     def message(self) -> Message:
         """The message; decoded now, so a body that cannot be decoded raises `MessageFormatError` here."""
         if self._message is None:
-            message = self._dialect.decode(self.arrival.frame, self._source)
-            message.delivery_count = self.count
-            message.redelivered = self.redelivered
-            message.freeze()
-            self._message = message
+            told = {"delivery_count": self.count, "redelivered": self.redelivered}
+            self._message = self._dialect.decode(self.arrival.frame, self._source, **told)
         return self._message
 
     @property

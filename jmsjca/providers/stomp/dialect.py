@@ -8,7 +8,8 @@ from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
 from jmsjca.providers.evidence import Broker
-from jmsjca.providers.stomp.codec import Content, Outgoing, decode, encode
+from jmsjca.providers.stomp.codec import Outgoing, encode
+from jmsjca.providers.stomp.decoding import Content, decode
 from jmsjca.providers.stomp.frames import Frame, encode_frame
 
 __all__ = ["TRANSACTION", "Dialect", "destination_of"]
@@ -60,13 +61,16 @@ class Dialect(ABC):
             return encode_frame("SEND", headers, outgoing.body, version=self.version)
         return encode_frame("SEND", headers, version=self.version)[:-1] + outgoing.body + b"\0"
 
-    def decode(self, frame: Frame, source: Destination) -> Message:
-        """Read a MESSAGE frame."""
-        message = decode(frame, self.content(frame), self.read_address)
-        message.destination = self.read_address(frame.headers["destination"]) or source
-        if isinstance(source, Queue) is not isinstance(message.destination, Queue):
-            message.destination = source
-        return message
+    def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
+        """Read a MESSAGE frame that came from a source; of how it was delivered the rest is given."""
+
+        def more() -> dict[str, object]:
+            """The headers that do not stand in the frame alone."""
+            named = self.read_address(frame.headers["destination"])
+            same_kind = named is not None and isinstance(named, Queue) is isinstance(source, Queue)
+            return {"destination": named if same_kind else source, **delivered}
+
+        return decode(frame, self.content(frame), self.read_address, more)
 
     def acknowledgement(self, frame: Frame) -> dict[str, str]:
         """The headers that acknowledge a MESSAGE frame."""

@@ -1,15 +1,23 @@
-"""Durable subscriptions: that a name is not moved to another topic, and their end."""
+"""Durable subscriptions: that a name has one consumer and one topic, and their end."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from jmsjca.destinations import Destination, Subscription, Topic
-from jmsjca.errors import InvalidDestinationError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError
 from jmsjca.providers.stomp.dialect import Dialect
 from jmsjca.providers.stomp.rabbitmq import RabbitMQ
 from jmsjca.providers.stomp.receipts import RefusedError
 from jmsjca.providers.stomp.wire import Wire
 
 __all__ = ["Durables"]
+
+
+class _Consumer(Protocol):
+    @property
+    def done(self) -> bool:
+        """True if it is closed and no unit holds anything of it."""
+        ...
 
 
 class Durables:
@@ -26,15 +34,18 @@ class Durables:
         self._dialect = dialect
         self._aside = aside
         self._topics: dict[str, Topic] = {}
+        self._consumers: dict[str, _Consumer] = {}
 
     def note(self, source: Destination | Subscription) -> None:
-        """Note whose topic a name is.
+        """Note whose topic a name is, before it is consumed from.
 
         Raises:
+            IllegalStateError: It has a consumer on this connection, or units that hold what an earlier one received.
             InvalidDestinationError: It is another topic's on this connection. The broker itself would move it.
         """
         if not isinstance(source, Subscription) or source.name is None:
             return
+        self._check_unused(source.name)
         topic = self._topics.setdefault(source.name, source.topic)
         if topic != source.topic:
             raise InvalidDestinationError(
@@ -42,12 +53,19 @@ class Durables:
                 f" {source.topic}. Remove it first, or use another name."
             )
 
+    def consumed_by(self, source: Destination | Subscription, consumer: _Consumer) -> None:
+        """Note who consumes from it."""
+        if isinstance(source, Subscription) and source.name is not None:
+            self._consumers[source.name] = consumer
+
     def remove(self, source: Subscription) -> None:
         """Remove a subscription.
 
         Raises:
+            IllegalStateError: It is in use on this connection.
             InvalidDestinationError: There is none, as far as this connection can know.
         """
+        self._check_unused(source.name or "")
         if self._dialect.removes_in_silence and source.name not in self._topics:
             raise InvalidDestinationError(
                 f"Nobody has consumed from the durable subscription {source.name!r} over this connection, and"
@@ -58,6 +76,14 @@ class Durables:
         else:
             self._wire.request("UNSUBSCRIBE", {"id": "none", **self._dialect.unsubscribe(source)})
         self._topics.pop(source.name or "", None)
+
+    def _check_unused(self, name: str) -> None:
+        consumer = self._consumers.get(name)
+        if consumer is not None and not consumer.done:
+            raise IllegalStateError(
+                f"The durable subscription {name!r} is in use: close its consumer, and end the units that hold what it"
+                " received."
+            )
 
     def _remove_queue(self, dialect: RabbitMQ, source: Subscription) -> None:
         """Look for the queue; then join the subscription and leave it for good, which is the only way to end it."""

@@ -85,7 +85,7 @@ class _Opener:
             if self.credentials.password is not None:
                 headers["passcode"] = self.credentials.password
         if client_id is not None:
-            headers["client-id"] = client_id
+            headers["client-id"] = _kept_whole(client_id)
         return headers
 
     def _log_in(self, wire: Wire, headers: dict[str, str]) -> Dialect:
@@ -96,3 +96,9 @@ class _Opener:
             wire.end(ConnectionLostError("The login failed."))
             raise
         return choose_dialect(answer.get("server", ""), wire.version)
+
+
+def _kept_whole(client_id: str) -> str:
+    """Quote what ActiveMQ would strip of its blanks, and what looks quoted: different ids stay different."""
+    quoted = client_id.startswith("'") and client_id.endswith("'")
+    return f"'{client_id}'" if quoted or client_id != client_id.strip() else client_id

@@ -5,7 +5,7 @@ from urllib.parse import quote, unquote
 
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.messages import Message, TextMessage
-from jmsjca.providers.stomp.codec import Content
+from jmsjca.providers.stomp.decoding import Content
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.frames import Frame
 from jmsjca.providers.stomp.translation import translate
@@ -37,9 +37,9 @@ class RabbitMQ(Dialect):
         found = _READ.match(text)
         return destination(unquote(found[2]), found[1]) if found else None
 
-    def decode(self, frame: Frame, source: Destination) -> Message:
+    def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Read a MESSAGE frame, also of what came over AMQP 1.0."""
-        return Dialect.decode(self, translate(frame), source)
+        return Dialect.decode(self, translate(frame), source, **delivered)
 
     def extras(self, message: Message) -> dict[str, str]:
         """The message id and the MIME type as AMQP knows them, and what is left of its time, in milliseconds."""

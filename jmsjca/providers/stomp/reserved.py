@@ -1,9 +1,12 @@
 """Which headers are properties: all but those of STOMP, of the brokers and of our own."""
 
-__all__ = ["OURS", "is_property"]
+__all__ = ["ABSENT", "OURS", "is_property"]
 
 OURS = "_jmsjca"
 """The header that holds what no other can; numbered if there are several."""
+
+ABSENT = "no "
+"""What stands there before the kind of a message that has no body, which an empty one does not tell."""
 
 _LONGEST = 2000
 _RESERVED = frozenset(

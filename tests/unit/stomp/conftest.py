@@ -16,7 +16,7 @@ from tests.unit.stomp.fakes import FakeChannel, StillClock
 class Line:
     """A connection and what is at its other end."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, client_id: str | None) -> None:
         self.channel = FakeChannel(server)
         self.clock = StillClock()
         self.told: list[JMSError] = []
@@ -25,7 +25,7 @@ class Line:
         answer = wire.connect({"host": "/"}, 10, 30)
         dialect = choose_dialect(answer["server"], wire.version)
         self.connection = STOMPConnection(
-            wire, dialect, lambda: wire, client_id=None, limits=Limits(), clock=self.clock
+            wire, dialect, lambda: wire, client_id=client_id, limits=Limits(), clock=self.clock
         )
         self.channel.written.clear()
 
@@ -47,12 +47,12 @@ class Line:
 
 
 @pytest.fixture
-def line() -> Iterator[Callable[[str], Line]]:
+def line() -> Iterator[Callable[..., Line]]:
     """Opens lines to brokers that call themselves so."""
     lines: list[Line] = []
 
-    def opened(server: str = "ActiveMQ/5.18.3") -> Line:
-        lines.append(Line(server))
+    def opened(server: str = "ActiveMQ/5.18.3", client_id: str | None = None) -> Line:
+        lines.append(Line(server, client_id))
         return lines[-1]
 
     yield opened

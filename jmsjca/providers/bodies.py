@@ -15,11 +15,11 @@ from jmsjca.messages import (
     TextMessage,
     entry,
 )
-from jmsjca.providers.embedded.values import from_json, special_type
+from jmsjca.providers.values import from_json, special_type
 
 __all__ = ["DECODERS", "encode_body"]
 
-_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # with infinities: only we read it
+_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # infinities: only we read it
 
 
 def encode_body(message: Message) -> tuple[str, bytes | None]:

@@ -1,0 +1,71 @@
+"""What ActiveMQ Classic lacks over STOMP, and what it did when it was asked."""
+
+from jmsjca.providers.evidence import Gap
+from jmsjca.providers.stomp.gaps import EVERYWHERE, GROUPS_WAIT, TEXT_IS_NUMBER
+
+__all__ = ["ACTIVEMQ_GAPS"]
+
+ACTIVEMQ_GAPS = (
+    Gap(
+        "give_back",
+        "NACK -> RECEIPT, and the message is gone to the dead-letter queue. BEGIN, ACK, ABORT -> RECEIPT, and it is"
+        " not sent again as long as its subscription lives. UNSUBSCRIBE -> RECEIPT: all that was unsettled goes to"
+        " others, in order, redelivered:true; an ACK after it gets its RECEIPT and settles nothing.",
+        "StompSubscription.onStompMessageNack: POISON_ACK_TYPE (6.3)",
+    ),
+    Gap(
+        "exact_credit",
+        "activemq.prefetchSize:1 sends one message before anybody asks, and the next one at each ACK;"
+        " activemq.prefetchSize:0 sends none at all: there is no frame that pulls.",
+        "activemq.apache.org/stomp: prefetchSize; ProtocolConverter.onStompSubscribe (6.3)",
+    ),
+    Gap(
+        "delivery_delay",
+        "AMQ_SCHEDULED_DELAY holds a message where schedulerSupport is set, which is not the default; else it comes"
+        " at once, and nothing tells which.",
+        "activemq.apache.org/delay-and-schedule-message-delivery",
+    ),
+    Gap(
+        "priority",
+        "Messages come in the order of sending: queues mind priorities only with prioritizedMessages.",
+        "activemq.apache.org/how-can-i-support-priority-queues",
+    ),
+    Gap(
+        "browse",
+        "SUBSCRIBE with browser:true -> 400 of 401 messages, and then browser:end: a page, and nothing asks for the"
+        " next one. It also shows what a consumer holds.",
+        "activemq.apache.org/per-destination-policies: maxBrowsePageSize",
+    ),
+    Gap(
+        "duplicate_detection",
+        "A second SEND with the same _AMQ_DUPL_ID is delivered like the first.",
+        "The property is Artemis'; ActiveMQ audits only its own producer ids",
+    ),
+    Gap(
+        "shared",
+        "SUBSCRIBE with the activemq.subscriptionName of another consumer -> ERROR Durable consumer is in use.",
+        "TopicRegion.addConsumer (6.3)",
+    ),
+    Gap(
+        "subscription_lock",
+        "A second SUBSCRIBE -> ERROR Durable consumer is in use, and so it is refused here before it is written."
+        " But what a unit holds of a closed consumer keeps the next one out until the unit ends: an ACK after"
+        " UNSUBSCRIBE gets its RECEIPT and settles nothing.",
+        "TopicRegion.addConsumer (6.3)",
+    ),
+    Gap(
+        "no_local",
+        "activemq.noLocal:true spares a consumer its own connection's messages, but what its client sends while"
+        " nobody consumes from its durable subscription is added to that.",
+        "JMS 3.1, section 8.3.3, wants it otherwise",
+    ),
+    Gap(
+        "temporary",
+        "SUBSCRIBE /temp-queue/x makes a queue that no frame deletes before its connection ends, and only others"
+        " are told its name: in the reply-to of what they receive.",
+        "activemq.apache.org/stomp: temp destinations",
+    ),
+    GROUPS_WAIT,
+    TEXT_IS_NUMBER,
+    *EVERYWHERE,
+)

@@ -1,0 +1,63 @@
+"""What Apache Artemis lacks over STOMP, and what it did when it was asked."""
+
+from jmsjca.providers.evidence import Gap
+from jmsjca.providers.stomp.gaps import EVERYWHERE, GROUPS_WAIT, TEXT_IS_NUMBER, TWO_CLIENTS
+
+__all__ = ["ARTEMIS_GAPS"]
+
+ARTEMIS_GAPS = (
+    Gap(
+        "transacted_receive",
+        "BEGIN, ACK with a transaction, ABORT -> RECEIPT, and the message is acknowledged all the same.",
+        "StompFrameHandlerV12.onAck: stompTXAckNorSupported (2.44); manual: transactional acknowledgements are not"
+        " supported",
+    ),
+    Gap(
+        "atomic",
+        "As transacted_receive: an ACK is no part of the transaction that it names.",
+        "StompFrameHandlerV12.onAck (2.44)",
+    ),
+    Gap(
+        "give_back",
+        "NACK -> RECEIPT, and the message is gone: it is handled as an ACK. UNSUBSCRIBE gives all that was"
+        " unsettled to others, in order, redelivered:false; an ACK after it -> ERROR AMQ339018, and the"
+        " connection closes.",
+        "StompFrameHandlerV11.onNack (2.44)",
+    ),
+    Gap(
+        "exact_credit",
+        "consumer-window-size counts bytes, and 0 sends one message before anybody asks.",
+        "StompSession.addSubscription: receiveCredits(1) (2.44)",
+    ),
+    Gap(
+        "browse",
+        "SUBSCRIBE knows no browser; StompSession makes every consumer with browseOnly=false.",
+        "StompSession.addSubscription (2.44)",
+    ),
+    Gap(
+        "shared",
+        "SUBSCRIBE with a durable-subscription-name that is in use -> RECEIPT, and both get parts; but without a"
+        " client-id -> ERROR, and there is none that ends with its last consumer.",
+        "Artemis manual: durable subscriptions over STOMP",
+    ),
+    Gap(
+        "subscription_lock",
+        "SUBSCRIBE to a durable subscription that has a consumer -> RECEIPT, and each gets a part. Over one"
+        " connection the second is refused here.",
+        "Artemis manual: durable subscriptions over STOMP",
+    ),
+    Gap(
+        "no_local",
+        "With no-local:true a message comes all the same if its own connection sent it in a transaction.",
+        "Artemis manual: no-local, without a word on transactions",
+    ),
+    Gap(
+        "temporary",
+        "SUBSCRIBE /temp-queue/x -> RECEIPT, over two connections: it is an address like any other, and stays.",
+        "Artemis manual: STOMP; no such prefix",
+    ),
+    TWO_CLIENTS,
+    GROUPS_WAIT,
+    TEXT_IS_NUMBER,
+    *EVERYWHERE,
+)

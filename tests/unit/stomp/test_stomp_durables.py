@@ -1,0 +1,44 @@
+"""A durable subscription has one consumer, as far as this connection can see to it."""
+
+from dataclasses import replace
+
+import pytest
+
+from jmsjca.destinations import Subscription, Topic
+from jmsjca.errors import IllegalStateError
+from tests.unit.stomp.letters import read
+
+DURABLE = Subscription(Topic("t"), "s", "client")
+
+
+def test_second_consumer_is_refused_before_anything_is_written(line):
+    line = line(client_id="client")
+    line.connection.consumer(DURABLE)
+    line.channel.written.clear()
+    for source in (DURABLE, replace(DURABLE, topic=Topic("another"))):
+        with pytest.raises(IllegalStateError, match="in use"):
+            line.connection.consumer(source)
+    assert not line.channel.written
+
+
+def test_one_in_use_is_not_removed(line):
+    line = line(client_id="client")
+    consumer = line.connection.consumer(DURABLE)
+    with pytest.raises(IllegalStateError, match="in use"):
+        line.connection.remove(DURABLE)
+    consumer.close()
+    line.connection.remove(DURABLE)
+
+
+def test_it_is_in_use_as_long_as_a_unit_holds_a_message_of_it(line):
+    """Its acknowledgement would settle nothing once the subscription is another consumer's."""
+    line = line(client_id="client")
+    consumer = line.connection.consumer(DURABLE)
+    line.message(dict(read(bytes(line.channel.written))[0][1])["id"], 1)
+    unit = line.connection.unit()
+    unit.take(consumer.receive(1, None))
+    consumer.close()
+    with pytest.raises(IllegalStateError, match="in use"):
+        line.connection.consumer(DURABLE)
+    unit.commit()
+    line.connection.consumer(DURABLE)
