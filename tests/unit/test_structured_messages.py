@@ -5,7 +5,6 @@ import pytest
 from jmsjca import MapMessage, ObjectMessage, Queue, StreamMessage
 from jmsjca.errors import NotSupportedError
 from jmsjca.providers.amqp import codec as amqp
-from jmsjca.providers.stomp import codec as stomp
 
 MESSAGES = [MapMessage({"a": 1}), MapMessage(), StreamMessage([1]), ObjectMessage({"a": 1}), ObjectMessage()]
 
@@ -14,9 +13,3 @@ MESSAGES = [MapMessage({"a": 1}), MapMessage(), StreamMessage([1]), ObjectMessag
 def test_over_amqp(message):
     with pytest.raises(NotSupportedError, match=f"{type(message).__name__} cannot be sent over AMQP"):
         amqp.encode(message, Queue("q"), 0.0)
-
-
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
-def test_over_stomp(message):
-    with pytest.raises(NotSupportedError, match=f"{type(message).__name__} cannot be sent over STOMP"):
-        stomp.encode(message, {}, None)

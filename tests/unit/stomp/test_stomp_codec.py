@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import BytesMessage, DeliveryMode, Float, Long, Message, Short, TextMessage, type_name
+from jmsjca.messages import (
+    BytesMessage,
+    DeliveryMode,
+    Float,
+    Long,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Short,
+    StreamMessage,
+    TextMessage,
+    type_name,
+)
 from jmsjca.providers.stomp.dialects import choose_dialect
 from jmsjca.providers.stomp.frames import Frame
 from tests.unit.stomp.letters import read
@@ -41,6 +53,21 @@ def frame(body=b"", **headers):
 def test_whatever_is_sent_comes_back(server, body, correlation, properties):
     got = through(TextMessage(body, correlation_id=correlation, properties=properties), server)
     assert (got.body, got.correlation_id, dict(got.properties)) == (body, correlation, properties)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("body", [{}, {"a": Short(1), "b": b"\0", "c": None, "d": "ü\n"}])
+def test_maps_and_streams(server, body):
+    [got, row] = [through(made, server).body for made in (MapMessage(body), StreamMessage(body.values()))]
+    assert (dict(got), tuple(got.values())) == (body, tuple(row))
+    assert list(map(type, row)) == list(map(type, StreamMessage(body.values()).body))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("message", [ObjectMessage(["data"]), ObjectMessage()])
+def test_objects_travel_as_their_pickles(server, message):
+    got = through(message, server)
+    assert (type(got), got.pickled) == (ObjectMessage, message.pickled)
 
 
 @pytest.mark.parametrize("server", SERVERS)
