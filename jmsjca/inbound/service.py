@@ -52,6 +52,7 @@ class Service:
         self._stopping = threading.Event()
         self._ending = threading.Lock()
         self._ended = threading.Event()
+        self._over = False
         self._given_up = False
         self._attempt: Attempt | None = None
         self._up_since: float | None = None
@@ -95,16 +96,25 @@ class Service:
             self._attempt.give_up()
         self._end()
 
+    def _open(self) -> None:
+        """Let coroutines run, unless this was given up before its thread began."""
+        with self._ending:
+            if not self._over:
+                self._endpoint.handler.open()
+
     def _end(self) -> None:
         """Be over, once: the handler is that of the next run, too."""
-        if self._ending.acquire(blocking=False):
-            self._endpoint.handler.close()
+        with self._ending:
+            over, self._over = self._over, True
+            if not over:
+                self._endpoint.handler.close()
+        if not over:
             self._happens("ended", self)
             self._ended.set()
 
     def _run(self) -> None:
         try:
-            self._endpoint.handler.open()
+            self._open()
             while not self._stopping.is_set():
                 keep_trying(self._connect_and_deliver, self._stopping, self._trouble.note, self._settings.wait)
         except JMSError as error:

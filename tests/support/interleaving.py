@@ -1,8 +1,8 @@
 """Runs the steps of several threads in every order: what may go wrong between two locks goes wrong here every time.
 
-Threads of a scenario run one at a time, and are switched where they enter a lock of `Schedule.lock` or wait with
-`Schedule.until`. `explore` walks through all orders with at most so many preemptions: switches away from a thread that
-could have gone on. Most faults need one or two.
+Threads of a scenario run one at a time, and are switched where they enter or leave a lock of `Schedule.lock`, touch an
+event of `Schedule.event` or wait with `Schedule.until`. `explore` walks through all orders with at most so many
+preemptions: switches away from a thread that could have gone on. Most faults need one or two.
 """
 
 import random
@@ -46,15 +46,27 @@ class Schedule:
         self._threads: list[_Thread] = []
         self._current: _Thread | None = None
         self._back = threading.Semaphore(0)
+        self._running = False
         self.chosen: list[tuple[int, int]] = []  # which one of how many
 
     def thread(self, name: str, act: Callable[[], object]) -> None:
-        """Add a thread."""
-        self._threads.append(_Thread(name, act))
+        """Add a thread, also while others run."""
+        thread = _Thread(name, act)
+        self._threads.append(thread)
+        if self._running:
+            self._launch(thread)
 
     def lock(self) -> "_Lock":
         """Make a lock; entering it is where threads are switched."""
         return _Lock(self)
+
+    def event(self) -> "_Event":
+        """Make an event; asking for it and setting it is where threads are switched."""
+        return _Event(self)
+
+    def pause(self) -> None:
+        """Let others go on here."""
+        self.until(lambda: True)
 
     def until(self, condition: Callable[[], object]) -> None:
         """Let others go on until something is so."""
@@ -73,8 +85,9 @@ class Schedule:
 
     def run(self) -> None:
         """Run all threads to their ends; raise what one of them raised."""
+        self._running = True
         for thread in self._threads:
-            threading.Thread(target=self._live, args=(thread,), daemon=True).start()
+            self._launch(thread)
         last = None
         while not all(thread.done for thread in self._threads):
             last = self._current = self._choose(last)
@@ -84,6 +97,9 @@ class Schedule:
         for thread in self._threads:
             if thread.error is not None:
                 raise thread.error
+
+    def _launch(self, thread: _Thread) -> None:
+        threading.Thread(target=self._live, args=(thread,), daemon=True).start()
 
     def _live(self, thread: _Thread) -> None:
         thread.turn.acquire()
@@ -115,12 +131,40 @@ class _Lock:
         self._schedule = schedule
         self._held = False
 
+    def acquire(self, *, blocking: bool = True) -> bool:
+        self._schedule.until(lambda: not (blocking and self._held))
+        free, self._held = not self._held, True
+        return free
+
+    def release(self) -> None:
+        self._schedule.pause()
+        self._held = False
+
     def __enter__(self) -> None:
-        self._schedule.until(lambda: not self._held)
-        self._held = True
+        self.acquire()
 
     def __exit__(self, *error: object) -> None:
-        self._held = False
+        self.release()
+
+
+class _Event:
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        self._schedule.pause()
+        return self._is_set
+
+    def set(self) -> None:
+        self._schedule.pause()
+        self._is_set = True
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for it; no time passes in a schedule."""
+        del timeout
+        self._schedule.until(lambda: self._is_set)
+        return True
 
 
 def explore(scenario: Scenario, preemptions: int, sample: int | None = None, seed: int = 0) -> int:
