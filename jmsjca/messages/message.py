@@ -3,6 +3,7 @@
 import builtins
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jmsjca.destinations import Destination
@@ -112,12 +113,12 @@ class Message(PropertyAccessors):
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checkers
 
         def __getattr__(self, name: str) -> Any:
-            """Decode the headers: only what is not set comes here."""
+            """Decode the headers: only what is not set comes here, and only what is asked for is set."""
             if name not in _HEADERS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            for header, value in self._undecoded().items():
-                set_if_unset(_HEADERS[header], self, value)
-            return object.__getattribute__(self, name)
+            headers = self._undecoded()
+            self._undecoded = partial(_decoded, headers)
+            return set_if_unset(_HEADERS[name], self, headers[name])
 
     @property
     def body(self) -> Any:
@@ -196,6 +197,11 @@ class Message(PropertyAccessors):
             return f"<{type(self).__name__} {shown(self.message_id)} to {shown(self.destination)}>"
         except MessageFormatError:  # its headers are damaged, which is found out here
             return f"<{type(self).__name__} that cannot be decoded>"
+
+
+def _decoded(headers: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What gives them from then on: a function with a name, or a message could not be pickled."""
+    return headers
 
 
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Literal
-from weakref import WeakSet
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
@@ -32,7 +31,7 @@ from jmsjca.providers.embedded.temporaries import (
     is_temporary,
     make_temporary,
 )
-from jmsjca.providers.embedded.unit import EmbeddedUnit
+from jmsjca.providers.embedded.unit import EmbeddedUnit, Life
 from jmsjca.spi import Capabilities, Order
 
 __all__ = ["EmbeddedConnection"]
@@ -58,9 +57,8 @@ class EmbeddedConnection:
         self._id = uuid.uuid4().hex
         self._sender = Sender(sender_marks(client_id, self._id), limits.duplicate_history)
         self._consumers: set[EmbeddedConsumer] = set()
-        self._units: WeakSet[EmbeddedUnit] = WeakSet()
-        self._closed = False
-        self._ending = threading.Lock()  # other threads begin units
+        self._life = Life()
+        self._ending = threading.Lock()  # several threads may close it
         self.capabilities = capabilities
         if client_id is not None:
             store.reap(now=True)  # what a dead process had is free
@@ -117,12 +115,8 @@ class EmbeddedConnection:
     def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
         """Open a unit."""
         self._check_open()
-        unit = EmbeddedUnit(self._store, self._limits.message_bytes, self._sender)
-        self._store.check_usable()  # in a forked child the lock may be held for ever
-        with self._ending:
-            self._check_open()
-            self._units.add(unit)
-        return unit
+        self._store.check_usable()  # not in a forked child
+        return EmbeddedUnit(self._store, self._limits.message_bytes, self._sender, self._life)
 
     def check(self, target: Destination) -> None:
         """Find out whether messages can be sent: only a temporary destination may be missing.
@@ -167,7 +161,7 @@ class EmbeddedConnection:
     def close(self, timeout: float | None = None) -> None:
         """Close consumers; what open units took comes again, counted. Temporary destinations are deleted."""
         del timeout
-        if not self._end_units():
+        if not self._end():
             return
         try:
             with suppress(ConnectionLostError):  # the file was removed, and all with it
@@ -175,16 +169,14 @@ class EmbeddedConnection:
         finally:
             leave(self._store)
 
-    def _end_units(self) -> bool:
+    def _end(self) -> bool:
         """Let all units be lost, and no more begin; False if that has happened already."""
-        if not self._closed:
+        if not self._life.over:
             self._store.check_usable()  # not in a forked child, where it is the parent's
         with self._ending:
-            if self._closed:
+            if self._life.over:
                 return False
-            self._closed = True
-            for unit in self._units:
-                unit.lost = True
+            self._life.over = True
             return True
 
     def _give_back(self) -> None:
@@ -218,5 +210,5 @@ class EmbeddedConnection:
             return Position(mailbox, register(cursor, mailbox, owner))
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._life.over:
             raise IllegalStateError("This connection is closed.")

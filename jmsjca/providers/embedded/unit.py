@@ -24,7 +24,20 @@ from jmsjca.providers.embedded.store import Store
 from jmsjca.providers.embedded.temporaries import check_exists
 from jmsjca.spi import Delivery
 
-__all__ = ["EmbeddedUnit"]
+__all__ = ["EmbeddedUnit", "Life"]
+
+
+class Life:
+    """That of a connection, of which its units are a part. So it need not know them all.
+
+    Attributes:
+        over: True once the connection is closed.
+    """
+
+    __slots__ = ("over",)
+
+    def __init__(self) -> None:
+        self.over = False
 
 
 class EmbeddedUnit:
@@ -34,16 +47,19 @@ class EmbeddedUnit:
         store: The broker's database.
         message_bytes: The largest body that may be sent.
         sender: Who sends.
+        life: That of its connection, which may close over it.
     """
 
-    def __init__(self, store: Store, message_bytes: int, sender: Sender) -> None:
+    __slots__ = ("_finished", "_life", "_message_bytes", "_outgoing", "_sender", "_store", "_taken")
+
+    def __init__(self, store: Store, message_bytes: int, sender: Sender, life: Life) -> None:
         self._store = store
         self._message_bytes = message_bytes
         self._sender = sender
         self._taken: list[EmbeddedDelivery] = []
         self._outgoing: list[Outgoing] = []
+        self._life = life
         self._finished = False
-        self.lost = False  # set when the connection closes over it
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
         """Note that these deliveries are settled with this unit."""
@@ -158,7 +174,7 @@ class EmbeddedUnit:
         self._finished = True
 
     def _check_open(self) -> None:
-        if self.lost:
+        if self._life.over:
             raise ConnectionLostError(
                 "The connection of this unit was closed; its deliveries come again, nothing was sent."
             )
