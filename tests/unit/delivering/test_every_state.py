@@ -79,7 +79,7 @@ class Stage:
         threads = SimpleNamespace(Lock=self.make_lock, Event=schedule.event, Thread=self.make_thread)
         for module in (life, service, attempt, activation):
             patch.setattr(module, "threading", threads)
-        patch.setattr(attempt, "connect", self.connect)
+        patch.setattr(service, "Connector", lambda settings: SimpleNamespace(connect=partial(self.connect, settings)))
         patch.setattr(attempt, "delivery_of", self.delivery_of)
         settings = ConnectionSettings("embedded://every-state", clock=StoppedClock(), wait=self.wait)
         spec = ActivationSpec(destination="q")
