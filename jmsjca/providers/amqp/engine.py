@@ -11,7 +11,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from proton import Collector, Connection, Event, ProtonException, Transport
+from proton import SASL, Collector, Connection, Event, ProtonException, Transport
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
@@ -242,6 +242,9 @@ class Engine:
 
     def _on_connection_open(self, event: Any) -> None:
         del event
+        if self._transport.sasl().outcome != SASL.OK:  # proton takes an open frame in the midst of the login
+            self._break(ConnectionLostError("The broker opened the connection before it answered the login."))
+            return
         failed = "amqp:connection-establishment-failed" in (self.connection.remote_properties or {})
         if not failed and not self.opened.done():  # else the reason follows
             self.opened.set_result(None)

@@ -1,5 +1,7 @@
 """Peers that answer a provider frame by frame; they end with the test, and tell what went wrong at their side."""
 
+import threading
+
 import pytest
 from amqp_peer import SECONDS, Peer
 
@@ -14,14 +16,17 @@ class Stage:
         self.peer = Peer(converse, **options)
         self.scheme = scheme
         self.told = []
+        self.lost = threading.Event()
         self.connections = []
 
     def connect(self, options="", *, limits=None, **settings):
         url = f"{self.scheme}://{self.peer.address}?{options}"
-        self.connections.append(
-            connect(ConnectionSettings(url, limits=limits or Limits(), **settings), self.told.append)
-        )
+        self.connections.append(connect(ConnectionSettings(url, limits=limits or Limits(), **settings), self._end))
         return self.connections[-1]
+
+    def _end(self, error):
+        self.told.append(error)
+        self.lost.set()
 
     def close(self):
         for connection in self.connections:
