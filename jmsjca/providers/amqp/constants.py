@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from proton import Link, Terminus
+from proton import SASL, Link, Terminus
 
 __all__ = [
     "CONFIGURATION",
@@ -10,14 +10,17 @@ __all__ = [
     "COPY",
     "DELIVERIES",
     "EXPIRE_NEVER",
+    "LOGGED_IN",
     "RECEIVER_SETTLES_FIRST",
     "SENDER_UNSETTLED",
     "UNSPECIFIED",
 ]
 
 _link: Any = Link
+_sasl: Any = SASL
 _terminus: Any = Terminus
 
+LOGGED_IN: int = _sasl.OK
 RECEIVER_SETTLES_FIRST: int = _link.RCV_FIRST
 SENDER_UNSETTLED: int = _link.SND_UNSETTLED
 CONFIGURATION: int = _terminus.CONFIGURATION

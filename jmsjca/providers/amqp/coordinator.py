@@ -40,7 +40,7 @@ class Coordinator(LinkEnd):
         self._engine.call(lambda: self._ask(declare(), reply))
         state, transaction = self._engine.wait(reply, timeout, "the declaration of a transaction")
         if state != DECLARED:
-            raise TransactionRolledBackError("The broker did not declare a transaction.")
+            raise TransactionRolledBackError(f"The broker did not declare a transaction: {transaction}")
         return bytes(transaction)
 
     def discharge(self, transaction: bytes, *, fail: bool) -> "Future[Any]":

@@ -11,11 +11,12 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from proton import SASL, Collector, Connection, Event, ProtonException, Transport
+from proton import Collector, Connection, Event, ProtonException, Transport
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.providers.amqp.conditions import connection_error, transport_error
+from jmsjca.providers.amqp.constants import LOGGED_IN
 from jmsjca.providers.amqp.pump import Pump
 
 __all__ = ["Engine", "Owner"]
@@ -242,7 +243,7 @@ class Engine:
 
     def _on_connection_open(self, event: Any) -> None:
         del event
-        if self._transport.sasl().outcome != SASL.OK:  # proton takes an open frame in the midst of the login
+        if self._transport.sasl().outcome != LOGGED_IN:  # proton takes an open frame in the midst of the login
             self._break(ConnectionLostError("The broker opened the connection before it answered the login."))
             return
         failed = "amqp:connection-establishment-failed" in (self.connection.remote_properties or {})

@@ -116,7 +116,8 @@ class SendingLink(LinkEnd):
 
     def _refusal(self, condition: Any) -> JMSError:
         error = super()._refusal(condition)
-        return error if self._opened.done() else InvalidDestinationError(str(error))
+        untold = type(error) is JMSError and not self._opened.done()
+        return InvalidDestinationError(str(error)) if untold else error
 
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)

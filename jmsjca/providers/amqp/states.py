@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from proton import Delivery, Described, symbol, ulong
+from proton import Condition, Delivery, Described, symbol, ulong
 
 __all__ = [
     "ACCEPTED",
@@ -93,4 +93,13 @@ def outcome_of(delivery: Any) -> tuple[int | None, Any]:
     if not isinstance(outcome, Described):
         return None, None
     descriptor: Any = outcome.descriptor
-    return _OUTCOMES.get(_NAMES.get(descriptor) or descriptor), None
+    return _OUTCOMES.get(_NAMES.get(descriptor) or descriptor), _reason(outcome.value)
+
+
+def _reason(outcome: Any) -> Condition | None:
+    """The error in the fields of a rejection, if it has one."""
+    fields: list[Any] = outcome if isinstance(outcome, list) else []
+    if not fields or not isinstance(fields[0], Described) or not isinstance(fields[0].value, list):
+        return None
+    name, description = [*fields[0].value, None, None][:2]
+    return Condition(str(name), str(description) if description else None)

@@ -63,7 +63,7 @@ class Service:
             Discharge: self._discharge,
             Disposition: self._disposition,
             Detach: self._detach,
-            End: self.agree,
+            End: self._end,
             Close: self._close,
         }
 
@@ -192,9 +192,25 @@ class Service:
         elif not isinstance(state, Accepted):
             self.store.give_back([kept], failed=isinstance(state, Modified) and bool(state.delivery_failed))
 
-    def _detach(self, frame):
+    def detach(self, frame, error=None):
+        """Detach the link of a frame from our side; the client's detach is then the answer."""
         self.links.pop((frame.channel, frame.body.handle), None)
-        self.agree(frame)
+        self.line.write(Detach(handle=frame.body.handle, closed=True, error=error), frame.channel)
+
+    def end(self, frame, error=None):
+        """End the session of a frame from our side; the client's end is then the answer."""
+        self._numbers.pop(frame.channel)
+        for place in [place for place in self.links if place[0] == frame.channel]:
+            del self.links[place]
+        self.line.write(End(error=error), frame.channel)
+
+    def _detach(self, frame):
+        if self.links.pop((frame.channel, frame.body.handle), None):
+            self.agree(frame)
+
+    def _end(self, frame):
+        if self._numbers.pop(frame.channel, None):
+            self.agree(frame)
 
     def _close(self, frame):
         self.agree(frame)

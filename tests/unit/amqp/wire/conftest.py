@@ -29,7 +29,8 @@ class Stage:
         self.lost.set()
 
     def close(self):
-        for connection in self.connections:
+        while self.connections:
+            connection = self.connections.pop()
             connection.close(timeout=0 if self.peer.stuck.done() else SECONDS)
         self.peer.close()
 

@@ -1,0 +1,197 @@
+"""What a broker refuses, link by link and message by message: the error says what it means in JMS, and why."""
+
+import pytest
+from amqp_peer import SECONDS, Broker
+from amqp_peer.performatives import (
+    RECEIVER,
+    Accepted,
+    Attach,
+    Begin,
+    Declare,
+    Detach,
+    Discharge,
+    End,
+    Error,
+    Flow,
+    Modified,
+    Rejected,
+    Released,
+    Transactional,
+    Transfer,
+)
+from amqp_peer.script import OPEN, expect, reply, script, send
+from amqp_peer.values import Symbol
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import (
+    InvalidDestinationError,
+    InvalidSelectorError,
+    JMSError,
+    JMSSecurityError,
+    NotSupportedError,
+    ResourceAllocationError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
+from jmsjca.messages import TextMessage
+from tests.unit.amqp.wire.account import encoded
+
+QUEUE = Queue("in")
+MEANINGS = {
+    "amqp:not-found": InvalidDestinationError,
+    "amqp:invalid-field": InvalidDestinationError,
+    "amqp:unauthorized-access": JMSSecurityError,
+    "amqp:not-implemented": NotSupportedError,
+    "amqp:resource-limit-exceeded": ResourceAllocationError,
+}
+UNTOLD = ("amqp:internal-error", "amqp:link:redirect", "amqp:resource-locked", "vendor:own")
+
+
+def error_of(condition):
+    return Error(condition=condition, description="because", info={Symbol("network-host"): "127.0.0.1"})
+
+
+def detach(condition):
+    """A broker refuses: it attaches without a terminus, then says why."""
+
+    def instead(service, frame):
+        service.agree(frame, source=None, target=None)
+        service.detach(frame, error_of(condition))
+
+    return instead
+
+
+def end(condition):
+    """A broker refuses: it ends the session."""
+    return lambda service, frame: service.end(frame, error_of(condition))
+
+
+CALLS = {"consumer": lambda connection: connection.consumer(QUEUE), "check": lambda connection: connection.check(QUEUE)}
+
+
+@pytest.mark.parametrize("how", [detach, end])
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("condition", [*MEANINGS, *UNTOLD])
+def test_a_refused_link_says_why_and_leaves_the_connection(stage, call, how, condition):
+    broker = Broker()
+    here = stage(broker)
+    connection = here.connect()
+    broker.instead[Attach] = how(condition)
+    otherwise = InvalidDestinationError if call == "check" else JMSError
+    with pytest.raises(JMSError, match=f"{condition}: because") as told:
+        CALLS[call](connection)
+    assert type(told.value) is MEANINGS.get(condition, otherwise)
+    broker.instead.clear()
+    CALLS[call](connection)
+    assert not here.told
+    assert len(here.peer.lines) == 1  # no redirect is followed
+
+
+def test_a_refused_selector(stage):
+    broker = Broker("Apache Qpid Broker-J Core")
+    broker.instead[Attach] = detach("amqp:invalid-field")
+    with pytest.raises(InvalidSelectorError, match="because"):
+        stage(broker).connect().consumer(QUEUE, selector="a = 1")
+
+
+@pytest.mark.parametrize("condition", ["amqp:resource-deleted", "amqp:link:stolen", "amqp:link:detach-forced", None])
+@pytest.mark.parametrize("last", [Detach, End])
+def test_a_link_that_ends_later_says_why_at_the_next_receive(stage, condition, last):
+    error = error_of(condition) if condition else None
+    parting = send(Detach(handle=0, closed=True, error=error) if last is Detach else End(error=error))
+    here = stage(script(OPEN, expect(Begin), reply(), expect(Attach(role=RECEIVER)), reply(), expect(Flow), parting))
+    consumer = here.connect().consumer(QUEUE)
+    with pytest.raises(JMSError, match=f"{condition}: because" if condition else "no reason"):
+        consumer.receive(1, SECONDS)
+    assert not here.told
+
+
+REFUSALS = {
+    "rejected": Rejected(error=error_of("amqp:precondition-failed")),
+    "rejected without a reason": Rejected(),
+    "released": Released(),
+    "modified": Modified(delivery_failed=True, undeliverable_here=True),
+}
+
+
+@pytest.mark.parametrize("state", REFUSALS)
+def test_a_refused_message_is_sent_by_nobody(stage, state):
+    broker = Broker()
+    connection = stage(broker).connect()
+    broker.instead[Transfer] = lambda service, frame: service.agree(frame, state=REFUSALS[state])
+    unit = connection.unit(atomic=False)
+    unit.send(TextMessage("x"), QUEUE)
+    with pytest.raises(TransactionRolledBackError, match="because" if state == "rejected" else None):
+        unit.commit()
+
+
+@pytest.mark.parametrize("state", REFUSALS)
+def test_a_message_refused_in_a_transaction_rolls_all_of_it_back(stage, state):
+    broker = Broker()
+    here = stage(broker)
+    connection = here.connect()
+    broker.store.put("in", encoded("x"))
+    unit = _holding(connection)
+
+    def refuse(service, frame):
+        outcome = Transactional(txn_id=frame.body.state.txn_id, outcome=REFUSALS[state])
+        service.agree(frame, state=outcome)
+
+    broker.instead[Transfer] = refuse
+    with pytest.raises(TransactionRolledBackError, match="because" if state == "rejected" else None):
+        unit.commit()
+    assert not broker.store.transactions
+    here.close()
+    assert len(broker.store.queues["in"]) == 1
+
+
+NO_TRANSACTION = {
+    "rejected": lambda service, frame: service.agree(frame, state=Rejected(error=error_of("amqp:internal-error"))),
+    "accepted": lambda service, frame: service.agree(frame, state=Accepted()),
+    "detached": lambda service, frame: service.detach(frame, error_of("amqp:not-implemented")),
+}
+
+
+@pytest.mark.parametrize("how", NO_TRANSACTION)
+def test_a_transaction_that_is_not_declared_rolls_back(stage, how):
+    broker = Broker()
+    broker.instead[Declare] = NO_TRANSACTION[how]
+    here = stage(broker)
+    connection = here.connect()
+    broker.store.put("in", encoded("x"))
+    unit = _holding(connection)
+    with pytest.raises(TransactionRolledBackError, match=None if how == "accepted" else "because"):
+        unit.commit()
+    here.close()
+    assert len(broker.store.queues["in"]) == 1
+
+
+NO_COMMIT = {
+    "rejected": lambda service, frame: service.agree(
+        frame, state=Rejected(error=error_of("amqp:transaction:rollback"))
+    ),
+    "released": lambda service, frame: service.agree(frame, state=Released()),
+    "detached": lambda service, frame: service.detach(frame, error_of("amqp:transaction:rollback")),
+}
+
+
+@pytest.mark.parametrize("how", NO_COMMIT)
+def test_a_commit_that_the_broker_refuses_is_never_success(stage, how):
+    broker = Broker()
+    broker.instead[Discharge] = NO_COMMIT[how]
+    here = stage(broker)
+    connection = here.connect()
+    broker.store.put("in", encoded("x"))
+    unit = _holding(connection)
+    error = TransactionInDoubtError if how == "detached" else TransactionRolledBackError
+    with pytest.raises(error, match=None if how == "released" else "because"):
+        unit.commit()
+    here.close()
+    assert len(broker.store.queues["in"]) == 1
+
+
+def _holding(connection):
+    unit = connection.unit()
+    unit.take(connection.consumer(QUEUE, window=0).receive(1, SECONDS))
+    unit.send(TextMessage("y"), Queue("out"))
+    return unit
