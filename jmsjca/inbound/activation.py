@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ class Activation:
         hooks: What surrounds deliveries and hears of changes.
         loop: Where the handler's coroutines run; None for a loop of its own.
         executor: What handlers run on in the mode cc; None for threads of its own.
+        forwards: True if the handler sends in the unit of every message: a broker that cannot do that is refused.
 
     Attributes:
         name: The display name, for logs and hooks.
@@ -63,6 +65,7 @@ class Activation:
         *,
         loop: HandlerLoop | None = None,
         executor: Executor | None = None,
+        forwards: bool = False,
     ) -> None:
         refuse_unavailable(spec)
         self.spec = spec
@@ -70,6 +73,7 @@ class Activation:
         self._settings = settings
         self._hooks = hooks
         self._executor = executor
+        self._terms = replace(terms_of(spec), forwards=forwards)
         self._make_handler = partial(Handler, handler, loop)
         self.forget()
         forget_in_children(self)
@@ -179,7 +183,7 @@ class Activation:
         self._life: Life[Service] = Life(self._tell)
         self._endpoint = Endpoint(
             self.name,
-            terms_of(self.spec),
+            self._terms,
             self._make_handler(),
             statistics=self.stats,
             hooks=self._hooks,

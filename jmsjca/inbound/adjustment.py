@@ -22,6 +22,10 @@ _REFUSED: tuple[tuple[str, _Test], ...] = (
         "a durable subscription: it lacks the capability durable",
         lambda terms, can: isinstance(terms.source, Subscription) and terms.source.durable and not can.durable,
     ),
+    (
+        "messages forwarded as they are acknowledged: it lacks the capability atomic",
+        lambda terms, can: terms.forwards and not can.atomic,
+    ),
 )
 
 _WEAKER: tuple[tuple[str, _Test], ...] = (

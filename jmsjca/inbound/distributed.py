@@ -58,7 +58,7 @@ class DistributedActivation(Activation):
         queue = Queue(shared.queue_name(spec.destination))
         queue_settings = replace(settings, client_id=None)
         super().__init__(_queue_spec(spec, queue), handler, queue_settings, hooks, loop=loop, executor=executor)
-        self.topic_side = Activation(_topic_spec(spec, shared), Forwarder(queue), settings, hooks)
+        self.topic_side = Activation(_topic_spec(spec, shared), Forwarder(queue), settings, hooks, forwards=True)
 
     def start(self) -> None:
         """Begin to connect both sides, as `Activation.start` does."""

@@ -34,6 +34,7 @@ class Terms:
         max_outstanding: How many units may wait for that, or for the end of a delay.
         acknowledgement_timeout: Seconds after which a unit that waits is rolled back; None for never.
         transacted: True if what is received and what the handler sends is one unit.
+        forwards: True if the handler sends in the unit of every message, so that nothing else will do.
         confirmed: False if nobody waits until the broker has noted an acknowledgement.
         redelivery: What is done with messages that come again.
         redirect: True if a moved message is not to tell where it was.
@@ -54,6 +55,7 @@ class Terms:
     max_outstanding: int = 10
     acknowledgement_timeout: float | None = None
     transacted: bool = True
+    forwards: bool = False
     confirmed: bool = True
     redelivery: RedeliveryPolicy = _NOTHING
     redirect: bool = False

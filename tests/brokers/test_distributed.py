@@ -29,17 +29,21 @@ def publish(adapter, topic, bodies):
             producer.send(TextMessage(body))
 
 
+def distributed(name):
+    return ActivationSpec(
+        destination=Topic(name),
+        subscription_durability="Durable",
+        subscription_name=f"jmsjca://?distribution=1&subscribername={name}.s",
+    )
+
+
 @pytest.fixture
 def node(pair, broker_url):
     """Makes a node of a cluster, whose queue side is up."""
     adapters, inbox = [], Inbox()
     url, name = broker_url(pair), f"t.{uuid.uuid4().hex}"
     skip_unless_able(pair, url)
-    spec = ActivationSpec(
-        destination=Topic(name),
-        subscription_durability="Durable",
-        subscription_name=f"jmsjca://?distribution=1&subscribername={name}.s",
-    )
+    spec = distributed(name)
 
     def make():
         watch = Watch()
@@ -69,6 +73,15 @@ def test_one_forwards_all_consume_and_another_takes_over(node):
     assert sorted(int(body) for body, _ in node.inbox.take(50)) == list(range(50, 100))
     second.stop()
     assert node.inbox.got.empty()
+
+
+def test_where_forwarded_messages_might_double_none_is_forwarded(broker_url, caplog):
+    watch = Watch()
+    adapter = ResourceAdapter(broker_url("artemis-stomp"), hooks=[watch])
+    activation = adapter.activate(distributed(f"t.{uuid.uuid4().hex}"), Inbox())
+    with adapter:
+        watch.until(activation.topic_side, "Down")
+    assert "it lacks the capability atomic" in caplog.text
 
 
 @pytest.mark.parametrize("pair", EVERY_BROKER)

@@ -52,6 +52,13 @@ def test_what_has_no_other_way_is_refused(link, lacks, spec):
     check(Weaker(link, **{lacks: False}))
 
 
+def test_messages_are_not_forwarded_where_they_might_double(link):
+    forwarding = replace(terms_of(ActivationSpec(destination="q")), forwards=True)
+    Adjustments("it").check(forwarding, link)
+    with pytest.raises(NotSupportedError, match="it lacks the capability atomic"):
+        Adjustments("it").check(forwarding, Weaker(link, atomic=False))
+
+
 def test_all_that_is_refused_is_listed(link):
     with pytest.raises(NotSupportedError, match="selectors, nor a durable subscription"):
         check(Weaker(link, selectors=False, durable=False), selector="a = 1", **DURABLE)
