@@ -8,7 +8,7 @@ from jmsjca.messages.end_of_batch import EndOfBatch, end_of_batch_message
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message
 from jmsjca.messages.numbers import Byte, Char, Double, Float, Int, Long, Short
-from jmsjca.messages.object_message import ObjectMessage
+from jmsjca.messages.object_message import ObjectMessage, PlainData
 from jmsjca.messages.properties import DUPLICATE_ID, GROUP_ID, Properties
 from jmsjca.messages.settlement import Outcome, Settlement
 from jmsjca.messages.stream_message import StreamMessage
@@ -36,6 +36,7 @@ __all__ = [
     "Message",
     "ObjectMessage",
     "Outcome",
+    "PlainData",
     "PreviousFailure",
     "Properties",
     "PropertyValue",

@@ -1,12 +1,19 @@
 """The object message: a pickled Python object, which nothing unpickles by itself."""
 
+import copy
 from collections.abc import Set as AbstractSet
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.message import Message
 
-__all__ = ["ObjectMessage"]
+__all__ = ["ObjectMessage", "PlainData"]
+
+
+class PlainData(NamedTuple):
+    """What an object message holds in place of a pickle: data of types that a protocol has itself."""
+
+    value: Any
 
 
 class ObjectMessage(Message):
@@ -15,11 +22,13 @@ class ObjectMessage(Message):
     Pickles can run any code when they are loaded, so this library never does it on its own: reading `body` raises
     `MessageFormatError`. `pickled` is what was sent, and a message can be sent on as it is. Who trusts the senders, and
     knows the classes, asks with `get_object`. Maps, streams or JSON texts carry data without that danger.
+
+    Over AMQP an object may also be plain data, of the types of that protocol: see `from_data`. `body` gives it.
     """
 
     __slots__ = ()
 
-    _body: bytes | None
+    _body: bytes | PlainData | None
 
     @classmethod
     def from_pickled(cls, pickled: bytes | None) -> Self:
@@ -28,11 +37,23 @@ class ObjectMessage(Message):
         message._body = pickled
         return message
 
+    @classmethod
+    def from_data(cls, data: Any) -> Self:
+        """Make a message of plain data: texts, numbers, bytes, UUIDs, None, and lists and dictionaries of them.
+
+        Java's JMS clients read it over AMQP ("AMQP typed encoding"). Where it goes over something else it is pickled.
+        """
+        message = cls()
+        message._body = PlainData(copy.deepcopy(data))
+        return message
+
     @property
     def body(self) -> Any:
-        """None if there is no object; refused if there is one. Setting it pickles the object now."""
+        """None if there is no object, a copy of plain data; else it is refused. Setting it pickles the object now."""
         if self._body is None:
             return None
+        if isinstance(self._body, PlainData):
+            return copy.deepcopy(self._body.value)
         raise MessageFormatError(
             "The object of an ObjectMessage is not unpickled by itself, for a pickle can run any code. Name the classes"
             ' that it may hold: get_object(allowed={("decimal", "Decimal")}); or take the bytes: pickled.'
@@ -45,8 +66,13 @@ class ObjectMessage(Message):
 
     @property
     def pickled(self) -> bytes | None:
-        """The pickle as it was sent; None if there is no object."""
-        return self._body
+        """The pickle as it was sent, or one of plain data; None if there is no object."""
+        return self._checked(self._body.value) if isinstance(self._body, PlainData) else self._body
+
+    @property
+    def plain_data(self) -> PlainData | None:
+        """The data, where there is no need to unpickle; None for a pickle. For providers."""
+        return self._body if isinstance(self._body, PlainData) else None
 
     def get_object(
         self,
@@ -66,14 +92,16 @@ class ObjectMessage(Message):
             max_depth: How deep containers may be nested.
 
         Returns:
-            The object; None if there is none.
+            The object; None if there is none. Plain data needs no name.
 
         Raises:
             MessageFormatError: It names something else, is too long or too deep, or is no pickle.
         """
         from jmsjca.messages.pickles import load  # noqa: PLC0415  # who asks for no object does not need it
 
-        return None if self._body is None else load(self._body, allowed, max_bytes, max_depth)
+        if self._body is None or isinstance(self._body, PlainData):
+            return self.body
+        return load(self._body, allowed, max_bytes, max_depth)
 
     def _decoded(self, body: Any) -> Any:
         return body

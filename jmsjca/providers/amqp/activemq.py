@@ -24,6 +24,7 @@ _DATA = Broker(
         client_ids=True,
         checks=True,
         shared_between_processes=True,
+        structured=True,
     ),
     (
         Gap(

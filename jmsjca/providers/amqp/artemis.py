@@ -29,6 +29,7 @@ _DATA = Broker(
         duplicate_detection=True,
         checks=True,
         shared_between_processes=True,
+        structured=True,
     ),
     (
         Gap(

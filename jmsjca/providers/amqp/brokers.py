@@ -12,7 +12,9 @@ __all__ = ["BROKERS", "broker_of"]
 
 _KNOWN = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ)
 _UNKNOWN = AMQPBroker(
-    "", "capability", Broker("any other", "AMQP", "", Capabilities(give_back="local", shared_between_processes=True))
+    "",
+    "capability",
+    Broker("any other", "AMQP", "", Capabilities(give_back="local", shared_between_processes=True, structured=True)),
 )
 
 BROKERS = tuple(broker.data for broker in _KNOWN)

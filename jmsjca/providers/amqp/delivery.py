@@ -1,12 +1,14 @@
 """One message received over AMQP."""
 
+import time
 from typing import TYPE_CHECKING
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import BytesMessage, Message, TextMessage
+from jmsjca.messages import BytesMessage, Message, ObjectMessage, TextMessage
 from jmsjca.providers.amqp.codec import decode
 from jmsjca.providers.amqp.header import Header, header_of
+from jmsjca.providers.amqp.sections import body
 
 if TYPE_CHECKING:
     from jmsjca.providers.amqp.consumer import AMQPConsumer
@@ -25,11 +27,12 @@ class ReceivedMessage:
         failures: How often it failed here, which the broker does not know.
     """
 
-    __slots__ = ("_counts", "_failures", "_header", "_message", "_source", "encoded")
+    __slots__ = ("_arrived", "_counts", "_failures", "_header", "_message", "_source", "encoded")
 
     def __init__(self, encoded: bytes, source: Destination, *, counts: bool, failures: int = 0) -> None:
         self.encoded = encoded
         self._source = source
+        self._arrived = time.time()  # a time to live may begin here
         self._counts = counts
         self._failures = failures
         self._header: Header | None = None
@@ -37,9 +40,9 @@ class ReceivedMessage:
 
     @property
     def message(self) -> Message:
-        """The message; decoded now, so one that cannot be decoded raises `MessageFormatError` here."""
+        """The message; its body is decoded now, so one that cannot be raises `MessageFormatError` here."""
         if self._message is None:
-            message, self._header = decode(self.encoded, self._source)
+            message = decode(self.encoded, self._source, self._arrived)
             message.delivery_count = self.count or 0
             message.redelivered = self.redelivered
             self._message = message
@@ -52,9 +55,7 @@ class ReceivedMessage:
             message = self.message
         except MessageFormatError:
             return self.encoded
-        if isinstance(message, TextMessage):
-            return (message.body or "").encode()
-        return message.body if isinstance(message, BytesMessage) and message.body else b""
+        return _raw_body(message, self.encoded)
 
     @property
     def count(self) -> int | None:
@@ -71,6 +72,17 @@ class ReceivedMessage:
         if self._header is None:
             self._header = header_of(self.encoded)
         return self._header
+
+
+def _raw_body(message: Message, encoded: bytes) -> bytes:
+    """What is in texts, bytes and pickles; of what has a form of AMQP's the encoded bytes."""
+    if isinstance(message, TextMessage):
+        return (message.body or "").encode()
+    if isinstance(message, BytesMessage):
+        return message.body or b""
+    if isinstance(message, ObjectMessage) and message.plain_data is None:
+        return message.pickled or b""
+    return body(encoded)
 
 
 class AMQPDelivery(ReceivedMessage):

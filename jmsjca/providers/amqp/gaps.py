@@ -26,7 +26,6 @@ _NOT_YET = tuple(
     for capability, seen in (
         ("subscription_lock", "Not asked for: nothing tells whether a second subscriber is refused or takes over."),
         ("groups", "Not asked for: no case of the contract suite proves it."),
-        ("structured", "Not sent: only text, bytes and plain messages are encoded and decoded."),
         ("configurable", "The protocol has no frame that changes what a destination does; its operator does that."),
     )
 )

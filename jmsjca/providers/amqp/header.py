@@ -1,14 +1,14 @@
-"""The header of a message: what it tells of its deliveries."""
+"""The header of a message: how it is kept, and what it tells of its deliveries (AMQP 1.0, section 3.2.1)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from proton import Data, Described, uint
-
-from jmsjca.providers.amqp.sections import UNDECODABLE
+from jmsjca.providers.amqp.encoding.marks import Described, UInt
+from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
+from jmsjca.providers.amqp.sections import HEADER, fields_of
 
 __all__ = ["Header", "header_of"]
 
-_HEADER = (0x70, "amqp:header:list")
+_DESCRIPTORS = (HEADER, "amqp:header:list")
 _HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
 
 
@@ -19,17 +19,16 @@ class Header(NamedTuple):
     first: bool  #: True if nobody else can have acquired it
 
 
+_NOTHING = Header(0, first=False)
+
+
 def header_of(raw: bytes) -> Header:
     """Decode the header alone: poison behind it does no harm."""
-    data = Data()
     try:
-        data.decode(raw[:_HEADER_BYTES])
-        data.rewind()
-        section = data.get_object() if data.next() else None
-    except UNDECODABLE:
-        return Header(0, False)
-    if not isinstance(section, Described) or section.descriptor not in _HEADER or not isinstance(section.value, list):
-        return Header(0, False)
-    fields: list[Any] = [*section.value, None, None, None, None, None]
-    before = fields[4]
-    return Header(int(before) if isinstance(before, uint) else 0, fields[3] is True)
+        section, _ = read(raw[:_HEADER_BYTES])
+        if not isinstance(section, Described) or section.descriptor not in _DESCRIPTORS:
+            return _NOTHING
+        first, before = fields_of(section.value, 5)[3:]
+    except MALFORMED:
+        return _NOTHING
+    return Header(int(before) if isinstance(before, UInt) else 0, first is True)

@@ -25,6 +25,7 @@ _DATA = Broker(
         durable=True,
         client_ids=True,
         shared_between_processes=True,
+        structured=True,
     ),
     (
         Gap(

@@ -11,7 +11,7 @@ _DATA = Broker(
     "RabbitMQ",
     "AMQP",
     "3.10.8",
-    Capabilities(give_back="local", counts_lost=True, checks=True, shared_between_processes=True),
+    Capabilities(give_back="local", counts_lost=True, checks=True, shared_between_processes=True, structured=True),
     (
         Gap(
             "transacted_receive",

@@ -1,62 +1,147 @@
-"""Whether bytes are a message: proton takes what it can read for one, and silently drops the rest."""
+"""Where the sections of a message begin (AMQP 1.0, section 3.2), found without decoding what is in them."""
 
-from proton import ProtonException
+from typing import Any
 
-__all__ = ["UNDECODABLE", "bare", "check_sections"]
+from jmsjca.errors import MessageFormatError
+from jmsjca.providers.amqp.encoding.reading import read
+
+__all__ = [
+    "ANNOTATIONS",
+    "APPLICATION_PROPERTIES",
+    "DATA",
+    "HEADER",
+    "PROPERTIES",
+    "SEQUENCE",
+    "VALUE",
+    "Sections",
+    "bare",
+    "body",
+    "expected",
+    "fields_of",
+    "split",
+]
+
+Sections = dict[int, list[int]]
+"""By the code of a section where its values begin: one, but of data and sequences any number."""
+
+HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = 0x70, 0x72, 0x73, 0x74
+DATA, SEQUENCE, VALUE = 0x75, 0x76, 0x77
+_NAMES = {
+    "amqp:header:list": HEADER,
+    "amqp:delivery-annotations:map": 0x71,
+    "amqp:message-annotations:map": ANNOTATIONS,
+    "amqp:properties:list": PROPERTIES,
+    "amqp:application-properties:map": APPLICATION_PROPERTIES,
+    "amqp:data:binary": DATA,
+    "amqp:amqp-sequence:list": SEQUENCE,
+    "amqp:amqp-value:*": VALUE,
+    "amqp:footer:map": 0x78,
+}
+_CODES = frozenset(_NAMES.values())
+_BODIES = {DATA, SEQUENCE, VALUE}
+_REPEATED = {DATA, SEQUENCE}
 
 _DESCRIBED = 0
-_SMALL_ULONG = 0x53
-_HEAD = range(0x70, 0x73)  # header, delivery annotations, message annotations
-_FIXED = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}  # how many bytes follow, by the upper half of the first one
-_SIZED = {0xA: 1, 0xC: 1, 0xE: 1, 0xB: 4, 0xD: 4, 0xF: 4}  # how many bytes tell how many follow
+_USUAL = b"\x00\x53"  # how all write it: described by a small number
+_HEAD = range(HEADER, ANNOTATIONS + 1)
 
-# What the bytes of a message may provoke in the decoder: they may be anything, as deep and as large as they like.
-UNDECODABLE = (
-    ProtonException,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+# How many bytes follow a code, and how many of them tell how many more: by its upper half.
+_FIXED = [-1, -1, -1, -1, 0, 1, 2, 4, 8, 16, 1, 4, 1, 4, 1, 4]
+_SIZED = [0] * 10 + [1, 4, 1, 4, 1, 4]
 
 
-def check_sections(raw: bytes) -> None:
-    """Go from section to section to the last byte; what is inside of them is the decoder's business.
+def split(raw: bytes) -> Sections:
+    """Go from section to section to the last byte.
 
     Raises:
-        ValueError: The bytes do not end where a section does, or there is none.
-        LookupError: The same, or there is no type of AMQP with that code.
+        MessageFormatError: The bytes are no sections, or not in order.
+        MALFORMED: The same.
     """
-    at = 0
-    while at < len(raw):
-        if raw[at] != _DESCRIBED:
-            raise ValueError(f"no section begins at byte {at}")
-        at = _end(raw, at)
-    if at != len(raw) or not raw:
-        raise ValueError("the message is cut off")
+    found: Sections = {}
+    at, end, last = 0, len(raw), 0
+    while at < end:
+        if raw.startswith(_USUAL, at):
+            code, at = raw[at + 2], at + 3
+        else:
+            code, at = _descriptor(raw, at)
+        if code <= last or code not in _CODES:
+            _check_follows(code, last)
+        found.setdefault(code, []).append(at)
+        last, at = code, _end(raw, at)
+    if at != end or not found:
+        raise MessageFormatError("it is cut off")
+    return found
 
 
 def bare(raw: bytes) -> bytes:
     """What of a message stays the same on its way (AMQP 1.0, section 3.2): all behind its header and annotations."""
     at = 0
     try:
-        while raw[at] == _DESCRIBED and raw[at + 1] == _SMALL_ULONG and raw[at + 2] in _HEAD:
-            at = _end(raw, at)
-    except LookupError:
+        while raw.startswith(_USUAL, at) and raw[at + 2] in _HEAD:
+            at = _end(raw, at + 3)
+    except (LookupError, MessageFormatError):
         return raw
     return raw[at:]
 
 
+def body(raw: bytes) -> bytes:
+    """The bytes of the body as they came; none if there is none.
+
+    Raises:
+        MALFORMED: The bytes are no message.
+    """
+    found = split(raw)
+    begins = [places[0] for code, places in found.items() if code in _BODIES]
+    return raw[begins[0] :] if begins else b""
+
+
+def fields_of(section: Any, size: int) -> list[Any]:
+    """The fields of a section that is a list; those that are left out are None.
+
+    Raises:
+        MessageFormatError: It is no list.
+    """
+    fields: list[Any] = expected(section, list)
+    return (fields + [None] * (size - len(fields)))[:size]
+
+
+def expected(value: Any, kind: type) -> Any:
+    """The value, if it is of that type.
+
+    Raises:
+        MessageFormatError: It is of another.
+    """
+    if isinstance(value, kind):
+        return value
+    raise MessageFormatError(f"there is {type(value).__name__}, where {kind.__name__} should be")
+
+
+def _descriptor(raw: bytes, at: int) -> tuple[int, int]:
+    """A section that is described at length, or by its name."""
+    if raw[at] != _DESCRIBED:
+        raise MessageFormatError(f"no section begins at byte {at}")
+    name, at = read(raw, at + 1)
+    return _NAMES[name] if isinstance(name, str) else int(name), at
+
+
+def _check_follows(code: int, last: int) -> None:
+    if code not in _CODES:
+        raise MessageFormatError(f"{code!r:.100} describes no section of a message")
+    if code < last or code not in _REPEATED:
+        raise MessageFormatError(f"section {code:#x} follows section {last:#x}")
+
+
 def _end(raw: bytes, at: int) -> int:
-    """Where the value ends that begins here."""
-    code = raw[at]
-    if code == _DESCRIBED:
-        return _end(raw, _end(raw, at + 1))
-    at, kind = at + 1, code >> 4
-    if kind in _FIXED:
-        return at + _FIXED[kind]
-    width = _SIZED[kind]
-    return at + width + int.from_bytes(raw[at : at + width], "big")
+    """Where the value ends that begins here; one that is described are two."""
+    values = 1
+    while values:
+        code = raw[at]
+        if code == _DESCRIBED:
+            at, values = at + 1, values + 1
+            continue
+        more, width = _FIXED[code >> 4], _SIZED[code >> 4]
+        if more < 0:
+            raise MessageFormatError(f"at byte {at} there is {code:#04x}, which is no type of AMQP")
+        size = int.from_bytes(raw[at + 1 : at + 1 + width], "big") if width else 0
+        at, values = at + 1 + more + size, values - 1
+    return at

@@ -1,0 +1,65 @@
+"""Destinations: an address, and an annotation that tells whether it is a queue or a topic, and temporary."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jmsjca.destinations import Destination, destination
+from jmsjca.errors import MessageFormatError
+
+__all__ = ["REPLY_TO", "TO", "kind_number", "received_destination"]
+
+TO, REPLY_TO = "x-opt-jms-dest", "x-opt-jms-reply-to"
+
+_Kind = tuple[str, bool]  # queue or topic; whether temporary
+_QUEUE: _Kind = ("queue", False)
+_KINDS: list[_Kind] = [_QUEUE, ("topic", False), ("queue", True), ("topic", True)]
+_LEGACY = {TO: "x-opt-to-type", REPLY_TO: "x-opt-reply-type"}  # what Java's first clients wrote
+
+
+def kind_number(of: Destination) -> int:
+    """The number of a kind of destination in annotations."""
+    return _KINDS.index((of.kind, of.temporary))
+
+
+def received_destination(
+    address: Any, annotations: Mapping[Any, Any], annotation: str, source: Destination | None
+) -> Destination | None:
+    """The destination that a received message names.
+
+    Args:
+        address: Its address.
+        annotations: Those of the message.
+        annotation: The one that tells its kind: `TO` or `REPLY_TO`.
+        source: What the message was received from, which is of the same kind if nothing else is told.
+
+    Returns:
+        The destination; None if there is no address.
+
+    Raises:
+        MessageFormatError: The address is no text.
+    """
+    if not address:
+        return None
+    if not isinstance(address, str):
+        raise MessageFormatError(f"an address is a text, not {type(address).__name__}")
+    kind, temporary = (
+        _told(annotations.get(annotation)) or _told_before(annotations.get(_LEGACY[annotation])) or _kind_of(source)
+    )
+    return destination(str(address), kind, temporary=temporary)
+
+
+def _told(number: Any) -> _Kind | None:
+    return _KINDS[number] if isinstance(number, int) and 0 <= number < len(_KINDS) else None
+
+
+def _told_before(words: Any) -> _Kind | None:
+    """As Java's first clients wrote it: words between commas."""
+    told = set(words.split(",")) if isinstance(words, str) else set[str]()
+    return next(((kind, "temporary" in told) for kind in ("queue", "topic") if kind in told), None)
+
+
+def _kind_of(source: Destination | None) -> _Kind:
+    if source is None:
+        return _QUEUE
+    kind = (source.kind, source.temporary)
+    return kind if kind in _KINDS else _QUEUE

@@ -1,0 +1,114 @@
+"""The sections of a message that is sent: header, annotations and properties."""
+
+from datetime import datetime
+from functools import lru_cache
+
+from jmsjca.destinations import Destination
+from jmsjca.messages import Byte, DeliveryMode, Long, Message
+from jmsjca.providers.amqp.encoding.marks import Timestamp, UByte, UInt
+from jmsjca.providers.amqp.encoding.writing import NULL, list_of, map_of, symbol, text, write
+from jmsjca.providers.amqp.mapping.destinations import REPLY_TO, TO, kind_number
+from jmsjca.providers.amqp.mapping.ids import as_id
+from jmsjca.providers.amqp.mapping.kinds import KIND, kind_of
+from jmsjca.providers.amqp.mapping.properties import application_properties, group_fields, own_time_to_live
+from jmsjca.providers.amqp.mapping.sent_bodies import sent_body
+
+__all__ = ["sections_of"]
+
+_HEADER, _ANNOTATIONS = b"\x00\x53\x70", b"\x00\x53\x72"
+_PROPERTIES, _APPLICATION_PROPERTIES = b"\x00\x53\x73", b"\x00\x53\x74"
+
+_LONGEST_TTL = 1 << 32  # milliseconds, about 50 days: what is beyond has only the time at which it expires
+_NORMAL, _HIGHEST = 4, 9
+_DUE = symbol("x-opt-delivery-time")
+
+
+def sections_of(message: Message, to: Destination, now: float) -> bytes:
+    """Encode a message.
+
+    Args:
+        message: The message, with its headers.
+        to: Where to.
+        now: Seconds since the epoch, from which the time to live is counted.
+
+    Raises:
+        MessageFormatError: Something in it cannot be encoded.
+        ValueError: The same.
+    """
+    kind, properties = kind_of(message), message.properties
+    body, content_type = sent_body(message, kind)
+    parts = [_header(message, now), _annotations(message, kind, to), _fields(message, to, content_type)]
+    if properties and (application := application_properties(properties)):
+        parts += (_APPLICATION_PROPERTIES, application)
+    return b"".join((*parts, body))
+
+
+def _header(message: Message, now: float) -> bytes:
+    persistent = message.delivery_mode is DeliveryMode.PERSISTENT
+    return _header_of(persistent, min(max(message.priority, 0), _HIGHEST), _time_to_live(message, now))
+
+
+def _time_to_live(message: Message, now: float) -> int | None:
+    own = own_time_to_live(message.properties)
+    if own is not None or message.expiration is None:
+        return own or None
+    left = max(_milliseconds(message.expiration) - round(now * 1000), 1)  # 0 would be for ever
+    return left if left < _LONGEST_TTL else None
+
+
+@lru_cache(256)  # most messages have one of a few
+def _header_of(persistent: bool, priority: int, time_to_live: int | None) -> bytes:
+    fields = [write(persistent), NULL if priority == _NORMAL else write(UByte(priority))]
+    return _HEADER + list_of(fields if time_to_live is None else [*fields, write(UInt(time_to_live))])
+
+
+def _annotations(message: Message, kind: int, to: Destination) -> bytes:
+    reply = None if message.reply_to is None else kind_number(message.reply_to)
+    parts = _kinds(kind, kind_number(to), reply)
+    if message.delivery_time is not None:
+        parts = [*parts, _DUE, write(Long(_milliseconds(message.delivery_time)))]  # as Java's clients send it
+    return _ANNOTATIONS + map_of(parts)
+
+
+@lru_cache(256)
+def _kinds(kind: int, to: int, reply: int | None) -> list[bytes]:
+    """What kind of message goes where, and what kind of destination gets the reply."""
+    parts = [symbol(KIND), write(Byte(kind)), symbol(TO), write(Byte(to))]
+    return parts if reply is None else [*parts, symbol(REPLY_TO), write(Byte(reply))]
+
+
+def _fields(message: Message, to: Destination, content_type: str | None) -> bytes:
+    """The section of properties; what is not set at its end is left out."""
+    reply_to, properties = message.reply_to, message.properties
+    fields = [
+        _id(message.message_id),
+        NULL,  # who sent it is for the broker to say
+        text(to.name),
+        _optional(message.type),
+        NULL if reply_to is None else text(reply_to.name),
+        _id(message.correlation_id),
+        NULL if content_type is None else symbol(content_type),
+        NULL,
+        _moment(message.expiration),
+        _moment(message.timestamp),
+        *(group_fields(properties) if properties else ()),
+    ]
+    while fields[-1] == NULL:
+        fields.pop()
+    return _PROPERTIES + list_of(fields)
+
+
+def _id(told: str | None) -> bytes:
+    return NULL if told is None else write(as_id(told))
+
+
+def _optional(value: str | None) -> bytes:
+    return NULL if value is None else text(value)
+
+
+def _moment(moment: datetime | None) -> bytes:
+    return NULL if moment is None else write(Timestamp(_milliseconds(moment)))
+
+
+def _milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
