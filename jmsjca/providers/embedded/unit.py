@@ -50,8 +50,6 @@ class EmbeddedUnit:
         life: That of its connection, which may close over it.
     """
 
-    __slots__ = ("_finished", "_life", "_message_bytes", "_outgoing", "_sender", "_store", "_taken")
-
     def __init__(self, store: Store, message_bytes: int, sender: Sender, life: Life) -> None:
         self._store = store
         self._message_bytes = message_bytes
