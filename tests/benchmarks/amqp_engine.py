@@ -32,9 +32,9 @@ from jmsjca import AcknowledgeMode, BytesMessage, ConnectionFactory, Limits, Que
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.amqp.codec import encode
 from jmsjca.testing.contract.harness import prepare
-from tests.benchmarks.amqp import BASE, BATCH, BODY, PATIENCE, Figures, HandlerReceives, HandlerSends, Stopwatch
 from tests.benchmarks.c_peer import running
 from tests.benchmarks.measurements import Measurements, alternating, write
+from tests.benchmarks.proton_loops import BASE, BATCH, BODY, PATIENCE, Figures, HandlerReceives, HandlerSends, Stopwatch
 
 QUEUE = Queue("bench")
 AHEAD = 1000
@@ -67,7 +67,7 @@ def blocking_sends(url: str, count: int) -> Figures:
     connection, handler = BlockingConnection(url, allowed_mechs="ANONYMOUS"), HandlerSends(url, QUEUE.name, count)
     watch, sender = Stopwatch(), connection.create_sender(QUEUE.name)
     for _ in range(count):
-        sender.send(handler._message())
+        sender.send(handler.message())
     figures = watch.read(count)
     connection.close()
     return figures

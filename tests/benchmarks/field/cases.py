@@ -1,0 +1,78 @@
+"""Who is timed in which case."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from jmsjca import AcknowledgeMode
+from tests.benchmarks.field import ours, protons
+from tests.benchmarks.field.programs import Program
+from tests.benchmarks.field.turns import BATCH, Contender
+
+__all__ = ["REFERENCE", "Case", "cases"]
+
+REFERENCE = "Qpid JMS"
+
+
+class Case(NamedTuple):
+    """Some lines of the table.
+
+    Args:
+        operation: Receive or send.
+        mode: When the broker hears of it, and answers.
+        waits: True if every message waits for the broker's disk, which makes it slow.
+    """
+
+    operation: str
+    mode: str
+    waits: bool
+
+
+def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
+    """Every case has ours and Qpid JMS, the reference; the others where they can do such a thing."""
+    return {
+        Case("receive", "acknowledged, unconfirmed", waits=False): {
+            REFERENCE: java.does("receive", 0),
+            "Spring's container": java.does("listen", 0),
+            "proton C++": cpp.does("receive"),
+            "proton handler": protons.handler_receives,
+            "proton blocking": protons.blocking_receives,
+            "rabbitmq client": protons.rabbitmq_client,
+            "session, dups ok": ours.session_receives(AcknowledgeMode.DUPS_OK),
+            "listener, dups ok": ours.listens(transaction="none", acknowledge_mode=AcknowledgeMode.DUPS_OK),
+        },
+        Case("receive", "a transaction each", waits=True): {
+            REFERENCE: java.does("receive", 1),
+            "Spring's container": java.does("listen", 1),
+            "session": ours.session_receives(1),
+            "session, auto": ours.session_receives(AcknowledgeMode.AUTO),
+            "listener, serial": ours.listens(concurrency_mode="serial"),
+            "listener, cc": ours.listens(concurrency_mode="cc"),
+        },
+        Case("receive", "transactions of 100", waits=False): {
+            REFERENCE: java.does("receive", BATCH),
+            "session": ours.session_receives(BATCH),
+            "unit": ours.unit_receives,
+            "listener, cc": ours.listens(concurrency_mode="cc", batch_size=BATCH),
+        },
+        Case("send", "confirmed each", waits=True): {
+            REFERENCE: java.does("send", 0),
+            "proton blocking": protons.blocking_sends,
+            "rabbitmq client": protons.rabbitmq_client,
+            "session, auto": ours.session_sends(AcknowledgeMode.AUTO),
+        },
+        Case("send", "confirmed in the end", waits=False): {
+            REFERENCE: java.does("stream", 0),
+            "proton C++": cpp.does("send"),
+            "proton handler": protons.handler_sends,
+            "unit": ours.unit_sends(atomic=False),
+        },
+        Case("send", "a transaction each", waits=True): {
+            REFERENCE: java.does("send", 1),
+            "session": ours.session_sends(1),
+        },
+        Case("send", "transactions of 100", waits=False): {
+            REFERENCE: java.does("send", BATCH),
+            "session": ours.session_sends(BATCH),
+            "unit": ours.unit_sends(atomic=True),
+        },
+    }
