@@ -1,4 +1,4 @@
-"""Runs a benchmark against a broker of its own, and stops that: ``… own_broker artemis-amqp tests.benchmarks.field``."""
+"""Runs a benchmark against a broker of its own, and stops that: ``… artemis-amqp tests.benchmarks.field``."""
 
 import subprocess
 import sys

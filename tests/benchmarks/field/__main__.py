@@ -2,17 +2,18 @@
 
 ``PYTHONPATH=tests/support python -m tests.benchmarks.field amqp://127.0.0.1:5672 --rounds 5 --json figures.json``
 
-All send and receive durable messages of 1 KiB to and from queues of their own, take 100 ahead and look at every body. They
-take turns within every round, so that what else the machine does hits all of them alike; a ratio is the median of the
-quotients with Qpid JMS in the same round. Processor time is that of the client's process. Java's process lives through all
-rounds and warms up before the first of them; that first round counts for nobody. What cannot run is left out, and why is said.
+All send and receive durable messages of 1 KiB to and from queues of their own, take 100 ahead, and look at every
+body. They take turns within every round, so that what else the machine does hits all of them alike; a ratio is the
+median of the quotients with Qpid JMS in the same round. Processor time is that of the client's process. Java's
+process lives through all rounds and warms up before the first, which counts for nobody. What cannot run is left out,
+and why is said.
 
-- Qpid JMS: a session of Java's, one thread. It does not wait until the broker has noted an acknowledgement; "confirmed in
-  the end" it sends with a `CompletionListener`.
+- Qpid JMS: a session of Java's, one thread. It does not wait until the broker has noted an acknowledgement;
+  "confirmed in the end" it sends with a `CompletionListener`.
 - Spring's container: `DefaultMessageListenerContainer` with one consumer, which it keeps, on Qpid JMS.
-- proton C++, proton handler: their `messaging_handler`, without transactions. proton blocking: `BlockingConnection`.
-- session, listener: our public API. "dups ok" waits for the broker as little as Qpid JMS, "auto" waits until it has noted each
-  acknowledgement. unit: the interface of our provider, below it.
+- proton C++, proton handler: their `messaging_handler`, no transactions. proton blocking: `BlockingConnection`.
+- session, listener: our public API. "dups ok" waits for the broker as little as Qpid JMS, "auto" waits until it has
+  noted each acknowledgement. unit: the interface of our provider, below it.
 """
 
 import argparse

@@ -30,13 +30,14 @@ class Case(NamedTuple):
 def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
     """Every case has ours and Qpid JMS, the reference; the others where they can do such a thing."""
     return {
-        Case("receive", "acknowledged, unconfirmed", waits=False): {
+        Case("receive", "acknowledged each", waits=False): {
             REFERENCE: java.does("receive", 0),
             "Spring's container": java.does("listen", 0),
             "proton C++": cpp.does("receive"),
             "proton handler": protons.handler_receives,
             "proton blocking": protons.blocking_receives,
             "rabbitmq client": protons.rabbitmq_client,
+            "session, auto": ours.session_receives(AcknowledgeMode.AUTO),
             "session, dups ok": ours.session_receives(AcknowledgeMode.DUPS_OK),
             "listener, dups ok": ours.listens(transaction="none", acknowledge_mode=AcknowledgeMode.DUPS_OK),
         },
@@ -44,7 +45,6 @@ def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
             REFERENCE: java.does("receive", 1),
             "Spring's container": java.does("listen", 1),
             "session": ours.session_receives(1),
-            "session, auto": ours.session_receives(AcknowledgeMode.AUTO),
             "listener, serial": ours.listens(concurrency_mode="serial"),
             "listener, cc": ours.listens(concurrency_mode="cc"),
         },

@@ -2,7 +2,6 @@
 
 import base64
 import math
-from datetime import UTC, datetime, timedelta
 
 from jmsjca.messages import (
     BytesMessage,
@@ -22,7 +21,6 @@ KINDS = {
     StreamMessage: "stream",
     ObjectMessage: "object",
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def describe(message):
@@ -55,7 +53,7 @@ def told_destination(destination):
 
 def told_moment(moment):
     """Tell a point in time in milliseconds since 1970; 0 is none, as in JMS."""
-    return 0 if moment is None else (moment - _EPOCH) // timedelta(milliseconds=1)
+    return 0 if moment is None else round(moment.timestamp() * 1000)
 
 
 def told_value(value):
