@@ -1,7 +1,7 @@
 """Delivery states on the wire: the outcomes of AMQP, alone or inside a transaction."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from proton import Condition, Delivery, Described, symbol, ulong
 
@@ -98,8 +98,8 @@ def outcome_of(delivery: Any) -> tuple[int | None, Any]:
 
 def _reason(outcome: Any) -> Condition | None:
     """The error in the fields of a rejection, if it has one."""
-    fields = cast("list[Any]", outcome) if isinstance(outcome, list) else []
-    if not fields or not isinstance(fields[0], Described) or not isinstance(fields[0].value, list):
+    error: Any = next(iter(outcome or ()), None)
+    if not isinstance(error, Described) or not isinstance(error.value, list):
         return None
-    name, description = [*fields[0].value, None, None][:2]
+    name, description = [*error.value, None, None][:2]
     return Condition(str(name), str(description) if description else None)

@@ -46,7 +46,7 @@ class Line:
         self._cut = cut
         self._buffer = bytearray()
         self._frames = iter(())
-        self._dying = False
+        self._dying = self._muted = False
         self.log = []
         self.frames = []
         self.counts = {"up": 0, "down": 0}
@@ -64,7 +64,7 @@ class Line:
 
     def write(self, body, channel=0, payload=b""):
         """Write a frame; bytes are written as they are."""
-        if self._dying:
+        if self._dying or self._muted:
             return
         data = body if isinstance(body, bytes) else frame(body, channel, payload)
         moment = self._moment("down")
@@ -75,6 +75,10 @@ class Line:
         self._send(data[: len(data) // 2] if moment == "inside" else data)
         if moment:
             self.end()
+
+    def mute(self):
+        """Write nothing more: what the client does is done, and its answers are lost."""
+        self._muted = True
 
     def end(self, *, reset=False):
         """End the connection, by default in order: what was written is read before the end.

@@ -20,6 +20,7 @@ class Scene:
 
     def __init__(self, line, peer):
         self.line, self.peer, self.last = line, peer, None
+        self.answered = ()  # what the client sends only because the script sent the same
 
     def unexpected(self, frame, wanted):
         log = "\n  ".join(self.line.log)
@@ -63,6 +64,7 @@ def send(*bodies, payload=b"", times=1):
     def step(scene):
         for body in bodies * times:
             scene.line.write(body, getattr(scene.last, "channel", 0), payload)
+            scene.answered += {Detach: (Detach,), End: (Detach, End), Close: (Close,)}.get(type(body), ())
 
     return step
 
@@ -130,7 +132,7 @@ def _agree_to_the_end(scene):
         frame = scene.line.read()
         if isinstance(frame, bytes) or not isinstance(frame.body, Detach | End | Close | Flow | Disposition):
             raise scene.unexpected(frame, "the end")
-        if isinstance(frame.body, Detach | End | Close):
+        if isinstance(frame.body, Detach | End | Close) and not isinstance(frame.body, scene.answered):
             scene.line.write(agree(frame), frame.channel)
         if isinstance(frame.body, Close):
             raise Gone

@@ -104,6 +104,8 @@ class Service:
         self.agree(frame)
 
     def _attach(self, frame):
+        if frame.channel not in self._numbers:
+            return
         link = _Link(frame.channel, frame.body.handle, frame.body)
         self.links[frame.channel, frame.body.handle] = link
         self.agree(frame)
