@@ -48,7 +48,7 @@ def received_body(incoming: Incoming) -> tuple[type[Message], Any]:
 def _content(incoming: Incoming, section: int) -> Any:
     values = incoming.values(section)
     if section == DATA:
-        return b"".join(values)
+        return b"".join(value or b"" for value in values)
     if section == SEQUENCE:
         return [item for value in values for item in _expected(value, list) or ()]
     return values[0]
