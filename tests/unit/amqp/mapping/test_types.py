@@ -1,0 +1,242 @@
+"""The types of AMQP as bytes: each in each of its forms, as proton reads and writes them."""
+
+import uuid
+
+import proton
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
+from jmsjca.providers.amqp.encoding.marks import (
+    DEEPEST,
+    Decimal,
+    Described,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
+from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
+from jmsjca.providers.amqp.encoding.writing import write
+from tests.unit.amqp.mapping.proton_sections import owned
+
+UUID = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
+
+# Every code of AMQP 1.0, section 1.6, and the value that the bytes stand for.
+FORMS = [
+    ("40", None),
+    ("41", True),
+    ("42", False),
+    ("5600", False),
+    ("5601", True),
+    ("50ff", UByte(255)),
+    ("60ffff", UShort(65535)),
+    ("43", UInt(0)),
+    ("52ff", UInt(255)),
+    ("70ffffffff", UInt((1 << 32) - 1)),
+    ("44", ULong(0)),
+    ("53ff", ULong(255)),
+    ("80ffffffffffffffff", ULong((1 << 64) - 1)),
+    ("5180", Byte(-128)),
+    ("618000", Short(-(1 << 15))),
+    ("5480", Int(-128)),
+    ("7180000000", Int(-(1 << 31))),
+    ("5580", Long(-128)),
+    ("818000000000000000", Long(-(1 << 63))),
+    ("723f000000", Float(0.5)),
+    ("82bfe0000000000000", Double(-0.5)),
+    ("7300000041", Char("A")),
+    ("730001f600", "\U0001f600"),
+    ("83fffffffffffffffe", Timestamp(-2)),
+    ("7400000007", Decimal(0x74, bytes.fromhex("00000007"))),
+    ("840000000000000007", Decimal(0x84, bytes.fromhex("0000000000000007"))),
+    (f"94{UUID.hex}", Decimal(0x94, UUID.bytes)),
+    (f"98{UUID.hex}", UUID),
+    ("a00200ff", b"\x00\xff"),
+    ("b00000000200ff", b"\x00\xff"),
+    ("a102c3a9", "é"),
+    ("b100000002c3a9", "é"),
+    ("a30161", Symbol("a")),
+    ("b30000000161", Symbol("a")),
+    ("45", []),
+    ("c00100", []),
+    ("c00402415401", [True, Int(1)]),
+    ("d00000000700000002415401", [True, Int(1)]),
+    ("c10502a1016141", {"a": True}),
+    ("d10000000800000002a1016141", {"a": True}),
+    ("e00402560100", [True, False]),
+    ("f00000000700000002560100", [True, False]),
+    ("e00a02710000000100000002", [Int(1), Int(2)]),
+    ("e0050200530741", [Described(ULong(7), True)] * 2),
+    ("005307a10161", Described(ULong(7), "a")),
+    ("00a3016145", Described(Symbol("a"), [])),
+]
+DAMAGED = {
+    "no code": "",
+    "a code that AMQP has not": "46",
+    "a number that is cut off": "7100",
+    "a text that is no UTF-8": "a101ff",
+    "a word that is not ASCII": "a302c3a9",
+    "a character beyond all": "7300110000",
+    "a list that is cut off": "c00402415401"[:-2],
+    "more parts than bytes": "c00305415401",
+    "parts beyond the size": "c00302415401",
+    "a size beyond the parts": "c0050241540141",
+    "a list of four billions": "d0000000080ffffffff4141"[:-1],
+    "an array of four billion nothings": "f000000005ffffffff40",
+    "a map with a name alone": "c10401a10161",
+    "a map whose name is a list": "c1030245" + "41",
+    "a UUID that is cut off": "98" + UUID.hex[:-2],
+}
+
+
+def same(one, other):
+    """Equal, and of equal types, to the innermost."""
+    if isinstance(one, dict):
+        one, other = [*one.items()], [*other.items()]
+    if isinstance(one, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and (one == other or one != one)  # noqa: PLR0124  # not-a-number
+
+
+@pytest.mark.parametrize(("form", "value"), FORMS)
+def test_each_form_is_read(form, value):
+    raw = bytes.fromhex(form)
+    found, end = read(raw)
+    assert same(found, value)
+    assert end == len(raw)
+
+
+@pytest.mark.parametrize(("form", "value"), FORMS)
+def test_proton_reads_each_form_alike(form, value):
+    assert plain(from_proton(bytes.fromhex(form))) == plain(value)
+
+
+@pytest.mark.parametrize(("form", "value"), [(form, value) for form, value in FORMS if form[0] not in "ef"])
+def test_each_value_is_written_so_that_proton_reads_it(form, value):
+    raw = write(value)
+    assert plain(from_proton(raw)) == plain(value)
+    assert same(read(raw)[0], value)
+    assert len(raw) <= len(form) // 2 or value == "\U0001f600"  # which is a text then
+
+
+@pytest.mark.parametrize("form", DAMAGED.values(), ids=DAMAGED)
+def test_what_is_no_value_is_refused(form):
+    with pytest.raises(MALFORMED):
+        read_whole(bytes.fromhex(form))
+
+
+def read_whole(raw):
+    """Whoever reads compares where a value ends."""
+    _, end = read(raw)
+    if end != len(raw):
+        raise MessageFormatError("it is cut off")
+
+
+def from_proton(raw):
+    data = proton.Data()
+    assert data.decode(raw) == len(raw)
+    data.rewind()
+    data.next()
+    return owned(data.get_object())
+
+
+def plain(value):
+    """The value without the types that proton and ours call differently."""
+    if isinstance(value, proton.Array):
+        described = value.descriptor is not proton.UNDESCRIBED
+        return [[value.descriptor, plain(v)] if described else plain(v) for v in value.elements]
+    if isinstance(value, proton.Described | Described):
+        return [plain(value.descriptor), plain(value.value)]
+    if isinstance(value, Decimal):
+        return int.from_bytes(value.encoded, "big")
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, proton.decimal128):
+        return int.from_bytes(value, "big")
+    return {plain(k): plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def bits(number):
+    return st.integers(-(1 << number - 1), (1 << number - 1) - 1)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
+words = st.text(st.characters(max_codepoint=127), max_size=300).map(Symbol)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    *(bits(size).map(kind) for size, kind in ((8, Byte), (16, Short), (32, Int), (64, Long), (64, Timestamp))),
+    *(st.integers(0, (1 << size) - 1).map(kind) for size, kind in ((8, UByte), (16, UShort), (32, UInt), (64, ULong))),
+    st.floats(width=32).map(Float),
+    st.floats().map(Double),
+    st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]).map(Char),
+    texts,
+    words,
+    st.binary(max_size=300),
+    st.uuids(),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(texts, inner, max_size=5)
+        | st.builds(Described, st.integers(0, 255).map(ULong) | words, inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(values)
+def test_what_is_written_is_read_again(value):
+    raw = write(value)
+    found, end = read(raw)
+    assert same(found, value)
+    assert end == len(raw)
+
+
+@given(st.lists(st.integers() | st.booleans() | texts, max_size=300))
+def test_plain_numbers_are_ints_or_longs_by_their_size(numbers):
+    if any(abs(number) >= 1 << 63 for number in numbers if isinstance(number, int)):
+        with pytest.raises(MessageFormatError):
+            write(numbers)
+        return
+    for found, number in zip(read(write(numbers))[0], numbers, strict=True):
+        assert found == number
+        if type(number) is int:
+            assert type(found) is (Int if -(1 << 31) <= number < 1 << 31 else Long)
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, 1j, [object()], 1 << 64])
+def test_what_amqp_has_no_type_for_is_refused(value):
+    with pytest.raises(MessageFormatError):
+        write(value)
+
+
+def nested(depth, make):
+    value = []
+    for _ in range(depth - 1):
+        value = make(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "make", [lambda value: [value], lambda value: {"a": value}, lambda value: Described(ULong(1), value)]
+)
+def test_nesting_is_bounded(make):
+    deepest = nested(DEEPEST, make)
+    assert read(write(deepest))[0] == deepest
+    with pytest.raises(MessageFormatError, match="deeper"):
+        write(make(deepest))
+    with pytest.raises(MessageFormatError, match="deeper"):
+        write(nested(100_000, make))
+
+
+@pytest.mark.parametrize("value", [Char("\ud800"), "\ud800", {"\ud800": 1}, Symbol("é")])
+def test_what_is_no_text_is_not_written(value):
+    with pytest.raises(ValueError, match="codec"):
+        write(value)
