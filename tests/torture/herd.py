@@ -29,6 +29,7 @@ class Slot:
     incarnation: int
     process: subprocess.Popen[bytes]
     reader: Reader
+    progress: int = 0  # how often it noted that something was done
 
     @property
     def name(self) -> str:
@@ -42,6 +43,7 @@ class Herd:
         folder: Where the broker, the journals and the output of the workers are.
         seed: What their dice are made from.
         sizes: How many of each role.
+        url: The broker; None for one in the folder.
 
     Attributes:
         counts: Ids noted so far, by "role verb".
@@ -49,8 +51,9 @@ class Herd:
         outlawed: Names of processes that the others were made to take for dead.
     """
 
-    def __init__(self, folder: Path, seed: int, sizes: dict[str, int]) -> None:
+    def __init__(self, folder: Path, seed: int, sizes: dict[str, int], url: str | None = None) -> None:
         self.folder = folder
+        self._url = url or f"embedded://{folder}/broker.db"
         self.counts: Counter[str] = Counter()
         self.crashed: list[str] = []
         self.outlawed: set[str] = set()
@@ -133,6 +136,7 @@ class Herd:
 
     def _read(self, slot: Slot) -> None:
         for entry in slot.reader.new():
+            slot.progress += entry.verb in ("took", "ok")
             self.counts[f"{slot.role} {entry.verb}"] += len(entry.ids)
 
     def _replace(self, slot: Slot) -> None:
@@ -141,7 +145,16 @@ class Herd:
 
     def _start(self, role: str, number: int, incarnation: int) -> Slot:
         name = f"{role}-{number}-{incarnation}"
-        command = [sys.executable, "-m", "tests.torture.workers", role, str(self.folder), name, str(self._seed)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.torture.workers",
+            role,
+            str(self.folder),
+            name,
+            str(self._seed),
+            self._url,
+        ]
         environment = {**os.environ, "TMPDIR": str(self.folder / "tmp")}
         with (self.folder / "output" / name).open("wb") as output:
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)

@@ -1,15 +1,16 @@
-"""Holds the journals against what lies in the broker's file."""
+"""Holds the journals against what the broker has."""
 
 import sqlite3
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from jmsjca import ConnectionFactory, Message, Queue
 from tests.torture.journal import Batch, Log
 
-__all__ = ["Verdict", "judge", "rows_left"]
+__all__ = ["Verdict", "compare", "judge", "read_logs", "rows_left"]
 
 
 @dataclass
@@ -21,8 +22,8 @@ class Verdict:
     lost: int = 0  # committed, and not in ``done``
     twice: int = 0  # more than once in ``done``
     in_doubt: int = 0  # tried, outcome not noted: killed in between
-    unexpected: int = 0  # in ``done`` although nobody tried, or although it was rolled back
-    torn: int = 0  # transactions of which only a part is there
+    unexpected: int = 0  # in ``done`` although nobody tried, or although it was refused or rolled back
+    torn: int = 0  # transactions of which only a part is there, or that were committed and are not there
     refused: int = 0  # commits that the broker refused to a process that nobody took for dead
     fenced: int = 0  # commits that it refused, rightly, to one that was taken for dead
     undercounted: int = 0  # delivery counts below the number of times that somebody noted the receipt
@@ -36,37 +37,53 @@ class Verdict:
 
 
 def judge(folder: Path, outlawed: Collection[str]) -> Verdict:
-    """Compare; all workers must have ended.
+    """Compare with an embedded broker; all workers must have ended.
 
     Args:
         folder: That of the run.
         outlawed: The names of the workers that were taken for dead, alive.
     """
-    logs = [Log.read(path) for path in sorted((folder / "journals").iterdir())]
+    logs, done = read_logs(folder), _browse_done(folder)
+    verdict = compare(logs, done, outlawed)
+    verdict.faults += _faults(folder)
+    receipts = Counter(i for log in logs for i in log.took)
+    verdict.undercounted = sum(_count(m) < receipts[_text(m, "id")] for m in done)
+    if max(receipts.values(), default=0) > 1 and not verdict.redelivered:
+        verdict.faults.append("messages came again, but none has a delivery count above 1")
+    return verdict
+
+
+def read_logs(folder: Path) -> list[Log]:
+    """Read all journals of a run."""
+    return [Log.read(path) for path in sorted((folder / "journals").iterdir())]
+
+
+def compare(logs: Sequence[Log], done: Sequence[Message], outlawed: Collection[str]) -> Verdict:
+    """Hold what the workers noted against the messages in ``done``.
+
+    Args:
+        logs: Their journals.
+        done: The messages.
+        outlawed: The names of workers that may be refused a commit.
+    """
     producers = [log for log in logs if log.name.startswith("producer")]
     consumers = [log for log in logs if not log.name.startswith("producer")]
-    done = _browse_done(folder)
     found = Counter(_text(m, "id") for m in done)
     promised = _ids(producers, "ok") | _ids(consumers, "ok")
     allowed = _ids(producers, "ok") | _ids(producers, "doubt", None)
-    verdict = Verdict(
+    return Verdict(
         committed=len(_ids(producers, "ok")),
         consumed=len(done),
         lost=len(promised - found.keys()),
         twice=sum(n > 1 for n in found.values()),
         in_doubt=len(_ids(logs, "doubt", None)),
-        unexpected=len(found.keys() - allowed),
-        torn=_torn(producers, set(found)) + sum(_torn([log], _done_by(done, log.name)) for log in consumers),
+        unexpected=len(found.keys() - allowed) + sum(_denied(log, done) for log in consumers),
+        torn=sum(_torn(batch, set(found)) for batch in _batches(producers))
+        + sum(_torn(*pair) for log in consumers for pair in _pairs(log, done)),
         refused=len(_ids((log for log in logs if log.name not in outlawed), "refused")),
         fenced=len(_ids((log for log in logs if log.name in outlawed), "refused")),
-        faults=_faults(folder),
+        redelivered=sum(_count(m) > 1 for m in done),
     )
-    receipts = Counter(i for log in consumers for i in log.took)
-    verdict.undercounted = sum(_count(m) < receipts[_text(m, "id")] for m in done)
-    verdict.redelivered = sum(_count(m) > 1 for m in done)
-    if max(receipts.values(), default=0) > 1 and not verdict.redelivered:
-        verdict.faults.append("messages came again, but none has a delivery count above 1")
-    return verdict
 
 
 def rows_left(folder: Path, queue: str) -> int:
@@ -102,14 +119,26 @@ def _ids(logs: Iterable[Log], *outcomes: str | None) -> set[str]:
     return {i for batch in _batches(logs) if batch.outcome in outcomes for i in batch.ids}
 
 
-def _torn(logs: Iterable[Log], there: set[str]) -> int:
-    """Committed or doubtful transactions that are neither there as a whole nor missing as a whole."""
-    tried = (set(batch.ids) for batch in _batches(logs) if batch.outcome in ("ok", "doubt", None))
-    return sum(bool(ids & there) and bool(ids - there) for ids in tried)
+def _torn(batch: Batch, there: set[str]) -> bool:
+    """Tell whether a transaction is there in part; one that was committed, whether not all of it is there."""
+    if batch.outcome not in ("ok", "doubt", None):
+        return False
+    missing = set(batch.ids) - there
+    return bool(missing) and (batch.outcome == "ok" or len(missing) < len(set(batch.ids)))
 
 
-def _done_by(done: list[Message], name: str) -> set[str]:
-    return {_text(m, "id") for m in done if m.properties["by"] == name}
+def _denied(log: Log, done: Sequence[Message]) -> int:
+    """What a consumer has done in transactions that did not happen, as it was told."""
+    return sum(len(there) for batch, there in _pairs(log, done) if batch.outcome in ("refused", "rolled-back"))
+
+
+def _pairs(log: Log, done: Sequence[Message]) -> Iterator[tuple[Batch, set[str]]]:
+    """Each transaction of a consumer with what was done in it."""
+    there: defaultdict[int, set[str]] = defaultdict(set)
+    for message in done:
+        if message.properties["by"] == log.name:
+            there[cast("int", message.properties["batch"])].add(_text(message, "id"))
+    return ((batch, there[number]) for number, batch in enumerate(log.batches))
 
 
 def _count(message: Message) -> int:

@@ -1,18 +1,16 @@
-"""The processes that the kill loop starts and kills: ``python -m tests.torture.workers ROLE FOLDER NAME SEED``.
+"""The processes that the kill loops start and kill: ``python -m tests.torture.workers ROLE FOLDER NAME SEED URL``.
 
-They share the file ``broker.db`` of the folder and end when the folder holds a file ``stop-ROLE``, or when their parent
-is gone.
+They share the broker and end when the folder holds a file ``stop-ROLE``, or when their parent is gone.
 """
 
+import itertools
 import logging
-import os
 import random
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jmsjca import (
@@ -26,62 +24,32 @@ from jmsjca import (
     Queue,
     ResourceAdapter,
     Session,
+    links,
 )
-from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.outbound import MessageConsumer, MessageProducer
 from tests.torture.journal import Journal
+from tests.torture.worker import Worker
 
 WORK = Queue("work")
 DONE = Queue("done")
 MOST_WAITING = 2000  # producers pause above it
-
-
-@dataclass
-class Worker:
-    """What every role needs."""
-
-    role: str
-    folder: Path
-    name: str
-    dice: random.Random
-    journal: Journal
-
-    @property
-    def url(self) -> str:
-        return f"embedded://{self.folder}/broker.db"
-
-    def goes_on(self) -> bool:
-        return os.getppid() == PARENT and not (self.folder / f"stop-{self.role}").exists()
-
-    def chance(self, probability: float) -> bool:
-        return self.dice.random() < probability
-
-    def commit(self, session: Session, ids: Sequence[str]) -> None:
-        """Commit, and note before and after it what is known."""
-        self.journal.note("try", ids)
-        try:
-            session.commit()
-        except TransactionRolledBackError:
-            self.journal.note("refused", ids)
-        except TransactionInDoubtError:
-            self.journal.note("doubt", ids)
-        else:
-            self.journal.note("ok", ids)
-
-    def roll_back(self, session: Session, ids: Sequence[str]) -> None:
-        self.journal.note("try", ids)
-        session.rollback()
-        self.journal.note("rolled-back", ids)
+AGAIN = 0.1  # seconds until somebody who lost his connection makes another one
 
 
 def produce(worker: Worker) -> None:
     """Send batches of 1 to 50 messages with unique ids; a few batches are rolled back."""
-    sent = 0
+    numbers = itertools.count()
+    while worker.goes_on():
+        with _begins_again():
+            _produce_while_connected(worker, numbers)
+
+
+def _produce_while_connected(worker: Worker, numbers: Iterator[int]) -> None:
     with _connect(worker) as connection, connection.create_session(transacted=True) as session:
         producer = session.create_producer(WORK)
         while worker.goes_on():
-            ids = [f"{worker.name}.{sent + n}" for n in range(worker.dice.randint(1, 50))]
-            sent += len(ids)
+            ids = [f"{worker.name}.{next(numbers)}" for _ in range(worker.dice.randint(1, 50))]
             for message_id in ids:
                 _send_work(worker, session, producer, message_id)
             (worker.roll_back if worker.chance(0.05) else worker.commit)(session, ids)
@@ -91,7 +59,7 @@ def produce(worker: Worker) -> None:
 def consume(worker: Worker) -> None:
     """Forward the ids of up to 20 messages per transaction; now and then roll back, or close the consumer."""
     while worker.goes_on():
-        with suppress(ConnectionLostError):  # the others took this process for dead; it begins again
+        with _begins_again():
             _consume_while_connected(worker)
 
 
@@ -104,7 +72,7 @@ def listen(worker: Worker) -> None:
         taken = _id(message)
         worker.journal.note("took", [taken])
         _send_done(worker, session, session.create_producer(DONE), message)
-        worker.journal.note("try", [taken])
+        worker.note_try([taken])
         if worker.chance(0.02):
             message.set_rollback_only()
         if worker.chance(0.01):
@@ -182,6 +150,15 @@ def _consume_while_connected(worker: Worker) -> None:
                         break  # not while idle: what an idle consumer keeps to itself must show
 
 
+@contextmanager
+def _begins_again() -> Iterator[None]:
+    """The broker is dead, or takes this process for dead."""
+    try:
+        yield
+    except ConnectionLostError:
+        time.sleep(AGAIN)
+
+
 def _connect(worker: Worker) -> Connection:
     connection = ConnectionFactory(worker.url).create_connection()
     connection.start()
@@ -192,13 +169,13 @@ def _connect(worker: Worker) -> Connection:
 def _send_work(worker: Worker, session: Session, producer: MessageProducer, message_id: str) -> None:
     body = "x" * worker.dice.randint(0, 300)
     message = session.create_text_message(body, properties={"id": message_id})
-    delay = 0.05 if worker.chance(0.02) else 0
+    delay = 0.05 if worker.delays and worker.chance(0.02) else 0
     producer.send(message, priority=worker.dice.randint(0, 9), delivery_delay=delay)
 
 
 def _send_done(worker: Worker, session: Session, producer: MessageProducer, message: Message) -> None:
     producer.send(session.create_message(properties={
-        "id": _id(message), "count": message.delivery_count, "by": worker.name,
+        "id": _id(message), "count": message.delivery_count, "by": worker.name, "batch": worker.tries,
     }))  # fmt: skip
 
 
@@ -219,9 +196,13 @@ def _forward(worker: Worker, session: Session, consumer: MessageConsumer, produc
 
 
 def _wait_for_room(worker: Worker, connection: Connection) -> None:
-    admin = connection.admin
-    while admin is not None and worker.goes_on() and admin.depth(WORK).total > MOST_WAITING:
+    while worker.goes_on() and _is_full(worker, connection):
         time.sleep(0.02)
+
+
+def _is_full(worker: Worker, connection: Connection) -> bool:
+    admin = connection.admin
+    return worker.is_full() if admin is None else admin.depth(WORK).total > MOST_WAITING
 
 
 def _id(message: Message) -> str:
@@ -234,10 +215,10 @@ ROLES: dict[str, Callable[[Worker], None]] = {
     "listener": listen,
     "concurrent": listen_concurrently,
 }
-PARENT = os.getppid()
 
 if __name__ == "__main__":
-    role, folder, name, seed = sys.argv[1:]
+    role, folder, name, seed, url = sys.argv[1:]
     logging.basicConfig(level=logging.WARNING)
+    links._WAITS = (AGAIN,)  # of a listener, or it would see few of the kills
     journal = Journal(Path(folder, "journals", f"{name}.journal"))
-    ROLES[role](Worker(role, Path(folder), name, random.Random(f"{seed} {name}"), journal))
+    ROLES[role](Worker(role, Path(folder), name, url, random.Random(f"{seed} {name}"), journal))

@@ -1,0 +1,186 @@
+"""Kills a broker under load, over and over, and proves that nothing that was committed is lost or done twice.
+
+``PYTHONPATH=tests/support python -m tests.torture.broker_kills artemis-amqp activemq-stomp --kills 50``
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from brokers import PAIRS, registry
+from brokers.broker import Broker
+
+from jmsjca import ConnectionFactory, Message, Queue
+from tests.torture.herd import Herd, Slot
+from tests.torture.verdict import Verdict, compare, read_logs
+from tests.torture.worker import FULL
+
+__all__ = ["KILLS", "Report", "run"]
+
+KILLS = 50
+SIZES = {"producer": 2, "consumer": 2, "listener": 1, "concurrent": 2}
+MOST_WAITING = 500  # producers pause above it
+RECOVERY = 60.0  # seconds in which everybody must be at work again
+QUIET = 3.0  # seconds after which nobody takes anything any more
+
+
+@dataclass
+class Report:
+    """One run over one pair of a broker and a protocol.
+
+    Attributes:
+        left: Messages that nobody consumed, or that the broker took for dead letters.
+        stalled: Who was not at work again in time, after which kill.
+    """
+
+    pair: str
+    seed: int
+    kills: int
+    seconds: float
+    left: int
+    stalled: list[str]
+    verdict: Verdict
+    crashed: list[str]
+    complaints: str
+
+    @property
+    def good(self) -> bool:
+        return self.verdict.good and not (self.left or self.stalled or self.crashed)
+
+    def __str__(self) -> str:
+        v = self.verdict
+        figures = {
+            "kills": self.kills, "committed": v.committed, "consumed": v.consumed, "lost": v.lost, "twice": v.twice,
+            "in doubt": v.in_doubt, "known not to have happened": v.fenced, "unexpected": v.unexpected,
+            "torn": v.torn, "left": self.left, "stalled": len(self.stalled), "crashed": len(self.crashed),
+        }  # fmt: skip
+        line = ", ".join(f"{name} {figure}" for name, figure in figures.items())
+        return f"{self.pair}: {line} ({self.seconds:.0f} s, seed {self.seed})"
+
+
+def run(pair: str, kills: int, seed: int, folder: Path) -> Report:
+    """Run the loop.
+
+    Args:
+        pair: The broker and the protocol, as ``artemis-amqp``.
+        kills: How often the broker is killed.
+        seed: When it is killed, and what the workers do; not when the scheduler runs them.
+        folder: An empty folder for the journals.
+    """
+    began, (kind, protocol) = time.monotonic(), pair.split("-")
+    broker = registry.own(kind).start()
+    url = broker.url(protocol)
+    herd = Herd(folder, seed, SIZES, url)
+    try:
+        with herd.guarded():
+            stalled = list(_kill(herd, broker, kills, random.Random(seed)))
+            herd.stop("producer")
+            _await_quiet(herd)
+            for role in ("consumer", "listener", "concurrent"):
+                herd.stop(role)
+        logs, done = read_logs(folder), _take_all(url, "done")
+        left = sum(len(_take_all(url, place)) for place in ("work", *_dead_letters(kind)))
+    finally:
+        registry.discard_own()
+    verdict = compare(logs, done, {log.name for log in logs})  # whoever was at work may be refused
+    seconds = time.monotonic() - began
+    return Report(pair, seed, kills, seconds, left, stalled, verdict, herd.crashed, herd.complaints())
+
+
+def _kill(herd: Herd, broker: Broker, kills: int, dice: random.Random) -> Iterator[str]:
+    """Kill the broker when everybody is at work, every second time just when somebody commits; tell who is not."""
+    for number in range(kills + 1):
+        yield from (f"{slot.name} after kill {number}" for slot in _idle(herd))
+        if number < kills:
+            if dice.random() < 0.5:
+                herd.wait_for_note(dice.choice(herd.slots), patience=0.5)
+                time.sleep(dice.uniform(0, 0.005))
+            else:
+                time.sleep(dice.uniform(0, 1))
+            broker.kill()
+            broker.start()
+
+
+def _idle(herd: Herd) -> list[Slot]:
+    """Wait until everybody has done something; give those who did not."""
+    herd.count()
+    begun, end = {slot.name: slot.progress for slot in herd.slots}, time.monotonic() + RECOVERY
+    while idle := [slot for slot in herd.slots if slot.progress == begun.get(slot.name, 0)]:
+        if time.monotonic() > end:
+            break
+        time.sleep(0.02)
+        herd.count()
+        _hold_back(herd)
+    return idle
+
+
+def _hold_back(herd: Herd) -> None:
+    """Let producers pause while too much waits."""
+    taken = sum(herd.counts[f"{role} took"] for role in SIZES)
+    if herd.counts["producer ok"] - taken > MOST_WAITING:
+        (herd.folder / FULL).touch()
+    else:
+        (herd.folder / FULL).unlink(missing_ok=True)
+
+
+def _await_quiet(herd: Herd) -> None:
+    """Wait until nobody takes anything any more."""
+    seen, since = -1, time.monotonic()
+    while time.monotonic() - since < QUIET:
+        time.sleep(0.05)
+        herd.count()
+        if (taken := sum(slot.progress for slot in herd.slots)) != seen:
+            seen, since = taken, time.monotonic()
+
+
+def _dead_letters(kind: str) -> tuple[str, ...]:
+    return {"activemq": ("ActiveMQ.DLQ",)}.get(kind, ())
+
+
+def _take_all(url: str, name: str) -> list[Message]:
+    """Consume all that is in a queue."""
+    messages: list[Message] = []
+    with (
+        ConnectionFactory(url).create_connection() as connection,
+        connection.create_session(transacted=True) as session,
+        session.create_consumer(Queue(name)) as consumer,
+    ):
+        while (message := consumer.receive(timeout=QUIET)) is not None:
+            messages.append(message)
+            if len(messages) % 100 == 0:
+                session.commit()
+        session.commit()
+    return messages
+
+
+def main() -> int:
+    """Run the pairs one after the other, print a line for each; 0 if nothing was lost or doubled in any."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="+", choices=PAIRS, metavar="PAIR")
+    parser.add_argument("--kills", type=int, default=KILLS)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
+    options = parser.parse_args()
+    good = [_tell(pair, options.kills, options.seed) for pair in options.pairs]
+    return 0 if all(good) else 1
+
+
+def _tell(pair: str, kills: int, seed: int) -> bool:
+    folder = Path(tempfile.mkdtemp(prefix="jmsjca-broker-kills-"))
+    report = run(pair, kills, seed, folder)
+    print(report, flush=True)
+    if report.good:
+        shutil.rmtree(folder)
+        return True
+    print("\n".join([*report.verdict.faults, *report.stalled, report.complaints]))
+    print(f"Kept: {folder}\nReplay: python -m tests.torture.broker_kills {pair} --kills {kills} --seed {seed}")
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
