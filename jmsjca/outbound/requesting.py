@@ -7,7 +7,7 @@ from time import monotonic
 
 from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, InvalidDestinationError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.outbound.base_session import BaseSession
 from jmsjca.outbound.checks import check_destination
@@ -47,9 +47,9 @@ class Requestor(Closing):
             )
         self._prefix = f"request-{uuid.uuid4().hex}-"
         self._numbers = itertools.count(1)
+        self._session = session
         self.producer = MessageProducer(session, destination)
-        self.replies = session.create_temporary_queue()
-        self._consumer = session.create_consumer(self.replies)
+        self._begin()
 
     def request(self, message: Message, timeout: float | None = None) -> Message | None:
         """Send a request and wait for its reply.
@@ -63,6 +63,10 @@ class Requestor(Closing):
 
         Returns:
             The reply; None if none came in time.
+
+        Raises:
+            MessageFormatError: What came cannot be decoded, so nobody can tell whose reply it is. The next request has
+                another queue for its replies.
         """
         message.reply_to = self.replies
         if message.correlation_id is None or message.correlation_id.startswith(self._prefix):
@@ -70,10 +74,22 @@ class Requestor(Closing):
         self.producer.send(message)
         ids = {message.message_id, message.correlation_id} - {None}
         deadline = None if timeout is None else monotonic() + timeout
-        while (reply := self._consumer.receive(_left(deadline))) is not None:
+        while (reply := self._receive(_left(deadline))) is not None:
             if reply.correlation_id in ids:
                 return reply
         return None
+
+    def _receive(self, timeout: float | None) -> Message | None:
+        try:
+            return self._consumer.receive(timeout)
+        except MessageFormatError:  # it would come again, before all others
+            self.close()
+            self._begin()
+            raise
+
+    def _begin(self) -> None:
+        self.replies = self._session.create_temporary_queue()
+        self._consumer = self._session.create_consumer(self.replies)
 
     def close(self) -> None:
         """Delete the queue of the replies. Closing twice does nothing."""

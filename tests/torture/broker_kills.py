@@ -28,6 +28,7 @@ SIZES = {"producer": 2, "consumer": 2, "listener": 1, "concurrent": 2}
 MOST_WAITING = 500  # producers pause above it
 RECOVERY = 60.0  # seconds in which everybody must be at work again
 QUIET = 3.0  # seconds after which nobody takes anything any more
+DEAD_LETTERS = {"activemq": ["ActiveMQ.DLQ"]}  # the others have no such place
 
 
 @dataclass
@@ -64,32 +65,29 @@ class Report:
         return f"{self.pair}: {line} ({self.seconds:.0f} s, seed {self.seed})"
 
 
-def run(pair: str, kills: int, seed: int, folder: Path) -> Report:
+def run(broker: Broker, protocol: str, kills: int, seed: int, folder: Path) -> Report:
     """Run the loop.
 
     Args:
-        pair: The broker and the protocol, as ``artemis-amqp``.
+        broker: The one to kill; it runs, and nobody else uses it.
+        protocol: What its clients speak.
         kills: How often the broker is killed.
         seed: When it is killed, and what the workers do; not when the scheduler runs them.
         folder: An empty folder for the journals.
     """
-    began, (kind, protocol) = time.monotonic(), pair.split("-")
-    broker = registry.own(kind).start()
-    url = broker.url(protocol)
+    began, url = time.monotonic(), broker.url(protocol)
     herd = Herd(folder, seed, SIZES, url)
-    try:
-        with herd.guarded():
-            stalled = list(_kill(herd, broker, kills, random.Random(seed)))
-            herd.stop("producer")
-            _await_quiet(herd)
-            for role in ("consumer", "listener", "concurrent"):
-                herd.stop(role)
-        logs, done = read_logs(folder), _take_all(url, "done")
-        left = sum(len(_take_all(url, place)) for place in ("work", *_dead_letters(kind)))
-    finally:
-        registry.discard_own()
+    with herd.guarded():
+        stalled = list(_kill(herd, broker, kills, random.Random(seed)))
+        herd.stop("producer")
+        _await_quiet(herd)
+        for role in ("consumer", "listener", "concurrent"):
+            herd.stop(role)
+    done = _take_all(url, "done", herd.counts["producer ok"])
+    left = sum(len(_take_all(url, place)) for place in ("work", *DEAD_LETTERS.get(broker.name, ())))
+    logs = read_logs(folder)
     verdict = compare(logs, done, {log.name for log in logs})  # whoever was at work may be refused
-    seconds = time.monotonic() - began
+    pair, seconds = f"{broker.name}-{protocol}", time.monotonic() - began
     return Report(pair, seed, kills, seconds, left, stalled, verdict, herd.crashed, herd.complaints())
 
 
@@ -139,19 +137,15 @@ def _await_quiet(herd: Herd) -> None:
             seen, since = taken, time.monotonic()
 
 
-def _dead_letters(kind: str) -> tuple[str, ...]:
-    return {"activemq": ("ActiveMQ.DLQ",)}.get(kind, ())
-
-
-def _take_all(url: str, name: str) -> list[Message]:
-    """Consume all that is in a queue."""
+def _take_all(url: str, name: str, expected: int = 0) -> list[Message]:
+    """Consume all that is in a queue; as long as less came than must be there, wait longer."""
     messages: list[Message] = []
     with (
         ConnectionFactory(url).create_connection() as connection,
         connection.create_session(transacted=True) as session,
         session.create_consumer(Queue(name)) as consumer,
     ):
-        while (message := consumer.receive(timeout=QUIET)) is not None:
+        while (message := consumer.receive(QUIET if len(messages) < expected else QUIET / 3)) is not None:
             messages.append(message)
             if len(messages) % 100 == 0:
                 session.commit()
@@ -172,7 +166,11 @@ def main() -> int:
 
 def _tell(pair: str, kills: int, seed: int) -> bool:
     folder = Path(tempfile.mkdtemp(prefix="jmsjca-broker-kills-"))
-    report = run(pair, kills, seed, folder)
+    kind, protocol = pair.split("-")
+    try:
+        report = run(registry.own(kind).start(), protocol, kills, seed, folder)
+    finally:
+        registry.discard_own()
     print(report, flush=True)
     if report.good:
         shutil.rmtree(folder)

@@ -12,8 +12,9 @@ import psutil
 
 from jmsjca.errors import JMSError
 
-__all__ = ["DemoError", "QueryProcess", "python"]
+__all__ = ["DemoError", "QueryProcess", "await_end", "python"]
 
+_GONE = 30.0  # seconds after which what was killed must have ended
 _GLANCE = 0.0005
 _GLANCES = 200
 _LOG_TAIL = 2000
@@ -73,7 +74,7 @@ class QueryProcess:
                 if ripe():
                     _signal(family, psutil.Process.kill)
                     self._process.wait()
-                    psutil.wait_procs(family)
+                    await_end(family, _GONE)
                     return True
                 _signal(family, psutil.Process.resume)
         return False
@@ -104,6 +105,26 @@ class QueryProcess:
             return [parent, *parent.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
+
+
+def await_end(family: Sequence[psutil.Process], seconds: float) -> None:
+    """Wait until processes that were killed have ended; one that only waits for its parent has.
+
+    Raises:
+        DemoError: Some are still there after so many seconds.
+    """
+    _, left = psutil.wait_procs(family, timeout=seconds)
+    alive = [process.pid for process in left if _is_alive(process)]
+    if alive:
+        raise DemoError(f"The processes {', '.join(map(str, alive))} were killed and did not end in {seconds:g} s.")
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """Tell whether a process runs, or could."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _ripens(ripe: Callable[[], bool]) -> bool:

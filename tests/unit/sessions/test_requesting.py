@@ -1,10 +1,11 @@
 """Request and reply (JMS 3.1, sections 2.16 and 4.1.7)."""
 
 import pytest
+from poisoning import poison_embedded
 
 from jmsjca import AcknowledgeMode, Queue, Requestor, TextMessage, Topic
-from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
-from tests.unit.outbound import PATIENCE, QUEUE
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, MessageFormatError, NotSupportedError
+from tests.unit.outbound import PATIENCE, QUEUE, take
 
 
 @pytest.fixture
@@ -70,6 +71,23 @@ def test_reply_to_nothing_is_dropped(session, answer, correlation):
         unanswered(requestor, "a")
         answer(correlation=lambda _: correlation)
         unanswered(requestor, "b")
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK])
+def test_reply_that_cannot_be_decoded_fails_one_request(connection, answer, in_thread, jms_broker_url, mode):
+    """Whose reply it is nobody can tell; the next request gets its own."""
+    with connection.create_session(acknowledge_mode=mode) as session, Requestor(session, QUEUE) as requestor:
+        poisoned = requestor.replies
+        poison_embedded(jms_broker_url, poisoned)
+        with pytest.raises(MessageFormatError):
+            requestor.request(TextMessage("a"), PATIENCE)
+        with connection.create_session() as another, another.create_consumer(QUEUE) as consumer:
+            assert take(consumer, 1) == ["a"]
+        answering = in_thread(answer)
+        assert requestor.request(TextMessage("b"), PATIENCE).body == "B"
+        answering.result()
+        with pytest.raises(InvalidDestinationError):
+            session.create_producer(poisoned).send(TextMessage("too late"))
 
 
 @pytest.mark.parametrize("attribute", ["message_id", "correlation_id"])

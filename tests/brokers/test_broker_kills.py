@@ -1,0 +1,14 @@
+"""A sample of the broker kills, small enough for every test run."""
+
+import pytest
+
+from tests.torture.broker_kills import KILLS, run
+
+
+@pytest.mark.parametrize(("pair", "kills"), [("artemis-amqp", 2), ("activemq-stomp", 1)])
+def test_kills_of_the_broker_lose_and_double_nothing(pair, kills, own_broker, tmp_path, capsys):
+    kind, protocol = pair.split("-")
+    report = run(own_broker(kind), protocol, kills, seed=20, folder=tmp_path)
+    with capsys.disabled():
+        print(f"\nkills {kills} of {KILLS} (sample): {report}")
+    assert report.good, "\n".join([str(report), *report.verdict.faults, *report.stalled, report.complaints])
