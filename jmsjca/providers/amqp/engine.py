@@ -91,6 +91,7 @@ class Engine:
             Event.CONNECTION_REMOTE_OPEN: self._on_connection_open,
             Event.CONNECTION_REMOTE_CLOSE: self._on_connection_close,
             Event.TRANSPORT_ERROR: self._on_transport_error,
+            Event.SESSION_REMOTE_OPEN: self._on_session_open,
             Event.SESSION_REMOTE_CLOSE: self._on_session_close,
             Event.LINK_REMOTE_OPEN: self._on_link_open,
             Event.LINK_REMOTE_CLOSE: self._on_link_close,
@@ -260,13 +261,24 @@ class Engine:
         if not self._closing:
             self._break(transport_error(self._transport, self.connection.container))
 
+    def _on_session_open(self, event: Any) -> None:
+        self._check_owned(event.context)
+
+    def _check_owned(self, endpoint: Any) -> bool:
+        """Leave a broker that opens sessions or links of its own: nobody would ever close them."""
+        owned = hasattr(endpoint, "owner")
+        if not owned:
+            self._break(ConnectionLostError("The broker opened a session or link of its own, which none should."))
+        return owned
+
     def _on_session_close(self, event: Any) -> None:
         owner = getattr(event.context, "owner", None)
         if owner is not None:
             owner.on_close(event.context.remote_condition)
 
     def _on_link_open(self, event: Any) -> None:
-        event.link.owner.on_open()
+        if self._check_owned(event.link):
+            event.link.owner.on_open()
 
     def _on_link_close(self, event: Any) -> None:
         event.link.owner.on_close(event.link.remote_condition)

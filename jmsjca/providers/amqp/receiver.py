@@ -7,7 +7,13 @@ from typing import Any, Protocol
 
 from proton import Condition
 
-from jmsjca.errors import InvalidSelectorError, JMSError, NotSupportedError, ResourceAllocationError
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidSelectorError,
+    JMSError,
+    NotSupportedError,
+    ResourceAllocationError,
+)
 from jmsjca.providers.amqp.answered_credit import AnsweredCredit
 from jmsjca.providers.amqp.conditions import text_of
 from jmsjca.providers.amqp.constants import RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
@@ -15,11 +21,14 @@ from jmsjca.providers.amqp.credit import Credit, DrainedCredit
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
 from jmsjca.providers.amqp.source import Source
+from jmsjca.providers.amqp.states import release
 
 __all__ = ["Arrivals", "ReceivingLink"]
 
 # Seconds until the broker is asked again for the answer to a drain.
 _REMINDER = 0.25
+# So many messages may come unasked: where a broker is known to miscount, and where it has not heard of the link's end.
+_MOST_MORE = 1000
 
 
 class Arrivals(Protocol):
@@ -68,6 +77,8 @@ class ReceivingLink(LinkEnd):
         self._unsettled: dict[int, Any] = {}
         self._received = 0
         self._asked_for = 0
+        self._declined = 0
+        self._most_unasked = 0 if drains else _MOST_MORE  # RabbitMQ miscounts when credit and messages cross
         self._credit: Credit | None = None
 
     def grant(self, credit: int) -> None:
@@ -137,12 +148,14 @@ class ReceivingLink(LinkEnd):
         """A message, or a part of one. Of those that are complete the broker has nothing to say."""
         if getattr(delivery, "handle", None) is not None:
             return
-        if delivery.aborted:
+        if self.error is not None:
+            self._decline(delivery)
+        elif delivery.aborted:
             delivery.settle()
         elif delivery.pending > self._message_bytes:
             what, remedy = f"A message of more than {self._message_bytes} bytes", "raise Limits.message_bytes"
             self._refuse(delivery, "amqp:link:message-size-exceeded", what, f"; {remedy}, or remove it at the broker")
-        elif self._drains and self._received >= self._asked_for:  # RabbitMQ miscounts when credit and messages cross
+        elif self._received >= self._asked_for + self._most_unasked:
             self._refuse(delivery, "amqp:link:transfer-limit-exceeded", "More than was asked for")
         elif delivery.readable and not delivery.partial:
             self._take(delivery)
@@ -160,10 +173,21 @@ class ReceivingLink(LinkEnd):
     def _refuse(self, delivery: Any, condition: str, what: str, remedy: str = "") -> None:
         """Stop what would take too much memory, while it arrives."""
         text = f"{what} came from {self._source.address.name}"
-        delivery.settle()
+        self._decline(delivery)
         self._link.condition = Condition(condition, text)
         self._fail(ResourceAllocationError(f"{text}{remedy}."))
         self.shut()
+
+    def _decline(self, delivery: Any) -> None:
+        """Let go what still comes on a link that has failed; a broker that goes on and on is left."""
+        release(delivery)
+        delivery.settle()
+        self._declined += 1
+        if self._declined > self._asked_for - self._received + _MOST_MORE:
+            name = self._source.address.name
+            self._engine.abort(
+                ConnectionLostError(f"The broker goes on sending from {name} after the end of the link.")
+            )
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.receiver(self._source.durable or name)

@@ -68,7 +68,7 @@ class Line:
             return
         data = body if isinstance(body, bytes) else frame(body, channel, payload)
         moment = self._moment("down")
-        self.log.append(f"← {str(body)[:200]}")
+        self.log.append(f"← {f'{len(body)} bytes' if isinstance(body, bytes) else body}"[:200])
         self.frames.append(Frame(None if isinstance(body, bytes) else body, channel, payload))
         if moment == "before":
             self.end(reset=True)

@@ -1,7 +1,8 @@
 """A conversation step by step, as the frames pass: ``script(LOGIN, expect(Open), reply(), expect(Attach), drop)``.
 
-What comes must be what is expected. Only sessions and credit are taken for granted: a begin is agreed to, a flow is
-passed over, unless the script expects it. After the last step the peer agrees to whatever ends links and connection.
+What comes must be what is expected. Only sessions, credit and settlement are taken for granted: a begin is agreed to, a
+flow or disposition is passed over, unless the script expects it. After the last step the peer agrees to whatever ends
+links and connection.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ class Scene:
         self.answered = ()  # what the client sends only because the script sent the same
 
     def unexpected(self, frame, wanted):
-        log = "\n  ".join(self.line.log)
+        log = "\n  ".join(self.line.log[-40:])
         return AssertionError(f"the script expects {wanted}, and this came: {frame}\n  {log}")
 
 
@@ -44,7 +45,7 @@ def expect(wanted):
 
     def step(scene):
         while not _matches(wanted, frame := scene.line.read()):
-            if isinstance(frame, bytes) or not isinstance(frame.body, Begin | Flow):
+            if isinstance(frame, bytes) or not isinstance(frame.body, Begin | Flow | Disposition):
                 raise scene.unexpected(frame, wanted)
             if isinstance(frame.body, Begin):
                 scene.line.write(agree(frame), frame.channel)
