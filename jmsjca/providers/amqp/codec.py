@@ -5,9 +5,10 @@ import struct
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Message
-from jmsjca.providers.amqp.mapping.incoming import UNDECODABLE, Incoming, undecodable
+from jmsjca.providers.amqp.mapping.incoming import Incoming
 from jmsjca.providers.amqp.mapping.outgoing import sections_of
 from jmsjca.providers.amqp.mapping.received_bodies import received_body
+from jmsjca.providers.amqp.mapping.received_headers import UNDECODABLE, ReceivedHeaders, undecodable
 
 __all__ = ["decode", "encode"]
 
@@ -32,7 +33,7 @@ def encode(message: Message, to: Destination, now: float) -> bytes:
 
 
 def decode(raw: bytes, source: Destination | None, arrived: float = 0.0) -> Message:
-    """Make the message that bytes hold, read-only. Its headers are decoded when the first of them is asked for.
+    """Make the message that bytes hold, read-only. Each header is decoded when it is asked for.
 
     Args:
         raw: The bytes.
@@ -45,6 +46,6 @@ def decode(raw: bytes, source: Destination | None, arrived: float = 0.0) -> Mess
     try:
         incoming = Incoming(raw, source, arrived)
         kind, body = received_body(incoming)
-        return kind.received(body, incoming.headers)
+        return kind.received(body, ReceivedHeaders(incoming))
     except UNDECODABLE as error:
         raise undecodable(source, error) from error

@@ -21,8 +21,8 @@ __all__ = [
     "split",
 ]
 
-Sections = dict[int, list[int]]
-"""By the code of a section where its values begin: one, but of data and sequences any number."""
+Sections = dict[int, list[tuple[int, int]]]
+"""By the code of a section where its value begins and ends; data and sequences may have several."""
 
 HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = 0x70, 0x72, 0x73, 0x74
 DATA, SEQUENCE, VALUE = 0x75, 0x76, 0x77
@@ -37,7 +37,7 @@ _NAMES = {
     "amqp:amqp-value:*": VALUE,
     "amqp:footer:map": 0x78,
 }
-_CODES = frozenset(_NAMES.values())
+_FIRST, _LAST = HEADER, 0x78
 _BODIES = {DATA, SEQUENCE, VALUE}
 _REPEATED = {DATA, SEQUENCE}
 
@@ -58,17 +58,20 @@ def split(raw: bytes) -> Sections:
         MALFORMED: The same.
     """
     found: Sections = {}
-    at, end, last = 0, len(raw), 0
-    while at < end:
+    at, size, last = 0, len(raw), _FIRST - 1
+    while at < size:
         if raw.startswith(_USUAL, at):
             code, at = raw[at + 2], at + 3
         else:
             code, at = _descriptor(raw, at)
-        if code <= last or code not in _CODES:
+        end = _end(raw, at)
+        if last < code <= _LAST:
+            found[code] = [(at, end)]
+        else:
             _check_follows(code, last)
-        found.setdefault(code, []).append(at)
-        last, at = code, _end(raw, at)
-    if at != end or not found:
+            found[code].append((at, end))
+        last, at = code, end
+    if at != size or not found:
         raise MessageFormatError("it is cut off")
     return found
 
@@ -91,7 +94,7 @@ def body(raw: bytes) -> bytes:
         MALFORMED: The bytes are no message.
     """
     found = split(raw)
-    begins = [places[0] for code, places in found.items() if code in _BODIES]
+    begins = [places[0][0] for code, places in found.items() if code in _BODIES]
     return raw[begins[0] :] if begins else b""
 
 
@@ -125,14 +128,22 @@ def _descriptor(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _check_follows(code: int, last: int) -> None:
-    if code not in _CODES:
-        raise MessageFormatError(f"{code!r:.100} describes no section of a message")
+    if not _FIRST <= code <= _LAST:
+        raise MessageFormatError(f"{code:#x} describes no section of a message")
     if code < last or code not in _REPEATED:
         raise MessageFormatError(f"section {code:#x} follows section {last:#x}")
 
 
 def _end(raw: bytes, at: int) -> int:
-    """Where the value ends that begins here; one that is described are two."""
+    """Where the value ends that begins here."""
+    width = _SIZED[raw[at] >> 4]
+    if width == 1:
+        return at + 2 + raw[at + 1]
+    return _end_of_any(raw, at)
+
+
+def _end_of_any(raw: bytes, at: int) -> int:
+    """Where it ends, whatever it is; one that is described are two."""
     values = 1
     while values:
         code = raw[at]

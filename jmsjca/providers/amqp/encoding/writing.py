@@ -49,17 +49,17 @@ def write(value: Any, depth: int = 0) -> bytes:
 
 def text(value: str) -> bytes:
     """Write a text."""
-    return _variable(0xA1, value.encode())
+    return _text(value.encode())
 
 
 def binary(value: bytes) -> bytes:
     """Write bytes."""
-    return _variable(0xA0, value)
+    return _binary(value)
 
 
 def symbol(value: str) -> bytes:
     """Write a word of the protocol."""
-    return _variable(0xA3, value.encode("ascii"))
+    return _symbol(value.encode("ascii"))
 
 
 def list_of(values: list[bytes]) -> bytes:
@@ -72,11 +72,15 @@ def map_of(names_and_values: list[bytes]) -> bytes:
     return _compound(0xC1, names_and_values)
 
 
-def _variable(code: int, encoded: bytes) -> bytes:
-    size = len(encoded)
-    if size < _SHORT:
-        return _SIZES[code] + _SIZES[size] + encoded
-    return _SIZES[code + 0x10] + _four_bytes(size) + encoded
+def _variable(code: int) -> Callable[[bytes], bytes]:
+    """What has its length before it: in one byte if it fits."""
+    heads, long_head = [bytes([code, size]) for size in range(_SHORT)], bytes([code + 0x10])
+
+    def variable(encoded: bytes) -> bytes:
+        size = len(encoded)
+        return heads[size] + encoded if size < _SHORT else long_head + _four_bytes(size) + encoded
+
+    return variable
 
 
 def _compound(code: int, parts: list[bytes]) -> bytes:
@@ -115,6 +119,7 @@ def _unsigned(zero: int, small: int, large: int, layout: str) -> Callable[[Any],
     return unsigned
 
 
+_binary, _text, _symbol = _variable(0xA0), _variable(0xA1), _variable(0xA3)
 _write_int, _write_long = _integer(0x54, 0x71, "i"), _integer(0x55, 0x81, "q")
 
 

@@ -21,4 +21,10 @@ _NUMBERS = {kind: number for number, kind in KINDS.items()}
 
 def kind_of(message: Message) -> int:
     """The number of the type of a message."""
+    number = _NUMBERS.get(type(message))
+    return _number_of_base(message) if number is None else number
+
+
+def _number_of_base(message: Message) -> int:
+    """Applications may have types of their own."""
     return next(_NUMBERS[base] for base in type(message).__mro__ if base in _NUMBERS)

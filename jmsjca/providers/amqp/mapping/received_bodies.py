@@ -31,7 +31,7 @@ def received_body(incoming: Incoming) -> tuple[type[Message], Any]:
 
     Raises:
         MessageFormatError: No such type is known, or the body does not fit it.
-        UNDECODABLE: The bytes are no body.
+        MALFORMED: The bytes are no body.
     """
     present = [code for code in _BODIES if code in incoming.sections]
     if len(present) > 1:
