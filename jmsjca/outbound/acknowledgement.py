@@ -98,6 +98,8 @@ class _Client(Mode):
 class _Individual(Mode):
     """`Message.acknowledge` acknowledges that message."""
 
+    order: ClassVar[spi.Order] = spi.Order.ANY
+
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
         self._pending: dict[OpenUnit, None] = {}  # in order of receipt

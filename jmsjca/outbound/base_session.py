@@ -163,7 +163,7 @@ class BaseSession(Making, Subscribing, Closing):
             self._mode.check_receives()
             require(self._ground.link, "selectors", "selectors", wanted=bool(selector))
             require(self._ground.link, "no_local", "no_local", wanted=no_local)
-            supplier = self._ground.link.consumer(source, selector=selector, no_local=no_local)
+            supplier = self._ground.link.consumer(source, selector=selector, no_local=no_local, order=self._mode.order)
             consumer = MessageConsumer(
                 supplier,
                 self._mode,

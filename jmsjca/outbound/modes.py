@@ -22,11 +22,13 @@ class Mode(ABC):
     Attributes:
         transacted: True if sends and receipts belong to a transaction.
         automatic: True if a message is acknowledged because `receive` returned it.
+        order: In which order what was received is settled.
         gate: Entered for every use of the session.
     """
 
     transacted: ClassVar[bool] = False
     automatic: ClassVar[bool] = False
+    order: ClassVar[spi.Order] = spi.Order.PREFIX
 
     def __init__(self, link: spi.Connection) -> None:
         self._link = link

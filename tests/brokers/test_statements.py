@@ -67,6 +67,27 @@ def left_over_amqp(connection, address, at_least):
     return sorted(bodies[:-1])
 
 
+def test_activemq_keeps_cumulative_acknowledgements_in_their_transaction(stomp):
+    """And a refused SEND that asks for no receipt makes the COMMIT fail: nothing of it happens."""
+    destination = f"/queue/statement.{uuid.uuid4().hex}"
+    connection = stomp("activemq")
+    for body in "ab":
+        connection.confirm("SEND", body, destination=destination, persistent="true")
+    connection.write("SUBSCRIBE", destination=destination, id="1", ack="client")
+    taken = {body: headers["ack"] for _, headers, body in [connection.read() for _ in "ab"]}
+    connection.write("BEGIN", transaction="t")
+    connection.write("ACK", id=taken["b"], transaction="t")
+    for target in ("/queue/refused.queue", destination):
+        connection.write("SEND", "never", destination=target, transaction="t", persistent="true")
+    connection.write("COMMIT", transaction="t", receipt="committed")
+    answers = [connection.read() for _ in range(2)]
+    assert {command for command, *_ in answers} == {"ERROR"}
+    assert "committed" in {headers.get("receipt-id") for _, headers, _ in answers}
+    connection._socket.close()
+    left = left_over_stomp(stomp("activemq"), destination)
+    assert sorted(left) == ["a", "b"]
+
+
 def test_activemq_over_stomp_loses_a_message_when_another_transaction_commits(stomp, queue):
     """Found: with ``ack:client`` the commit of the second transaction takes along what the first has acknowledged and
     then aborts: "a" is lost. (An acknowledgement means all before it, and the broker does not mind whose they are.)"""

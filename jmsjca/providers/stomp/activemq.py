@@ -5,16 +5,21 @@ import re
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
 
-__all__ = ["ActiveMQ"]
+__all__ = ["ActiveMQ", "RecentActiveMQ"]
 
 _SPECIAL = re.compile(r"[,*>?]|\A\s|\s\Z")
 
 
 class ActiveMQ(Dialect):
-    """ActiveMQ Classic."""
+    """ActiveMQ Classic.
+
+    A SEND without a receipt that it refuses dooms the transaction; one with a receipt does not.
+    """
 
     __slots__ = ()
     hoards_acknowledgements = True
+    confirms_in_order = True
+    refuses_commits = True
 
     def special(self) -> re.Pattern[str]:
         """Lists, wildcards, options, and blanks that it strips."""
@@ -30,3 +35,10 @@ class ActiveMQ(Dialect):
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """By its name."""
         return {"activemq.subscriptionName": source.name or ""}
+
+
+class RecentActiveMQ(ActiveMQ):
+    """Releases whose cumulative acknowledgements are part of the transaction that they name: seen of 6.3."""
+
+    __slots__ = ()
+    settles_up_to = True

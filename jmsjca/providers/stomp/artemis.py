@@ -23,6 +23,7 @@ class Artemis(Dialect):
 
     __slots__ = ()
     acknowledges_in_transaction = False
+    confirms_in_order = True  # it ends the connection at the first that it refuses
     sends_ids_first = True
     removes_in_silence = True
 

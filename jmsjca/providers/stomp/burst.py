@@ -1,10 +1,12 @@
 """The frames of one commit, written at once, and what became of them."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.stomp.channel import WriteError
 from jmsjca.providers.stomp.dialect import TRANSACTION, Dialect
+from jmsjca.providers.stomp.frames import asking
 from jmsjca.providers.stomp.receipts import RefusedError
 from jmsjca.providers.stomp.wire import Wire
 
@@ -14,13 +16,14 @@ __all__ = ["Burst"]
 class Burst:
     """BEGIN, ACKs, SENDs, COMMIT, or SENDs and ACKs alone; its caller sees to it that no other one is open.
 
-    A broker that refuses a SEND goes on all the same and would commit the rest. So COMMIT follows when all SENDs are
-    confirmed, and at once if there are none. All share one name: Artemis keeps a session for every name it has seen.
+    A broker that refuses a SEND may go on all the same and commit the rest. So COMMIT follows when the SENDs are
+    confirmed, and at once if there are none. Where brokers work in order the last one's receipt confirms them all: each
+    receipt costs ActiveMQ as much as a message. All share one name: Artemis keeps a session for every name it has seen.
 
     Args:
         wire: The connection.
         dialect: What the broker calls things.
-        receipt: The receipt that the sends ask for.
+        receipt: The receipt that sends ask for.
         acks: The headers of the acknowledgements.
         sends: The SEND frames, inside the transaction or outside as they say.
         transacted: False to do without a transaction.
@@ -41,10 +44,11 @@ class Burst:
         self._wire = wire
         self._dialect = dialect
         self._acks = acks
-        self._sends = sends
         self._transacted = transacted and bool(sends or dialect.acknowledges_in_transaction)
         self._later = later
-        self._receipts = [receipt] * len(sends)
+        alone = max(len(sends) - 1, 0) if self._transacted and dialect.confirms_in_order else 0
+        self._sends = [*sends[:alone], *(asking(frame, receipt) for frame in sends[alone:])]
+        self._receipts = [receipt] * (len(sends) - alone)
         self._last = f"{receipt}c"
 
     def execute(self, timeout: float) -> None:
@@ -76,7 +80,8 @@ class Burst:
     def _decide(self, head: bytes, decision: bytes, receipts: Sequence[str], timeout: float) -> None:
         """Write the frame that decides, behind others that do not, and learn the outcome."""
         try:
-            self._exchange(head + decision, receipts, timeout)
+            with self._wire.hearing_out() if self._dialect.refuses_commits else nullcontext():
+                self._exchange(head + decision, receipts, timeout)
         except (WriteError, JMSError) as error:
             self._wire.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))
             raise self._outcome(error, happened=not self._did_not_happen(error, len(head))) from error
@@ -102,7 +107,10 @@ class Burst:
         return self._dialect.refuses_all_of(error.text, len(self._sends))
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
-        wait = self._wire.receipts.expect(*receipts)
+        try:
+            wait = self._wire.receipts.expect(*receipts)
+        except ConnectionLostError as error:  # it ended since the last exchange
+            raise WriteError(0, str(error)) from error
         try:
             self._wire.write(frames)
             wait.result(timeout)

@@ -88,7 +88,8 @@ class STOMPConnection:
         self._check_subscription(source)
         self._durables.note(source)
         ahead = self._ahead(order) if window is None else window
-        supply = partial(Subscriptions, self._wire, self._dialect, source, selector=selector, window=ahead)
+        ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
+        supply = partial(Subscriptions, self._wire, self._dialect, source, selector=selector, ack=ack, window=ahead)
         target = source.topic if isinstance(source, Subscription) else source
         size = self._limits.prefetch_bytes
         with explained(f"consume from {target}"):

@@ -132,6 +132,19 @@ class STOMPConsumer:
                 raise IllegalStateError("This delivery is another unit's already.")
             delivery.unit = unit
 
+    def acknowledged_by(self, deliveries: Sequence[STOMPDelivery]) -> Sequence[Frame]:
+        """The frames whose acknowledgement settles these deliveries, and no others.
+
+        Raises:
+            IllegalStateError: The broker would settle others too, which came before them and are not settled yet.
+        """
+        if not (self._order is Order.PREFIX and self._dialect.settles_up_to):
+            return [d.arrival.frame for d in deliveries]
+        with self._changed:
+            self._check_prefix(deliveries)
+        in_order = sorted((d.arrival for d in deliveries), key=_place)
+        return list({arrival.frame.headers["subscription"]: arrival.frame for arrival in in_order}.values())
+
     def settle(self, deliveries: Iterable[STOMPDelivery]) -> None:
         """Forget deliveries that a unit settled, or lost."""
         with self._changed:
@@ -202,7 +215,7 @@ class STOMPConsumer:
         again = list(arrivals)
         for arrival in again:
             self._outstanding.pop(arrival.place, None)
-        self._ready = deque(sorted([*again, *self._ready], key=lambda arrival: arrival.place))
+        self._ready = deque(sorted([*again, *self._ready], key=_place))
         self._changed.notify_all()
 
     def _own(self, deliveries: Sequence[Delivery]) -> list[STOMPDelivery]:
@@ -213,6 +226,17 @@ class STOMPConsumer:
                     "This delivery was settled or given back already; it will come again if it must."
                 )
         return list(ours)
+
+    def _check_prefix(self, deliveries: Sequence[STOMPDelivery]) -> None:
+        ours = {d.arrival.place for d in deliveries}
+        first_left = min(
+            (p for p in (*self._outstanding, *(a.place for a in self._ready)) if p not in ours), default=None
+        )
+        if first_left is not None and first_left < max(ours):
+            raise IllegalStateError(
+                "A message that came earlier is not settled yet, and this consumer settles in the order of receipt:"
+                " commit that one's unit first, or make the consumer with Order.ANY."
+            )
 
     def _check_lost(self) -> None:
         if self._lost is not None:
@@ -228,3 +252,7 @@ class STOMPConsumer:
     def _left(self) -> list[Frame]:
         with self._changed:
             return [arrival.frame for arrival in self._ready]
+
+
+def _place(arrival: Arrival) -> int:
+    return arrival.place

@@ -37,6 +37,12 @@ class Dialect(ABC):
     acknowledges_in_transaction = True
     #: True if the receipt of a SEND comes before the COMMIT of its transaction.
     confirms_before_commit = True
+    #: True if that of the last SEND tells that those before it were taken too, or the COMMIT will fail.
+    confirms_in_order = False
+    #: True if a refused SEND makes the COMMIT fail, and is told besides by an ERROR that names no frame, at any time.
+    refuses_commits = False
+    #: True if one ACK in a transaction settles all that its subscription has sent up to that message.
+    settles_up_to = False
     #: True if a transaction fails for a message whose duplicate id is known. Those with such ids are sent before it,
     #: where the broker drops what it knows.
     sends_ids_first = False
@@ -51,12 +57,9 @@ class Dialect(ABC):
         """Write a message for the wire."""
         return encode(message, {**self.address(to), **self.extras(message)}, self.reply_to(message))
 
-    def send_frame(self, outgoing: Outgoing, receipt: str, *, transacted: bool = True) -> bytes:
-        """Write a SEND frame, of the transaction or of none.
-
-        It asks for a receipt of its own: what a broker refuses inside a transaction it may forget at the COMMIT.
-        """
-        headers = {**outgoing.headers, **(TRANSACTION if transacted else {}), "receipt": receipt}
+    def send_frame(self, outgoing: Outgoing, *, transacted: bool = True) -> bytes:
+        """Write a SEND frame, of the transaction or of none."""
+        headers = {**outgoing.headers, **(TRANSACTION if transacted else {})}
         if outgoing.sized:
             return encode_frame("SEND", headers, outgoing.body, version=self.version)
         return encode_frame("SEND", headers, version=self.version)[:-1] + outgoing.body + b"\0"

@@ -1,7 +1,9 @@
 """Which broker is it, and how is it talked to?"""
 
+import re
+
 from jmsjca.providers.evidence import Broker
-from jmsjca.providers.stomp.activemq import ActiveMQ
+from jmsjca.providers.stomp.activemq import ActiveMQ, RecentActiveMQ
 from jmsjca.providers.stomp.artemis import Artemis
 from jmsjca.providers.stomp.brokers import ACTIVEMQ, ARTEMIS, RABBITMQ, UNKNOWN
 from jmsjca.providers.stomp.dialect import Dialect
@@ -16,9 +18,13 @@ class Unknown(ActiveMQ):
     __slots__ = ()
     acknowledges_in_transaction = False
     confirms_before_commit = False
+    confirms_in_order = False
+    refuses_commits = False
     hoards_acknowledgements = False
 
 
+_SETTLES_UP_TO = (6, 3)
+_RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)")
 _KNOWN: dict[str, tuple[type[Dialect], Broker]] = {
     "ActiveMQ": (ActiveMQ, ACTIVEMQ),
     "ActiveMQ-Artemis": (Artemis, ARTEMIS),
@@ -28,6 +34,13 @@ _KNOWN: dict[str, tuple[type[Dialect], Broker]] = {
 
 def choose_dialect(server: str, version: str) -> Dialect:
     """Choose by the header ``server`` of CONNECTED; one that nobody knows gets the conservative minimum."""
-    product = server.partition("/")[0]
+    product, _, release = server.partition("/")
     kind, broker = _KNOWN.get(product, (Unknown, UNKNOWN))
+    if kind is ActiveMQ and _at_least(release, _SETTLES_UP_TO):
+        kind = RecentActiveMQ
     return kind(broker, version)
+
+
+def _at_least(release: str, wanted: tuple[int, int]) -> bool:
+    found = _RELEASE.match(release)
+    return found is not None and (int(found[1]), int(found[2])) >= wanted

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jmsjca.errors import MessageFormatError
 
-__all__ = ["ESCAPES", "Frame", "connect_frame", "encode_frame"]
+__all__ = ["ESCAPES", "Frame", "asking", "connect_frame", "encode_frame"]
 
 
 class Frame(NamedTuple):
@@ -57,6 +57,17 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = 
     if body is not None:
         lines.append(f"content-length:{len(body)}")
     return _joined(lines, body or b"")
+
+
+def asking(frame: bytes, receipt: str) -> bytes:
+    """The same frame, which asks for a receipt.
+
+    Args:
+        frame: A whole frame without that header.
+        receipt: What the broker shall answer; plain letters and digits.
+    """
+    command, _, rest = frame.partition(b"\n")
+    return b"%b\nreceipt:%b\n%b" % (command, receipt.encode(), rest)
 
 
 def connect_frame(headers: Mapping[str, str]) -> bytes:

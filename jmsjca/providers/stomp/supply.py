@@ -28,6 +28,7 @@ class Subscriptions:
         source: What to subscribe to.
         arrive: Takes the frames.
         selector: Which messages.
+        ack: How they are acknowledged.
         window: How many messages may be taken ahead.
     """
 
@@ -39,12 +40,14 @@ class Subscriptions:
         arrive: Callable[[Sequence[Frame]], None],
         *,
         selector: str | None,
+        ack: str,
         window: int,
     ) -> None:
         self._wire = wire
         self._dialect = dialect
         self._source = source
         self._selector = dialect.selector(selector) if selector else {}
+        self._ack = ack
         self._arrive = arrive
         self._ids: list[str] = []
         self._window = 0
@@ -87,7 +90,7 @@ class Subscriptions:
 
     def _subscribe(self, window: int) -> None:
         name = f"s{next(_numbers)}"
-        headers = {"id": name, "ack": "client-individual", **self._selector}
+        headers = {"id": name, "ack": self._ack, **self._selector}
         self._wire.listen(name, self._arrive)
         try:
             self._wire.request("SUBSCRIBE", {**headers, **self._dialect.subscribe(self._source, window)})

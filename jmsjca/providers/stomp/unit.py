@@ -11,6 +11,7 @@ from jmsjca.providers.stomp.burst import Burst
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.delivery import STOMPDelivery
 from jmsjca.providers.stomp.dialect import Dialect
+from jmsjca.providers.stomp.frames import Frame
 from jmsjca.providers.stomp.wire import Wire
 from jmsjca.spi import Delivery
 
@@ -51,9 +52,9 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
                 f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
             )
         if self._dialect.sends_ids_first and DUPLICATE_ID in message.properties:
-            self._first.append(self._dialect.send_frame(outgoing, self._before, transacted=False))
+            self._first.append(self._dialect.send_frame(outgoing, transacted=False))
         else:
-            self._sends.append(self._dialect.send_frame(outgoing, self._receipt))
+            self._sends.append(self._dialect.send_frame(outgoing))
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002  # always is
         """Settle and send.
@@ -61,10 +62,13 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
         Raises:
             TransactionRolledBackError: It did not happen; the deliveries come again.
             TransactionInDoubtError: It may or may not have happened.
+            IllegalStateError: It takes what came after something that is not settled, of a consumer that settles in
+                the order of receipt. The unit stays open.
         """
+        acknowledged = self._acknowledged()
         with self._ending():
             try:
-                self._execute(self._wire.reply_timeout if timeout is None else timeout)
+                self._execute(acknowledged, self._wire.reply_timeout if timeout is None else timeout)
             finally:  # also when it failed: then the connection is lost, and with it what was delivered
                 self._let_go()
 
@@ -82,15 +86,21 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
         with self._ending():
             self._give_back({id(d) for d in unused})
 
-    def _execute(self, timeout: float) -> None:
+    def _acknowledged(self) -> Sequence[Frame]:
+        """What is acknowledged, in the order of receipt or of taking."""
+        if self._finished or self.lost:
+            return []  # which is told where the unit ends
+        return [f for consumer, group in self._by_consumer().items() for f in consumer.acknowledged_by(group)]
+
+    def _execute(self, acknowledged: Sequence[Frame], timeout: float) -> None:
         if not (self._taken or self._sends or self._first):
             return
         with self._wire.turn(timeout):
-            for burst in self._bursts():
+            for burst in self._bursts(acknowledged):
                 burst.execute(timeout)
 
-    def _bursts(self) -> Iterator[Burst]:
-        acks = [self._dialect.acknowledgement(d.arrival.frame) for d in self._taken]
+    def _bursts(self, acknowledged: Sequence[Frame]) -> Iterator[Burst]:
+        acks = [self._dialect.acknowledgement(frame) for frame in acknowledged]
         make, later = partial(Burst, self._wire, self._dialect), bool(self._first)
         yield make(self._before, sends=self._first, transacted=False)
         if self._dialect.broker.capabilities.atomic or not (acks and self._sends):

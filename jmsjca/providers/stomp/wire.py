@@ -45,6 +45,8 @@ class Wire:
         self._connected: Future[Mapping[str, str]] = Future()
         self._listeners: dict[str, Callable[[Sequence[Frame]], None]] = {}
         self._closing = False
+        self._hearing_out = False
+        self._overheard: RefusedError | None = None
         self._turns = threading.Lock()
         self.receipts = Receipts()
         self.reply_timeout = reply_timeout
@@ -132,6 +134,23 @@ class Wire:
         finally:
             self._turns.release()
 
+    @contextmanager
+    def hearing_out(self) -> Generator[None, None, None]:
+        """Let an ERROR that names no frame not end the connection before the answer has come that is waited for here.
+
+        The broker may tell of the same thing twice, and only one of the two says what has become of a request.
+
+        Raises:
+            RefusedError: There was such an ERROR, and yet the broker confirmed what was waited for.
+        """
+        self._hearing_out = True
+        try:
+            yield
+        finally:
+            self._hearing_out = False
+        if self._overheard is not None:
+            raise self._overheard
+
     def write(self, data: bytes) -> None:
         """Write whole frames at once.
 
@@ -171,11 +190,16 @@ class Wire:
         if frame.command == "RECEIPT":
             self.receipts.arrived(frame.headers["receipt-id"])
         elif frame.command == "ERROR":
-            raise RefusedError(_said(frame), frame.headers.get("receipt-id"))
+            self._refused(RefusedError(_said(frame), frame.headers.get("receipt-id")))
         elif self._connected.done():
             raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
         else:
             self._agree(frame)
+
+    def _refused(self, error: RefusedError) -> None:
+        if not self._hearing_out or error.receipt is not None:
+            raise error
+        self._overheard = error
 
     def _agree(self, frame: Frame) -> None:
         version = frame.headers["version"]
