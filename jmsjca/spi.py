@@ -22,6 +22,7 @@ class Order(Enum):
 
     PREFIX = 1  #: in the order of receipt; a rollback first takes back whatever came later
     ANY = 2  #: in any order
+    MIXED = 3  #: in any order, but rolled back as in `PREFIX`
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class _Client(Mode):
 class _Individual(Mode):
     """`Message.acknowledge` acknowledges that message."""
 
-    order: ClassVar[spi.Order] = spi.Order.ANY
+    order: ClassVar[spi.Order] = spi.Order.MIXED
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)

@@ -174,11 +174,11 @@ class AMQPConsumer:
                 self._shelf.take_in(deliveries, counted)
                 self._changed.notify_all()
             return
-        if self.order is Order.PREFIX and deliveries:
+        if self.order is not Order.ANY and deliveries:
             self._stop()
         with self._changed:
             back = self._shelf.with_later(deliveries)
-            if self.order is Order.PREFIX and back:
+            if self.order is not Order.ANY and back:
                 self._awaited = awaited or _Awaited(back[0].encoded, _MOST_RETURNS)
         self._settle(back, counted)
         self.end_if_done()

@@ -63,7 +63,7 @@ class Shelf:
     def with_later(self, deliveries: Sequence[AMQPDelivery]) -> list[AMQPDelivery]:
         """Deliveries together with all that must go back with them to keep the order, in that order."""
         back = {d.handle: d for d in deliveries}
-        if back and self._order is Order.PREFIX:
+        if back and self._order is not Order.ANY:
             first = min(back)
             held = [*self.outstanding.values(), *self.ready]
             back |= {d.handle: d for d in held if d.unit is None and d.handle > first}

@@ -156,7 +156,7 @@ class STOMPConsumer:
         """Let deliveries of a unit come again, counted but for the spared ones; `PREFIX` also what came later."""
         with self._changed:
             again = [d.arrival.again(counted=id(d) not in spared) for d in deliveries]
-            if self._order is Order.PREFIX:
+            if self._order is not Order.ANY:
                 first = min(d.arrival.place for d in deliveries)
                 later = [d for d in self._outstanding.values() if d.unit is None and d.arrival.place > first]
                 again += [d.arrival for d in later]
@@ -235,7 +235,7 @@ class STOMPConsumer:
         if first_left is not None and first_left < max(ours):
             raise IllegalStateError(
                 "A message that came earlier is not settled yet, and this consumer settles in the order of receipt:"
-                " commit that one's unit first, or make the consumer with Order.ANY."
+                " commit that one's unit first, or make the consumer with Order.ANY or MIXED."
             )
 
     def _check_lost(self) -> None:

@@ -45,6 +45,7 @@ def _written(line, command):
         ("ActiveMQ/5.18.3", Order.PREFIX, "client-individual"),
         ("ActiveMQ/latest", Order.PREFIX, "client-individual"),
         ("ActiveMQ-Artemis/6.3.1", Order.PREFIX, "client-individual"),
+        (RECENT, Order.MIXED, "client-individual"),
         ("RabbitMQ/6.3.1", Order.PREFIX, "client-individual"),
         ("Other/6.3.1", Order.PREFIX, "client-individual"),
     ],
