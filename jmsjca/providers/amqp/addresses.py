@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from proton import symbol
 
-from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.destinations import Destination, DestinationKind, Queue, Topic
 from jmsjca.providers.amqp.constants import CONFIGURATION
 
-__all__ = ["Address", "Naming", "address_of"]
+__all__ = ["Address", "Naming", "address_of", "name_of"]
 
 Naming = Literal["capability", "exchange", "path", "scheme"]
 """How a broker tells a queue from a topic: by a capability of the terminus, an exchange, a path or a scheme."""
@@ -46,3 +46,12 @@ def address_of(what: Destination, naming: Naming) -> Address:
     if naming == "exchange" and isinstance(what, Topic):
         return Address(f"amq.topic/{what.name}", "topic")
     return Address(what.name, what.kind)
+
+
+def name_of(address: str, kind: DestinationKind, naming: Naming) -> str:
+    """The name of the destination that has an address: the other way round. What is no such address is a name."""
+    before = {"path": f"/{kind}/", "scheme": f"{kind}://", "exchange": _EXCHANGE[kind], "capability": ""}[naming]
+    return address.removeprefix(before)
+
+
+_EXCHANGE: dict[DestinationKind, str] = {"queue": "", "topic": "amq.topic/"}

@@ -7,6 +7,7 @@ from functools import partial
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, MessageFormatError
+from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.receiver import ReceivingLink
@@ -45,6 +46,7 @@ def browse(
     reply_timeout: float,
     *,
     limit: int | None,
+    naming: Naming,
     counts: bool,
 ) -> Iterator[Sequence[ReceivedMessage]]:
     """Give the messages of a queue chunk by chunk.
@@ -56,6 +58,7 @@ def browse(
         limits: The bounds.
         reply_timeout: Seconds to wait for the broker's answers.
         limit: How many messages at most; None for all.
+        naming: How the broker names destinations.
         counts: True if the broker counts deliveries.
 
     Yields:
@@ -69,7 +72,7 @@ def browse(
             chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK))
             if chunk is None:
                 return
-            found = [ReceivedMessage(encoded, queue, counts=counts) for encoded in chunk]
+            found = [ReceivedMessage(encoded, queue, counts=counts, naming=naming) for encoded in chunk]
             yield [message for message in found if not _is_expired(message)]
             limit = None if limit is None else limit - len(chunk)
     finally:

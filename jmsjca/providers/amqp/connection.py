@@ -81,6 +81,7 @@ class AMQPConnection:
             window=self._limits.prefetch_messages if window is None else window,
             limits=self._limits,
             reply_timeout=self._wire.reply_timeout,
+            naming=self._broker.naming,
             counts=self._broker.counts,
             drains=self._broker.drains,
             keeps=self.capabilities.give_back == "local",
@@ -99,7 +100,14 @@ class AMQPConnection:
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
         source = Source(address_of(queue, self._broker.naming), selector=self._filter(selector), browse=True)
         return browse(
-            self._engine, source, queue, self._limits, self._wire.reply_timeout, limit=limit, counts=self._broker.counts
+            self._engine,
+            source,
+            queue,
+            self._limits,
+            self._wire.reply_timeout,
+            limit=limit,
+            naming=self._broker.naming,
+            counts=self._broker.counts,
         )
 
     def unit(self, *, atomic: bool = True) -> AMQPUnit:

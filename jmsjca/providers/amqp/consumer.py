@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.receiver import ReceivingLink
@@ -45,6 +46,7 @@ class AMQPConsumer:
         window: How many messages are taken ahead; 0 for none.
         limits: The bounds.
         reply_timeout: Seconds to wait for the broker's answers.
+        naming: How the broker names destinations.
         counts: True if the broker counts deliveries.
         drains: True if the broker understands drain.
         keeps: True if what goes back stays here until the consumer is closed.
@@ -60,6 +62,7 @@ class AMQPConsumer:
         window: int,
         limits: Limits,
         reply_timeout: float,
+        naming: Naming,
         counts: bool,
         drains: bool,
         keeps: bool,
@@ -77,6 +80,7 @@ class AMQPConsumer:
         self._error: JMSError | None = None
         self.source = destination
         self.order = order
+        self.naming: Naming = naming
         self.counts = counts
         self.closed = False
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, Message, ObjectMessage, TextMessage
+from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.codec import decode
 from jmsjca.providers.amqp.header import Header, header_of
 from jmsjca.providers.amqp.sections import body
@@ -25,13 +26,23 @@ class ReceivedMessage:
         source: Where it came from.
         counts: True if the broker counts deliveries.
         failures: How often it failed here, which the broker does not know.
+        naming: How the broker names destinations.
     """
 
-    __slots__ = ("_arrived", "_counts", "_failures", "_header", "_message", "_source", "encoded")
+    __slots__ = ("_arrived", "_counts", "_failures", "_header", "_message", "_naming", "_source", "encoded")
 
-    def __init__(self, encoded: bytes, source: Destination, *, counts: bool, failures: int = 0) -> None:
+    def __init__(
+        self,
+        encoded: bytes,
+        source: Destination,
+        *,
+        counts: bool,
+        failures: int = 0,
+        naming: Naming = "capability",
+    ) -> None:
         self.encoded = encoded
         self._source = source
+        self._naming: Naming = naming
         self._arrived = time.time()  # a time to live may begin here
         self._counts = counts
         self._failures = failures
@@ -42,7 +53,7 @@ class ReceivedMessage:
     def message(self) -> Message:
         """The message; its body is decoded now, so one that cannot be raises `MessageFormatError` here."""
         if self._message is None:
-            message = decode(self.encoded, self._source, self._arrived)
+            message = decode(self.encoded, self._source, self._arrived, self._naming)
             message.delivery_count = self.count or 0
             message.redelivered = self.redelivered
             self._message = message
@@ -97,7 +108,7 @@ class AMQPDelivery(ReceivedMessage):
     __slots__ = ("consumer", "handle", "unit")
 
     def __init__(self, encoded: bytes, handle: int, consumer: "AMQPConsumer", failures: int = 0) -> None:
-        super().__init__(encoded, consumer.source, counts=consumer.counts, failures=failures)
+        super().__init__(encoded, consumer.source, counts=consumer.counts, failures=failures, naming=consumer.naming)
         self.handle = handle
         self.consumer = consumer
         self.unit: AMQPUnit | None = None

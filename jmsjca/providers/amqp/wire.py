@@ -51,7 +51,7 @@ class Wire:
 
     def encode(self, message: Any, to: Destination) -> bytes:
         """Encode a message for a destination."""
-        return encode(message, to, self._clock.now())
+        return encode(message, to, self._clock.now(), self.broker.naming)
 
     def call(self, function: Callable[[], T]) -> T:
         """Run a function on the engine's thread and wait for it."""

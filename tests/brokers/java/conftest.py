@@ -8,7 +8,7 @@ from jms_java import JavaClient, OurClient
 from jmsjca import Queue
 
 
-@pytest.fixture(scope="module", params=["artemis", "qpid"])
+@pytest.fixture(scope="module", params=["artemis", "qpid", "activemq"])
 def broker(request):
     return request.param
 
@@ -25,6 +25,15 @@ def theirs(broker, broker_url, java):
     client = JavaClient(java, broker_url(f"{broker}-amqp"))
     yield client
     client.close()
+
+
+@pytest.fixture
+def theirs_with(broker, broker_url, java):
+    """Give a function that connects Java with options of the URL."""
+    clients = []
+    yield lambda options: clients.append(JavaClient(java, f"{broker_url(f'{broker}-amqp')}?{options}")) or clients[-1]
+    for client in clients:
+        client.close()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import uuid
 
+import pytest
 from jms_java import describe, receive
 
 from jmsjca import AcknowledgeMode, Queue, Topic
@@ -110,8 +111,10 @@ def test_they_answer_our_request(ours, theirs, queue):
     assert (answer.body, answer.correlation_id) == ("answer", question.message_id)
 
 
-def test_we_answer_their_request(ours, theirs, queue):
+def test_we_answer_their_request(ours, theirs, broker, queue):
     """By the name of a queue of theirs that lives as long as their connection."""
+    if broker == "activemq":
+        pytest.skip("Temporary queues of ActiveMQ's are not sent to yet.")
     session = theirs.session()
     kind, name = session.temporary("queue")
     assert kind == "temporary queue"
@@ -135,4 +138,4 @@ def test_our_subscriber_gets_what_they_publish(ours, theirs, broker):
     with ours.connection.create_session() as session, session.create_consumer(our_name) as consumer:
         theirs.session().send(their_name, TextMessage("a"))
         received = receive(consumer)
-    assert (received.body, received.destination.kind) == ("a", "topic")
+    assert (received.body, received.destination) == ("a", our_name)

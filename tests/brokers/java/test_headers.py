@@ -1,5 +1,8 @@
 """Headers that the producer or the broker sets are told alike on both sides."""
 
+import base64
+import uuid
+
 import pytest
 from jms_java import describe
 
@@ -7,6 +10,7 @@ from jmsjca import DeliveryMode
 from jmsjca.messages import TextMessage
 
 HOUR = 3600
+BYTES = b"\x00\xff correlation"
 
 
 def as_received(told, **expected):
@@ -62,3 +66,35 @@ def test_no_id_and_no_timestamp(ours, theirs, queue):
     theirs.session().send(queue, TextMessage("a"), bare=True)
     [received] = ours.take(queue)
     assert (received.message_id, received.timestamp) == (None, None)
+
+
+@pytest.mark.parametrize("kind", ["UUID", "UUID_STRING", "PREFIXED_UUID_STRING"])
+def test_ids_of_every_kind_are_read_and_correlated(ours, theirs_with, queue, kind):
+    """What is no text on the wire keeps its type: our answer is correlated as Java's own would be."""
+    theirs = theirs_with(f"jms.messageIDPolicy.messageIDType={kind}")
+    sent = theirs.session().send(queue, TextMessage("question"))
+    [received] = ours.take(queue)
+    assert received.message_id == sent["message_id"]
+    ours.send(queue, TextMessage("answer", correlation_id=received.message_id))
+    theirs.session().send(queue, TextMessage("answer", correlation_id=sent["message_id"]))
+    answer, own_answer = theirs.session().take(queue, 2)
+    assert answer["correlation_id"] == own_answer["correlation_id"]
+
+
+def test_correlation_of_bytes(ours, theirs, queue):
+    """JMS shows it as text; who passes the text on passes the bytes on."""
+    told = {**describe(TextMessage("a")), "correlation_bytes": base64.b64encode(BYTES).decode()}
+    sent = theirs.session().send(queue, told)
+    [received] = ours.take(queue)
+    assert received.correlation_id == sent["correlation_id"] == f"ID:AMQP_BINARY:{BYTES.hex().upper()}"
+    ours.send(queue, TextMessage("b", correlation_id=received.correlation_id))
+    assert theirs.session().take(queue)[0]["correlation_id"] == sent["correlation_id"]
+
+
+def test_groups(ours, theirs, queue):
+    properties = {"JMSXGroupID": f"g-{uuid.uuid4().hex}", "JMSXGroupSeq": 7}
+    message = TextMessage("a", properties=properties)
+    ours.send(queue, message)
+    assert theirs.session().take(queue) == [as_received(describe(message))]
+    sent = theirs.session().send(queue, TextMessage("a", properties=properties))
+    assert describe(ours.take(queue)[0]) == as_received(sent)

@@ -47,10 +47,13 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_java_reads_what_we_send(ours, theirs, queue, name):
+def test_java_reads_what_we_send(ours, theirs, broker, queue, name):
     ours.send(queue, MESSAGES[name])
     [received] = theirs.session().take(queue)
-    assert received == {**describe(MESSAGES[name]), "delivery_count": 1}
+    told = describe(MESSAGES[name])
+    if broker == "qpid" and told["reply_to"] == ["topic", "answers"]:
+        told["reply_to"] = ["topic", "amq.topic/answers"]  # which is how Java names it there
+    assert received == {**told, "delivery_count": 1}
 
 
 @pytest.mark.parametrize("name", MESSAGES)

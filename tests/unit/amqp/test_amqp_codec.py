@@ -3,6 +3,7 @@
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
 )
+from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.codec import decode, encode
 from jmsjca.providers.amqp.encoding.reading import MALFORMED
 from jmsjca.providers.amqp.header import header_of
@@ -83,6 +85,28 @@ def test_headers_come_back(message_id, correlation_id, kind, reply_to, to):
     got = through(message, to)
     assert (got.message_id, got.correlation_id, got.type) == (message.message_id, correlation_id, kind)
     assert (got.reply_to, got.destination) == (reply_to, to)
+
+
+@given(st.sampled_from(get_args(Naming)), destinations, destinations)
+def test_names_come_back_however_the_broker_writes_them(naming, reply_to, to):
+    got = decode(encode(Message(reply_to=reply_to), to, NOW, naming), QUEUE, naming=naming)
+    assert (got.reply_to, got.destination) == (reply_to, to)
+
+
+@pytest.mark.parametrize(
+    ("naming", "queue", "topic"),
+    [
+        ("capability", "a", "a"),
+        ("scheme", "queue://a", "topic://a"),
+        ("exchange", "a", "amq.topic/a"),
+        ("path", "/queue/a", "/topic/a"),
+    ],
+)
+def test_destinations_in_messages_are_addresses_of_the_broker(naming, queue, topic):
+    """Others answer to what they read there."""
+    wire = WireMessage()
+    wire.decode(encode(Message(reply_to=Topic("a")), Queue("a"), NOW, naming))
+    assert (wire.address, wire.reply_to) == (queue, topic)
 
 
 @given(st.integers(0, 9), st.sampled_from(DeliveryMode), moments, moments, moments)

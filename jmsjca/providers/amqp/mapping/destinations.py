@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jmsjca.destinations import Destination, destination
+from jmsjca.destinations import Destination, DestinationKind, destination
 from jmsjca.errors import MessageFormatError
+from jmsjca.providers.amqp.addresses import Naming, name_of
 
 __all__ = ["REPLY_TO", "TO", "kind_number", "received_destination"]
 
 TO, REPLY_TO = "x-opt-jms-dest", "x-opt-jms-reply-to"
 
-_Kind = tuple[str, bool]  # queue or topic; whether temporary
+_Kind = tuple[DestinationKind, bool]  # queue or topic; whether temporary
 _QUEUE: _Kind = ("queue", False)
 _KINDS: list[_Kind] = [_QUEUE, ("topic", False), ("queue", True), ("topic", True)]
 _LEGACY = {TO: "x-opt-to-type", REPLY_TO: "x-opt-reply-type"}  # what Java's first clients wrote
@@ -22,7 +23,7 @@ def kind_number(of: Destination) -> int:
 
 
 def received_destination(
-    address: Any, annotations: Mapping[Any, Any], annotation: str, source: Destination | None
+    address: Any, annotations: Mapping[Any, Any], annotation: str, source: Destination | None, naming: Naming
 ) -> Destination | None:
     """The destination that a received message names.
 
@@ -31,6 +32,7 @@ def received_destination(
         annotations: Those of the message.
         annotation: The one that tells its kind: `TO` or `REPLY_TO`.
         source: What the message was received from, which is of the same kind if nothing else is told.
+        naming: How the broker names destinations.
 
     Returns:
         The destination; None if there is no address.
@@ -45,7 +47,8 @@ def received_destination(
     kind, temporary = (
         _told(annotations.get(annotation)) or _told_before(annotations.get(_LEGACY[annotation])) or _kind_of(source)
     )
-    return destination(str(address), kind, temporary=temporary)
+    name = str(address) if temporary else name_of(str(address), kind, naming)
+    return destination(name, kind, temporary=temporary)
 
 
 def _told(number: Any) -> _Kind | None:

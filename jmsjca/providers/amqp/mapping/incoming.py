@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from jmsjca.destinations import Destination
+from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.encoding.reading import read
 from jmsjca.providers.amqp.sections import ANNOTATIONS, HEADER, PROPERTIES, Sections, expected, fields_of, split
 
@@ -21,6 +22,7 @@ class Incoming:
         raw: Its bytes.
         source: What it was received from.
         arrived: When, in seconds since the epoch.
+        naming: How the broker names destinations.
 
     Attributes:
         typed: True if the body is an object of AMQP's own types.
@@ -29,13 +31,14 @@ class Incoming:
         MALFORMED: The bytes are no sections.
     """
 
-    __slots__ = ("_fields", "_header", "_raw", "arrived", "sections", "source", "typed")
+    __slots__ = ("_fields", "_header", "_raw", "arrived", "naming", "sections", "source", "typed")
 
-    def __init__(self, raw: bytes, source: Destination | None, arrived: float) -> None:
+    def __init__(self, raw: bytes, source: Destination | None, arrived: float, naming: Naming) -> None:
         self._raw = raw
         self.sections: Sections = split(raw)
         self.source = source
         self.arrived = arrived
+        self.naming: Naming = naming
         self.typed = False
         self._header: list[Any] | None = None
         self._fields: list[Any] | None = None

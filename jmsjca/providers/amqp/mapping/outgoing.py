@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from jmsjca.destinations import Destination
 from jmsjca.messages import Byte, DeliveryMode, Long, Message
+from jmsjca.providers.amqp.addresses import Naming, address_of
 from jmsjca.providers.amqp.encoding.marks import Timestamp, UByte, UInt
 from jmsjca.providers.amqp.encoding.writing import NULL, list_of, map_of, symbol, text, write
 from jmsjca.providers.amqp.mapping.destinations import REPLY_TO, TO, kind_number
@@ -23,13 +24,14 @@ _NORMAL, _HIGHEST = 4, 9
 _DUE = symbol("x-opt-delivery-time")
 
 
-def sections_of(message: Message, to: Destination, now: float) -> bytes:
+def sections_of(message: Message, to: Destination, now: float, naming: Naming) -> bytes:
     """Encode a message.
 
     Args:
         message: The message, with its headers.
         to: Where to.
         now: Seconds since the epoch, from which the time to live is counted.
+        naming: How the broker names destinations.
 
     Raises:
         MessageFormatError: Something in it cannot be encoded.
@@ -37,7 +39,7 @@ def sections_of(message: Message, to: Destination, now: float) -> bytes:
     """
     kind, properties = kind_of(message), message.properties
     body, content_type = sent_body(message, kind)
-    parts = [_header(message, now), _annotations(message, kind, to), _fields(message, to, content_type)]
+    parts = [_header(message, now), _annotations(message, kind, to), _fields(message, to, content_type, naming)]
     if properties and (application := application_properties(properties)):
         parts += (_APPLICATION_PROPERTIES, application)
     return b"".join((*parts, body))
@@ -77,15 +79,15 @@ def _kinds(kind: int, to: int, reply: int | None) -> list[bytes]:
     return parts if reply is None else [*parts, symbol(REPLY_TO), write(Byte(reply))]
 
 
-def _fields(message: Message, to: Destination, content_type: str | None) -> bytes:
+def _fields(message: Message, to: Destination, content_type: str | None, naming: Naming) -> bytes:
     """The section of properties; what is not set at its end is left out."""
     reply_to, properties = message.reply_to, message.properties
     fields = [
         _id(message.message_id),
         NULL,  # who sent it is for the broker to say
-        text(to.name),
+        _address(to, naming),
         _optional(message.type),
-        NULL if reply_to is None else text(reply_to.name),
+        NULL if reply_to is None else _address(reply_to, naming),
         _id(message.correlation_id),
         NULL if content_type is None else symbol(content_type),
         NULL,
@@ -96,6 +98,11 @@ def _fields(message: Message, to: Destination, content_type: str | None) -> byte
     while fields[-1] == NULL:
         fields.pop()
     return _PROPERTIES + list_of(fields)
+
+
+@lru_cache(256)
+def _address(of: Destination, naming: Naming) -> bytes:
+    return text(address_of(of, naming).name)
 
 
 def _id(told: str | None) -> bytes:

@@ -58,12 +58,12 @@ def undecodable(source: Destination | None, error: Exception) -> MessageFormatEr
 
 
 def _destination(incoming: Incoming) -> Destination | None:
-    to = received_destination(incoming.fields[2], incoming.annotations, TO, incoming.source)
+    to = received_destination(incoming.fields[2], incoming.annotations, TO, incoming.source, incoming.naming)
     return to or incoming.source
 
 
 def _reply_to(incoming: Incoming) -> Destination | None:
-    return received_destination(incoming.fields[4], incoming.annotations, REPLY_TO, incoming.source)
+    return received_destination(incoming.fields[4], incoming.annotations, REPLY_TO, incoming.source, incoming.naming)
 
 
 def _delivery_mode(incoming: Incoming) -> DeliveryMode:
