@@ -13,7 +13,6 @@ import jakarta.jms.ObjectMessage;
 import jakarta.jms.Session;
 import jakarta.jms.StreamMessage;
 import jakarta.jms.TextMessage;
-import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -68,12 +67,17 @@ final class Messages {
         if (body.getAsJsonObject().get("typed").getAsBoolean()) {
             message.setBooleanProperty("JMS_AMQP_TYPED_ENCODING", true);
         }
-        List<Object> values = new ArrayList<>();
-        for (JsonElement value : body.getAsJsonObject().getAsJsonArray("values")) {
-            values.add(Values.read(value));
-        }
-        message.setObject((Serializable) values);
+        message.setObject(listOf(body.getAsJsonObject().get("values")));
         return message;
+    }
+
+    private static ArrayList<Object> listOf(JsonElement told) {
+        if (told.isJsonNull()) {
+            return null;
+        }
+        var values = new ArrayList<Object>();
+        told.getAsJsonArray().forEach(value -> values.add(Values.read(value)));
+        return values;
     }
 
     private static String kindOf(Message message) {
