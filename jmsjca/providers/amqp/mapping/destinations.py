@@ -45,7 +45,10 @@ def received_destination(
     if not isinstance(address, str):
         raise MessageFormatError(f"an address is a text, not {type(address).__name__}")
     kind, temporary = (
-        _told(annotations.get(annotation)) or _told_before(annotations.get(_LEGACY[annotation])) or _kind_of(source)
+        _told(annotations.get(annotation))
+        or _told_before(annotations.get(_LEGACY[annotation]))
+        or _told_by_address(address, naming)
+        or _kind_of(source)
     )
     name = str(address) if temporary else name_of(str(address), kind, naming)
     return destination(name, kind, temporary=temporary)
@@ -59,6 +62,11 @@ def _told_before(words: Any) -> _Kind | None:
     """As Java's first clients wrote it: words between commas."""
     told = set(words.split(",")) if isinstance(words, str) else set[str]()
     return next(((kind, "temporary" in told) for kind in ("queue", "topic") if kind in told), None)
+
+
+def _told_by_address(address: str, naming: Naming) -> _Kind | None:
+    """By what some brokers put before names; programs without JMS annotate nothing."""
+    return next((kind for kind in _KINDS[:2] if name_of(address, kind[0], naming) != address), None)
 
 
 def _kind_of(source: Destination | None) -> _Kind:
