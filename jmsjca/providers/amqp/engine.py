@@ -101,6 +101,7 @@ class Engine:
         }
         self.connection = connection
         self.opened: Future[None] = Future()
+        self.properties: dict[Any, Any] = {}  #: what the broker tells of itself
 
     def start(self) -> None:
         """Open the connection."""
@@ -247,7 +248,9 @@ class Engine:
         if self._transport.sasl().outcome != LOGGED_IN:  # proton takes an open frame in the midst of the login
             self._break(ConnectionLostError("The broker opened the connection before it answered the login."))
             return
-        failed = "amqp:connection-establishment-failed" in (self.connection.remote_properties or {})
+        properties: Any = self.connection.remote_properties  # whatever the broker sent for them
+        self.properties = dict(properties) if hasattr(properties, "items") else {}
+        failed = "amqp:connection-establishment-failed" in self.properties
         if not failed and not self.opened.done():  # else the reason follows
             self.opened.set_result(None)
 
@@ -262,32 +265,34 @@ class Engine:
             self._break(transport_error(self._transport, self.connection.container))
 
     def _on_session_open(self, event: Any) -> None:
-        self._check_owned(event.context)
-
-    def _check_owned(self, endpoint: Any) -> bool:
-        """Leave a broker that opens sessions or links of its own: nobody would ever close them."""
-        owned = hasattr(endpoint, "owner")
-        if not owned:
-            self._break(ConnectionLostError("The broker opened a session or link of its own, which none should."))
-        return owned
+        self._owner_of(event.context)
 
     def _on_session_close(self, event: Any) -> None:
-        owner = getattr(event.context, "owner", None)
-        if owner is not None:
+        if owner := self._owner_of(event.context):
             owner.on_close(event.context.remote_condition)
 
     def _on_link_open(self, event: Any) -> None:
-        if self._check_owned(event.link):
-            event.link.owner.on_open()
+        if owner := self._owner_of(event.link):
+            owner.on_open()
 
     def _on_link_close(self, event: Any) -> None:
-        event.link.owner.on_close(event.link.remote_condition)
+        if owner := self._owner_of(event.link):
+            owner.on_close(event.link.remote_condition)
 
     def _on_link_flow(self, event: Any) -> None:
-        event.link.owner.on_flow()
+        if owner := self._owner_of(event.link):
+            owner.on_flow()
 
     def _on_delivery(self, event: Any) -> None:
-        event.link.owner.on_delivery(event.delivery)
+        if owner := self._owner_of(event.link):
+            owner.on_delivery(event.delivery)
+
+    def _owner_of(self, endpoint: Any) -> Owner | None:
+        """Whose a session or link is. A broker that opens its own is left: nobody would ever close them."""
+        owner: Owner | None = getattr(endpoint, "owner", None)
+        if owner is None:
+            self._break(ConnectionLostError("The broker opened a session or link of its own, which none should."))
+        return owner
 
     def _break(self, error: JMSError) -> None:
         with self._lock:

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any
 
 from proton import Connection, Transport, symbol
 
@@ -50,7 +49,7 @@ class AMQPProvider:
         engine = Engine(sock, connection, _transport(options, credentials), clock, lost)
         engine.start()
         engine.wait(engine.opened, options.connect_timeout, "the opening of the connection")
-        properties: dict[Any, Any] = engine.call(lambda: connection.remote_properties) or {}
+        properties = engine.call(lambda: engine.properties)  # a turn later: a close may be directly behind the open
         broker = broker_of(str(properties.get("product", "")))
         wire = Wire(engine, clock, limits, broker, reply_timeout=options.reply_timeout)
         return AMQPConnection(engine, wire, broker, limits, client_id)
