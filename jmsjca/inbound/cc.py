@@ -1,7 +1,6 @@
 """Connection-consumer delivery: one consumer feeds a pool of handlers, each with a unit of its own."""
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from typing import cast
@@ -11,13 +10,12 @@ from jmsjca.errors import JMSError, ResourceAllocationError
 from jmsjca.inbound.arrivals import Arrivals
 from jmsjca.inbound.concurrent import ConcurrentDelivery
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.in_hand import InHand
 from jmsjca.inbound.inside import inside
+from jmsjca.inbound.pace import Pace
+from jmsjca.inbound.stock import Stock
 from jmsjca.inbound.workers import Workers
 
 __all__ = ["CCDelivery"]
-
-_AHEAD = 2  # messages for each handler: while it is at work on one, its next one is there
 
 
 class CCDelivery(ConcurrentDelivery):
@@ -32,11 +30,10 @@ class CCDelivery(ConcurrentDelivery):
     def __init__(self, endpoint: Endpoint, link: spi.Connection, executor: Executor | None = None) -> None:
         super().__init__(endpoint, link)
         terms = endpoint.terms
-        self._size = terms.batch_size or 1
-        self._capacity = max(self._size, endpoint.limits.prefetch_messages, _AHEAD * terms.pool_size)
         self._workers = 0
+        self._pace = Pace()
         self._coming = False  # one of the workers is started, and has not begun yet
-        self._ready: deque[spi.Delivery] = deque()
+        self._stock = Stock(endpoint)
         self._arrivals = Arrivals(endpoint, link, self.outstanding)
         self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
         self._starved = False  # there was something to deliver, but too much was outstanding
@@ -50,6 +47,8 @@ class CCDelivery(ConcurrentDelivery):
             if room:
                 chunk = self._consumer.receive(room, self._arrivals.patience(None))
                 self._offer(self._arrivals.admit(chunk))
+            elif not self._pace.calm:
+                self._start_worker()
         with self._changed:
             self._changed.wait_for(lambda: not self._workers or self._error is not None)
 
@@ -61,15 +60,11 @@ class CCDelivery(ConcurrentDelivery):
     def _wait_for_room(self) -> int:
         """Tell how many messages may be taken ahead; 0 if there is something else to do first."""
         with self._changed:
-            room = 0 if self._well_stocked or self._is_full() else self._capacity - len(self._ready)
+            self._pace.calm_down()
+            room = 0 if self._is_full() else self._stock.room(calm=self._pace.calm)
             if not room and not self._stopping:
-                self._changed.wait(self._arrivals.patience(None))
+                self._pace.wait(self._changed, self._arrivals.patience(None), something_waits=bool(self._stock))
             return 0 if self._stopping else room
-
-    @property
-    def _well_stocked(self) -> bool:
-        """True if more than half is there: a few at a time would cost nearly as much as many."""
-        return 2 * len(self._ready) > self._capacity
 
     def _is_full(self) -> bool:
         """True if nothing more may be in flight, also of what waits for the end of a delay."""
@@ -83,8 +78,10 @@ class CCDelivery(ConcurrentDelivery):
         offered = list(deliveries)
         if offered:
             with self._changed:
-                self._ready.extend(offered)
-            self._start_worker()
+                urgent = not self._stock or not self._pace.calm
+                self._stock.add(offered)
+            if urgent:
+                self._start_worker()
 
     def _start_worker(self) -> None:
         """Start another worker if there is something for it. Only one is on its way at a time; it starts the next.
@@ -93,7 +90,7 @@ class CCDelivery(ConcurrentDelivery):
         """
         most = max(self.endpoint.terms.pool_size - self.endpoint.busy_elsewhere, 1)
         with self._changed:
-            if not self._ready or self._coming or self._workers >= most:
+            if not self._stock or self._coming or self._workers >= most:
                 return
             self._coming = True
             self._workers += 1
@@ -120,11 +117,14 @@ class CCDelivery(ConcurrentDelivery):
         self._leave()
 
     def _work(self) -> None:
-        self._coming = False
+        with self._changed:
+            self._coming = False
+            self._pace.began()
         with self.endpoint.statistics.endpoint():
             try:
                 while batch := self._take():
-                    self._start_worker()
+                    if not self._pace.calm:
+                        self._start_worker()
                     self._deliver(batch)
             except Exception as error:  # noqa: BLE001  # raised by `run`
                 self.stop(error)
@@ -133,14 +133,12 @@ class CCDelivery(ConcurrentDelivery):
     def _take(self) -> list[spi.Delivery]:
         """Take what one unit is to hold, in a place that is reserved for it; nothing if the worker is to end."""
         with self._changed:
-            if self._stopping or not self._ready or not self._reserve():
+            if self._stopping or not self._stock or self._pace.overtaken or not self._reserve():
                 self._leave()
                 return []
-            batch = [self._ready.popleft()]
-            if not self.endpoint.comes_alone(batch[0]):
-                while self._ready and len(batch) < self._size and not self.endpoint.comes_alone(self._ready[0]):
-                    batch.append(self._ready.popleft())
-            if not self._well_stocked:
+            batch = self._stock.take()
+            self._pace.took(len(batch))
+            if self._stock.room(calm=self._pace.calm):
                 self._changed.notify_all()
         return batch
 
@@ -157,22 +155,25 @@ class CCDelivery(ConcurrentDelivery):
 
     def _deliver(self, batch: list[spi.Delivery]) -> None:
         hand = self.take_in_hand()
+        rest = iter(batch)
         try:
-            self._hand_over(hand, batch)
+            hand.deliver(self._until_stopped(rest))
         finally:
             self.put_down(hand)
+            self._put_back(list(rest))
 
-    def _hand_over(self, hand: InHand, batch: list[spi.Delivery]) -> None:
-        if self.endpoint.handler.whole_batches:
-            hand.hand_over_all(batch)
-        else:
-            for position, delivery in enumerate(batch, 1):
-                hand.hand_over(delivery)
-                if hand.rolls_back or self._stopping:
-                    with self._changed:
-                        self._ready.extendleft(reversed(batch[position:]))
-                    break
-        hand.finish()
+    def _until_stopped(self, batch: Iterator[spi.Delivery]) -> Iterator[spi.Delivery]:
+        for delivery in batch:
+            yield delivery
+            if self._stopping:
+                return
+
+    def _put_back(self, rest: list[spi.Delivery]) -> None:
+        """Let others have what was to be in a unit that failed before."""
+        if rest:
+            with self._changed:
+                self._stock.put_back(rest)
+                self._pace.hurry()  # nobody may be watching
 
     def _place_is_free(self) -> None:
         if self._starved:
@@ -183,8 +184,7 @@ class CCDelivery(ConcurrentDelivery):
 
     def _give_back(self) -> None:
         with self._changed:
-            rest = [*self._ready, *self._arrivals.clear()]
-            self._ready.clear()
+            rest = [*self._stock.clear(), *self._arrivals.clear()]
         with suppress(JMSError):  # on a lost connection they come again by themselves
             self.endpoint.put_off(rest)
             self._consumer.give_back(rest)

@@ -1,7 +1,7 @@
 """A unit from its first message to its settlement: what a handler is at work on."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING
 
@@ -69,6 +69,21 @@ class InHand:
             self._session = self.endpoint.session_of(self)
         return self._session
 
+    def deliver(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Call the handler with each message until one fails, or with all of them; then `finish`.
+
+        Raises:
+            ConnectionLostError: The connection is gone; the messages come again.
+            TransactionInDoubtError: The commit may or may not have happened.
+        """
+        try:
+            if self.endpoint.handler.whole_batches:
+                self.hand_over_all(list(deliveries))
+            else:
+                self._hand_over_each(deliveries)
+        finally:  # also when no more can be received
+            self.finish()
+
     def hand_over(self, delivery: spi.Delivery) -> None:
         """Call the handler with a message. What it raises rolls the unit back."""
         self._guarded([delivery], lambda: self._call(*self._take([delivery])))
@@ -114,6 +129,12 @@ class InHand:
             if self._outstanding is not None:
                 self._outstanding.release()
             self.deliveries = []  # which have their messages, and these have this: no circle stays behind
+
+    def _hand_over_each(self, deliveries: Iterable[spi.Delivery]) -> None:
+        for delivery in deliveries:
+            self.hand_over(delivery)
+            if self.rolls_back:
+                return
 
     def _guarded(self, deliveries: Sequence[spi.Delivery], act: Callable[[], None]) -> None:
         before = len(self.deliveries)

@@ -74,14 +74,7 @@ class SerialDelivery:
             return None
         hand = self._hand = InHand(self._endpoint, self._link)
         try:
-            self._hand_over(hand, delivery)
+            hand.deliver([delivery])
         finally:
             self._hand = None
         return hand.work.outcome
-
-    def _hand_over(self, hand: InHand, delivery: spi.Delivery) -> None:
-        if self._endpoint.handler.whole_batches:
-            hand.hand_over_all([delivery])
-        else:
-            hand.hand_over(delivery)
-        hand.settle()

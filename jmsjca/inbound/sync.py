@@ -11,7 +11,6 @@ from jmsjca.errors import JMSError
 from jmsjca.inbound.arrivals import Arrivals
 from jmsjca.inbound.concurrent import ConcurrentDelivery
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.in_hand import InHand
 from jmsjca.inbound.inside import inside
 
 __all__ = ["SyncDelivery"]
@@ -131,21 +130,9 @@ class Receiver:
         """Deliver one unit, in the place that is reserved for it."""
         hand = self._group.take_in_hand()
         try:
-            self._hand_over(hand, self._batch(delivery))
+            hand.deliver(self._batch(delivery))
         finally:
             self._group.put_down(hand)
-
-    def _hand_over(self, hand: InHand, batch: Iterator[spi.Delivery]) -> None:
-        try:
-            if self._endpoint.handler.whole_batches:
-                hand.hand_over_all(list(batch))
-            else:
-                for delivery in batch:
-                    hand.hand_over(delivery)
-                    if hand.rolls_back:
-                        break
-        finally:  # also when no more can be received
-            hand.finish()
 
     def _batch(self, first: spi.Delivery) -> Iterator[spi.Delivery]:
         """Give the messages of one unit: as many as come without a pause, or one that has to be alone."""

@@ -1,0 +1,74 @@
+"""How many threads take messages at a time: one as long as that is fast enough."""
+
+import threading
+from functools import partial
+
+import pytest
+
+from jmsjca.inbound.pace import Pace
+
+
+@pytest.fixture
+def pace():
+    return Pace()
+
+
+def on_another_thread(act):
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join()
+
+
+def wait(pace, *, taken=0, something_waits=True, told=False):
+    """Let so many messages be taken during a wait, which a notification ends or the clock."""
+
+    class Waiting(threading.Condition):
+        def wait(self, timeout=None):
+            assert timeout is not None
+            pace.took(taken)
+            return told
+
+    pace.wait(Waiting(), 10, something_waits=something_waits)
+
+
+def test_a_thread_goes_on_as_long_as_no_other_one_took_anything_since(pace):
+    pace.took(1)
+    assert not pace.overtaken
+    on_another_thread(partial(pace.took, 1))
+    assert pace.overtaken
+    pace.began()
+    assert not pace.overtaken
+
+
+@pytest.mark.parametrize(("taken", "calm"), [(0, False), (9, False), (10, True)])
+def test_messages_that_wait_while_few_are_taken_need_all_threads(pace, taken, calm):
+    wait(pace, taken=taken)
+    assert pace.calm is calm
+
+
+@pytest.mark.parametrize("case", [{"something_waits": False}, {"told": True}])
+def test_nobody_is_needed_where_nothing_waits_or_somebody_moves(pace, case):
+    wait(pace, **case)
+    assert pace.calm
+
+
+def test_nobody_is_overtaken_in_a_hurry(pace):
+    on_another_thread(partial(pace.took, 1))
+    pace.hurry()
+    assert not pace.overtaken
+
+
+def length_of_hurry(pace):
+    wait(pace)
+    messages = 0
+    while not pace.calm:
+        pace.took(1)
+        messages += 1
+        pace.calm_down()
+    return messages
+
+
+def test_whether_one_is_enough_is_tried_again_ever_later_and_soon_again_once_it_was(pace):
+    assert [length_of_hurry(pace) for _ in range(9)] == [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
+    wait(pace, taken=10)
+    assert length_of_hurry(pace) == 100
