@@ -1,4 +1,4 @@
-"""The main job over brokers on a network, with poison and a crash; and what shows when something is wrong."""
+"""The main job over brokers on a network, with fail-over, poison and a crash; what shows when something is wrong."""
 
 import json
 from collections import Counter
@@ -34,13 +34,18 @@ def run(tmp_path, broker_url, monkeypatch):
 
     def run(pair, query_module=QUERY, crash_moment=CrashMoment, patience=60.0):
         request = DemoRequest(
-            events=EVENTS, poison=0.05, crash=True, url=broker_url(pair), output=tmp_path, patience=patience
+            events=EVENTS, poison=0.05, crash=True, url=listed(broker_url(pair)), output=tmp_path, patience=patience
         )
         account = run_demo(request, Display(), query_module=query_module, crash_moment=crash_moment)
         print(pair, json.dumps(account))
         return account
 
     return run
+
+
+def listed(url):
+    """A fail-over list whose first host is dead."""
+    return url.replace("://", "://127.0.0.1:1,")
 
 
 def assert_balanced(account):
