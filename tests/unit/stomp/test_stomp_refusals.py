@@ -1,0 +1,43 @@
+"""What the texts of ERROR frames are raised as, and whether a listener tries again."""
+
+import pytest
+
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidClientIDError,
+    InvalidDestinationError,
+    InvalidSelectorError,
+    JMSSecurityError,
+    NotSupportedError,
+)
+from jmsjca.links import may_pass
+from jmsjca.providers.stomp.receipts import RefusedError
+from jmsjca.providers.stomp.refusals import explained
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "passes"),
+    [
+        ("User name [ann] or password is invalid.", JMSSecurityError, False),
+        ("Security Error occurred: User name [ann] or password is invalid", JMSSecurityError, False),
+        ("Bad CONNECT: Access refused for user 'ann'", JMSSecurityError, False),
+        ("User anonymous is not authorized to write to: queue://q", JMSSecurityError, False),
+        ("Supported protocol versions are 1.0,1.1,1.2", NotSupportedError, False),
+        (
+            "InvalidClientIDException: Client: c already connected from tcp://h:1",
+            InvalidClientIDError,
+            True,
+        ),
+        ("InvalidSelectorException: a ==", InvalidSelectorError, True),
+        ("InvalidDestinationException: Cannot create queue://q", InvalidDestinationError, True),
+        ("No durable subscription exists for clientID: c", InvalidDestinationError, True),
+        ("not_found: no queue 'q' in vhost '/'", InvalidDestinationError, True),
+        ("Server shutting down", ConnectionLostError, True),
+        ("no reason given", ConnectionLostError, True),
+    ],
+)
+def test_what_a_refusal_means(text, error, passes):
+    with pytest.raises(error, match=r"cannot try this|refused something") as told, explained("try this"):
+        raise RefusedError(text, None)
+    assert text in str(told.value)
+    assert may_pass(told.value) is passes
