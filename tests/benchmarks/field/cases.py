@@ -1,36 +1,22 @@
 """Who is timed in which case."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jmsjca import AcknowledgeMode
 from tests.benchmarks.field import ours, protons
 from tests.benchmarks.field.programs import Program
+from tests.benchmarks.field.rounds import Case
 from tests.benchmarks.field.turns import BATCH, Contender
 
-__all__ = ["REFERENCE", "Case", "cases"]
+__all__ = ["REFERENCE", "cases"]
 
 REFERENCE = "Qpid JMS"
-
-
-class Case(NamedTuple):
-    """Some lines of the table.
-
-    Args:
-        operation: Receive or send.
-        mode: When the broker hears of it, and answers.
-        waits: True if every message waits for the broker's disk, which makes it slow.
-    """
-
-    operation: str
-    mode: str
-    waits: bool
 
 
 def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
     """Every case has ours and Qpid JMS, the reference; the others where they can do such a thing."""
     return {
-        Case("receive", "acknowledged each", waits=False): {
+        Case("receive", "acknowledged each"): {
             REFERENCE: java.does("receive", 0),
             "Spring's container": java.does("listen", 0),
             "proton C++": cpp.does("receive"),
@@ -48,7 +34,7 @@ def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
             "listener, serial": ours.listens(concurrency_mode="serial"),
             "listener, cc": ours.listens(concurrency_mode="cc"),
         },
-        Case("receive", "transactions of 100", waits=False): {
+        Case("receive", "transactions of 100"): {
             REFERENCE: java.does("receive", BATCH),
             "session": ours.session_receives(BATCH),
             "unit": ours.unit_receives,
@@ -60,7 +46,7 @@ def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
             "rabbitmq client": protons.rabbitmq_client,
             "session, auto": ours.session_sends(AcknowledgeMode.AUTO),
         },
-        Case("send", "confirmed in the end", waits=False): {
+        Case("send", "confirmed in the end"): {
             REFERENCE: java.does("stream", 0),
             "proton C++": cpp.does("send"),
             "proton handler": protons.handler_sends,
@@ -70,7 +56,7 @@ def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
             REFERENCE: java.does("send", 1),
             "session": ours.session_sends(1),
         },
-        Case("send", "transactions of 100", waits=False): {
+        Case("send", "transactions of 100"): {
             REFERENCE: java.does("send", BATCH),
             "session": ours.session_sends(BATCH),
             "unit": ours.unit_sends(atomic=True),
