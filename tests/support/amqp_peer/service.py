@@ -32,6 +32,8 @@ from amqp_peer.values import Symbol
 
 __all__ = ["Service"]
 
+_PART = 60_000  # bytes of a message in one frame
+
 
 @dataclass
 class _Link:
@@ -148,8 +150,13 @@ class Service:
                 self._give(link, number, kept)
 
     def _give(self, link, number, kept):
-        transfer = Transfer(handle=link.handle, delivery_id=number, delivery_tag=str(number).encode(), message_format=0)
-        self.line.write(transfer, link.channel, kept.with_header())
+        """Send a message, in as many frames as it takes."""
+        data, tag = kept.with_header(), str(number).encode()
+        parts = [data[at : at + _PART] for at in range(0, len(data), _PART)]
+        for place, part in enumerate(parts, 1):
+            numbered = {} if place > 1 else {"delivery_id": number, "delivery_tag": tag, "message_format": 0}
+            transfer = Transfer(handle=link.handle, more=place < len(parts), **numbered)
+            self.line.write(transfer, link.channel, part)
 
     def _transfer(self, frame):
         link = self.links[frame.channel, frame.body.handle]

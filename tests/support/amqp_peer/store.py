@@ -21,7 +21,9 @@ class Kept:
     failures: int = 0
 
     def with_header(self):
-        """Its bytes, with the failures in the header."""
+        """Its bytes, with the failures in the header if there were any."""
+        if not self.failures:
+            return self.payload
         section, end = decode(self.payload)
         if not isinstance(section, Described) or section.descriptor != _HEADER:
             fields, end = [], 0
