@@ -7,6 +7,7 @@ from brokers import BrokerMissing, registry
 from brokers.logs import keep_log
 from brokers.pairs import url_of
 from gap_clients import client, listener  # noqa: F401  # fixtures
+from gap_links import address, amqp, wire  # noqa: F401  # fixtures
 from jms_java import JavaPeer
 from rabbitmq_crashes import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401  # hooks
 

@@ -1,7 +1,7 @@
 """What ActiveMQ Classic can do over AMQP 1.0, and what it did where it cannot."""
 
 from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import EVERYWHERE
+from jmsjca.providers.amqp.gaps import ENDS_LATE, EVERYWHERE
 from jmsjca.providers.evidence import Broker, Gap
 from jmsjca.spi import Capabilities
 
@@ -23,6 +23,13 @@ _DATA = Broker(
         durable=True,
         client_ids=True,
         checks=True,
+        subscription_lock=True,
+        temporary=True,
+        temporary_guarded=True,
+        temporary_ends=True,
+        no_local=True,
+        groups=True,
+        groups_apart=True,
         shared_between_processes=True,
         structured=True,
     ),
@@ -62,8 +69,23 @@ _DATA = Broker(
             "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
             "The property is Artemis'; ActiveMQ audits only its own producer ids",
         ),
+        Gap(
+            "shared",
+            "attach(source with the capabilities shared and global), twice -> attach, attach; each gets every message.",
+            "AmqpSession.createSender knows no such capability; SHARED-SUBS is not offered (6.3)",
+        ),
+        Gap("volatile_reuse", "As shared.", "The same"),
+        Gap("subscription_kinds", "As shared.", "The same"),
+        Gap(*ENDS_LATE, "TopicRegion.addConsumer: durable consumer is in use (6.3)"),
+        Gap(
+            "durable_no_local",
+            "attach(durable=2, no-local-filter), detach; another connection of the client id sends, and gets it.",
+            "DurableTopicSubscription compares connection ids, which end with their connections (6.3)",
+        ),
         *EVERYWHERE,
     ),
 )
 
-ACTIVEMQ = AMQPBroker("ActiveMQ", "scheme", _DATA)
+ACTIVEMQ = AMQPBroker(
+    "ActiveMQ", "scheme", _DATA, in_use=("Durable consumer is in use", "created by another connection")
+)

@@ -1,14 +1,17 @@
 """How destinations are named on the wire."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from proton import symbol
+from proton import Array, symbol
 
 from jmsjca.destinations import Destination, DestinationKind, Queue, Topic
-from jmsjca.providers.amqp.constants import CONFIGURATION
+from jmsjca.providers.amqp.constants import CONFIGURATION, SYMBOLS
 
 __all__ = ["Address", "Naming", "address_of", "name_of"]
+
+_TEMPORARY = ("temp-queue://", "temp-topic://")  # the schemes of ActiveMQ
 
 Naming = Literal["capability", "exchange", "path", "scheme"]
 """How a broker tells a queue from a topic: by a capability of the terminus, an exchange, a path or a scheme."""
@@ -22,23 +25,33 @@ class Address:
         name: The address.
         capability: What the node must be: a queue or a topic; None where the name says it.
         lasting: True if the node that is made, should it not exist, must outlive the broker's restart.
+        suffix: What follows the address in a terminus, and not in messages.
     """
 
     name: str
     capability: str | None
     lasting: bool = False
+    suffix: str = ""
 
-    def apply(self, terminus: Any) -> None:
-        """Write it into a source or a target of proton."""
-        terminus.address = self.name
-        if self.capability:
-            terminus.capabilities.put_object(symbol(self.capability))
+    def apply(self, terminus: Any, more: Sequence[str] = ()) -> None:
+        """Write it into a source or a target of proton.
+
+        Args:
+            terminus: The source or target.
+            more: Further capabilities to ask for.
+        """
+        terminus.address = self.name + self.suffix
+        if wanted := [symbol(name) for name in (self.capability, *more) if name]:
+            terminus.capabilities.put_object(Array(*SYMBOLS, *wanted))
         if self.lasting:
             terminus.durability = CONFIGURATION
 
 
 def address_of(what: Destination, naming: Naming) -> Address:
-    """Name a destination as its broker does."""
+    """Name a destination as its broker does; a temporary one has the name that the broker gave it."""
+    if what.temporary or what.name.startswith(_TEMPORARY):
+        exchange = naming == "exchange" and isinstance(what, Topic)  # without the slash it would be a queue
+        return Address(what.name, f"temporary-{what.kind}", suffix="/" if exchange else "")
     if naming == "path":
         return Address(f"/{what.kind}/{what.name}", None, lasting=isinstance(what, Queue))
     if naming == "scheme":

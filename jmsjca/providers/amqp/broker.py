@@ -22,6 +22,7 @@ class AMQPBroker:
         ids_first: True if a transaction rolls back for a message whose duplicate id is known. Then messages with such
             an id are sent before the transaction: sending them again is harmless.
         filter_of: Writes a selector as the broker wants it.
+        in_use: What it says if something has a consumer already, where no condition tells.
     """
 
     product: str
@@ -31,3 +32,4 @@ class AMQPBroker:
     counts: bool = True
     ids_first: bool = False
     filter_of: Callable[[str], str] = str
+    in_use: tuple[str, ...] = ()

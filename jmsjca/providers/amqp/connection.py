@@ -1,5 +1,6 @@
 """A connection over AMQP: one attempt, which never reconnects."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Literal
 from weakref import WeakSet
@@ -7,21 +8,24 @@ from weakref import WeakSet
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import (
+    ConnectionLostError,
     IllegalStateError,
     InvalidClientIDError,
     InvalidDestinationError,
     JMSError,
     NotSupportedError,
 )
-from jmsjca.providers.amqp.addresses import address_of
+from jmsjca.providers.amqp.addresses import Address, address_of
 from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.browser import browse
 from jmsjca.providers.amqp.consumer import AMQPConsumer
+from jmsjca.providers.amqp.consumers import Consumers, Terms
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.source import Source
-from jmsjca.providers.amqp.subscription import end_subscription
+from jmsjca.providers.amqp.subscription import subscription_link
 from jmsjca.providers.amqp.unit import AMQPUnit
+from jmsjca.providers.amqp.unsubscribing import end_common_subscription, end_subscription
 from jmsjca.providers.amqp.wire import Wire
 from jmsjca.spi import Capabilities, Order
 
@@ -47,7 +51,9 @@ class AMQPConnection:
         self._broker = broker
         self._limits = limits
         self._client_id = client_id
-        self._consumers: set[AMQPConsumer] = set()
+        self._temporaries = wire.temporaries
+        self._lock = threading.Lock()
+        self._consumers = Consumers()
         self._units: WeakSet[AMQPUnit] = WeakSet()
         self._closed = False
 
@@ -65,29 +71,14 @@ class AMQPConnection:
         order: Order = Order.PREFIX,
         window: int | None = None,
     ) -> AMQPConsumer:
-        """Consume from a queue, a topic or a durable subscription."""
+        """Consume from a queue, a topic or a subscription."""
         self._check_open()
-        self._broker.data.require("no_local", asked=no_local)
-        destination = source.topic if isinstance(source, Subscription) else source
-        self._broker.data.require("shared", asked=isinstance(source, Subscription) and source.shared)
-        self._broker.data.require("durable", asked=isinstance(source, Subscription) and source.durable)
-        durable = self._subscription_name(source) if isinstance(source, Subscription) else None
-        address = address_of(destination, self._broker.naming)
-        consumer = AMQPConsumer(
-            self._engine,
-            Source(address, selector=self._filter(selector), durable=durable),
-            destination,
-            order=order,
-            window=self._limits.prefetch_messages if window is None else window,
-            limits=self._limits,
-            reply_timeout=self._wire.reply_timeout,
-            naming=self._broker.naming,
-            counts=self._broker.counts,
-            drains=self._broker.drains,
-            keeps=self.capabilities.give_back == "local",
-        )
-        consumer.open()
-        self._consumers = {c for c in self._consumers if not c.done} | {consumer}
+        self._check_source(source, no_local=no_local)
+        with self._lock:  # two threads may ask for one subscription
+            terms = self._consumers.admit(Terms(source, selector, no_local))
+            consumer = self._make_consumer(terms, order, window)
+            self._open(consumer, terms)
+            self._consumers.add(consumer, terms)
         return consumer
 
     def browse(
@@ -98,7 +89,8 @@ class AMQPConnection:
         self._broker.data.require("browse")
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
-        source = Source(address_of(queue, self._broker.naming), selector=self._filter(selector), browse=True)
+        self._temporaries.check_own(queue)
+        source = Source(self._address(queue), selector=self._filter(selector), browse=True)
         return browse(
             self._engine,
             source,
@@ -129,26 +121,32 @@ class AMQPConnection:
             InvalidDestinationError: The broker does not let us send there.
         """
         self._check_open()
+        self._temporaries.check_not_removed(target)
         self._wire.prepare([target])
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Refused in this release."""
-        raise NotSupportedError(f"There are no temporary {kind}s over AMQP in this release; use a named one.")
+        """Make a destination that the broker removes with this connection."""
+        self._check_open()
+        self._broker.data.require("temporary")
+        return self._temporaries.make(kind)
 
     def remove(self, what: Destination | Subscription) -> None:
-        """Remove a durable subscription; queues cannot be removed over AMQP.
+        """Remove a durable subscription, or a temporary destination of this connection.
 
         Raises:
-            InvalidDestinationError: There is no such subscription.
-            NotSupportedError: It is a queue or a topic.
+            InvalidDestinationError: There is none.
+            IllegalStateError: It has consumers.
+            NotSupportedError: It is a queue or a topic that lasts.
         """
         self._check_open()
-        if not isinstance(what, Subscription):
-            raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's management.")
-        name = self._subscription_name(what)
-        if name is None:
-            raise InvalidDestinationError(f"A subscription of {what.topic} without a name ends with its consumer.")
-        end_subscription(self._engine, name, self._wire.reply_timeout)
+        with self._lock:
+            self._consumers.check_free(what)
+            if isinstance(what, Subscription):
+                self._unsubscribe(what)
+            elif what.temporary:
+                self._temporaries.remove(what)
+            else:
+                raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's management.")
 
     def admin(self) -> None:
         """None: AMQP has no management that all brokers share."""
@@ -171,19 +169,84 @@ class AMQPConnection:
         finally:
             self._engine.close(_CLOSE_TIMEOUT if timeout is None else timeout)
 
+    def _check_source(self, source: Destination | Subscription, *, no_local: bool) -> None:
+        data = self._broker.data
+        data.require("no_local", asked=no_local)
+        if not isinstance(source, Subscription):
+            if no_local and isinstance(source, Queue):
+                raise InvalidDestinationError(f"Only subscribers of topics can be spared own messages, not {source}.")
+            self._temporaries.check_own(source)
+            return
+        data.require("shared", asked=source.shared)
+        data.require("durable", asked=source.durable)
+        data.require("durable_no_local", asked=source.durable and not source.shared and no_local)
+        if no_local and source.shared:
+            raise NotSupportedError("A shared subscription cannot be spared what its own connection sends.")
+        self._check_client(source)
+        self._temporaries.check_own(source.topic)
+        if source.durable and source.topic.temporary:
+            raise InvalidDestinationError(f"A subscription of {source.topic} cannot outlive it.")
+
+    def _make_consumer(self, terms: Terms, order: Order, window: int | None) -> AMQPConsumer:
+        return AMQPConsumer(
+            self._engine,
+            self._source(terms),
+            terms.topic,
+            order=order,
+            window=self._limits.prefetch_messages if window is None else window,
+            limits=self._limits,
+            reply_timeout=self._wire.reply_timeout,
+            naming=self._broker.naming,
+            counts=self._broker.counts,
+            drains=self._broker.drains,
+            keeps=self.capabilities.give_back == "local",
+        )
+
+    def _open(self, consumer: AMQPConsumer, terms: Terms) -> None:
+        try:
+            consumer.open()
+        except ConnectionLostError as error:  # so hard a broker may refuse what another consumer has
+            if any(words in str(error) for words in self._broker.in_use):
+                raise IllegalStateError(f"{terms.source} is in use: {error}") from error
+            raise
+
+    def _source(self, terms: Terms) -> Source:
+        selector = self._filter(terms.selector)
+        return Source(
+            self._address(terms.topic),
+            selector=f"({selector})" if selector and terms.no_local else selector,  # some put "AND …" behind it
+            no_local=terms.no_local,
+            subscription=subscription_link(terms.source, terms.number),
+            in_use=self._broker.in_use,
+        )
+
+    def _address(self, what: Destination) -> Address:
+        return address_of(self._temporaries.named(what), self._broker.naming)
+
     def _filter(self, selector: str | None) -> str | None:
         self._broker.data.require("selectors", asked=bool(selector))
         return self._broker.filter_of(selector) if selector else None
 
-    def _subscription_name(self, subscription: Subscription) -> str | None:
-        if not subscription.durable:
-            return None
+    def _unsubscribe(self, what: Subscription) -> None:
+        if not what.durable:
+            raise InvalidDestinationError(f"A subscription of {what.topic} that is not durable ends by itself.")
+        self._check_client(what)
+        seconds = self._wire.reply_timeout
+        if what.client_id is not None or not what.shared:
+            end_subscription(self._engine, str(what.name), seconds)
+        else:
+            self._broker.data.require("shared")
+            end_common_subscription(self._engine, self._source(Terms(what)), seconds)
+
+    def _check_client(self, subscription: Subscription) -> None:
+        """See whose a subscription is: a shared one may be everybody's."""
+        if subscription.client_id is None and (subscription.shared or not subscription.durable):
+            return
         if not self._client_id or subscription.client_id not in {None, self._client_id}:
             raise InvalidClientIDError(
                 f"The durable subscription {subscription.name!r} belongs to the client id {subscription.client_id!r}, "
                 f"and this connection has {self._client_id!r}."
             )
-        return subscription.name
 
     def _check_open(self) -> None:
         if self._closed:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from proton import SASL, Link, Terminus
+from proton import SASL, UNDESCRIBED, Data, Link, Terminus
 
 __all__ = [
     "CONFIGURATION",
@@ -10,12 +10,15 @@ __all__ = [
     "COPY",
     "DELIVERIES",
     "EXPIRE_NEVER",
+    "EXPIRE_WITH_LINK",
     "LOGGED_IN",
     "RECEIVER_SETTLES_FIRST",
     "SENDER_UNSETTLED",
+    "SYMBOLS",
     "UNSPECIFIED",
 ]
 
+_data: Any = Data
 _link: Any = Link
 _sasl: Any = SASL
 _terminus: Any = Terminus
@@ -28,4 +31,6 @@ COORDINATOR: int = _terminus.COORDINATOR
 COPY: int = _terminus.DIST_MODE_COPY
 DELIVERIES: int = _terminus.DELIVERIES
 EXPIRE_NEVER: int = _terminus.EXPIRE_NEVER
+EXPIRE_WITH_LINK: int = _terminus.EXPIRE_WITH_LINK
 UNSPECIFIED: int = _terminus.UNSPECIFIED
+SYMBOLS: tuple[Any, int] = (UNDESCRIBED, _data.SYMBOL)  # what an array of symbols begins with

@@ -1,7 +1,7 @@
 """What Qpid Broker-J can do over AMQP 1.0, and what it did where it cannot."""
 
 from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import EVERYWHERE
+from jmsjca.providers.amqp.gaps import ENDS_LATE, EVERYWHERE
 from jmsjca.providers.evidence import Broker, Gap
 from jmsjca.spi import Capabilities
 
@@ -24,6 +24,14 @@ _DATA = Broker(
         browse_counts=True,
         durable=True,
         client_ids=True,
+        shared=True,
+        volatile_reuse=True,
+        subscription_lock=True,
+        subscription_kinds=True,
+        temporary=True,
+        temporary_guarded=True,
+        temporary_ends=True,
+        no_local=True,
         shared_between_processes=True,
         structured=True,
     ),
@@ -56,6 +64,18 @@ _DATA = Broker(
             " detach(amqp:not-allowed).",
             "Broker-J manual, access control: PUBLISH is asked for each message",
         ),
+        Gap(*ENDS_LATE, "AMQP 1.0, section 2.6.1: detach(amqp:link:stolen) for the older of two links of one name"),
+        Gap(
+            "durable_no_local",
+            "attach(durable=2, no-local-filter), detach; another client sends; attach -> nothing comes of that.",
+            "FilterSupport.NoLocalFilter lets nothing pass to a queue without consumers (10.1)",
+        ),
+        Gap(
+            "groups",
+            "transfer of two messages with one group-id -> transfer, each to another consumer.",
+            "Broker-J manual, message grouping: only queues with a messageGroupType mind groups",
+        ),
+        Gap("groups_apart", "As groups.", "The same"),
         *EVERYWHERE,
     ),
 )

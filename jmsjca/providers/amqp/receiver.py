@@ -7,15 +7,8 @@ from typing import Any, Protocol
 
 from proton import Condition
 
-from jmsjca.errors import (
-    ConnectionLostError,
-    InvalidSelectorError,
-    JMSError,
-    NotSupportedError,
-    ResourceAllocationError,
-)
+from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.providers.amqp.answered_credit import AnsweredCredit
-from jmsjca.providers.amqp.conditions import text_of
 from jmsjca.providers.amqp.constants import RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
 from jmsjca.providers.amqp.credit import Credit, DrainedCredit
 from jmsjca.providers.amqp.engine import Engine
@@ -133,7 +126,7 @@ class ReceivingLink(LinkEnd):
         """Close our end; only detach from a durable subscription, so that the broker keeps it."""
         if self._credit is not None:
             self._credit.end(None)
-        if self._source.durable and not self._ended.done():
+        if self._source.lasting and not self._ended.done():
             self._ended.set_result(None)
             self._link.detach()
         else:
@@ -190,7 +183,7 @@ class ReceivingLink(LinkEnd):
             )
 
     def _make(self, session: Any, name: str) -> Any:
-        link = session.receiver(self._source.durable or name)
+        link = session.receiver(self._source.subscription.name if self._source.subscription else name)
         self._source.apply(link.source)
         link.target.address = name
         link.rcv_settle_mode = RECEIVER_SETTLES_FIRST
@@ -204,17 +197,10 @@ class ReceivingLink(LinkEnd):
         return self._link.remote_source.address is None
 
     def _objection(self) -> JMSError | None:
-        """A broker that does not know a filter drops it: then everything would come."""
-        if not self._source.selector:
-            return None
-        filters: Any = self._link.remote_source.filter
-        known = filters.next() and filters.get_object()
-        return None if known else NotSupportedError("The broker ignored the selector.")
+        return self._source.objection(self._link.remote_source)
 
     def _refusal(self, condition: Any) -> JMSError:
-        if self._source.selector and condition and condition.name in {"amqp:invalid-field", "amqp:not-implemented"}:
-            return InvalidSelectorError(f"The broker refuses the selector: {text_of(condition)}")
-        return super()._refusal(condition)
+        return self._source.refusal(condition) or super()._refusal(condition)
 
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)

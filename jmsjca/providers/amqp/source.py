@@ -1,42 +1,108 @@
 """What a receiving link reads from, as it is written into an attach frame."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from proton import Described, symbol
 
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, InvalidSelectorError, JMSError, NotSupportedError
 from jmsjca.providers.amqp.addresses import Address
-from jmsjca.providers.amqp.constants import COPY, DELIVERIES, EXPIRE_NEVER
+from jmsjca.providers.amqp.conditions import text_of
+from jmsjca.providers.amqp.constants import COPY, DELIVERIES, EXPIRE_NEVER, EXPIRE_WITH_LINK
 
-__all__ = ["Source"]
+__all__ = ["Source", "SubscriptionLink"]
 
-_SELECTOR = symbol("apache.org:selector-filter:string")
+_SELECTOR = symbol("jms-selector"), symbol("apache.org:selector-filter:string")
+_NO_LOCAL = symbol("no-local"), symbol("apache.org:no-local-filter:list")
+_BAD_FILTER = {"amqp:invalid-field", "amqp:not-implemented"}
+_IN_USE = {"amqp:illegal-state", "amqp:resource-locked"}
 
 
+@dataclass(frozen=True, slots=True)
+class SubscriptionLink:
+    """How a named subscription is asked for, by the conventions of Java's JMS clients.
+
+    Args:
+        name: The name of the link, which names the subscription.
+        durable: True if the subscription outlives the link.
+        capabilities: What else its source asks for: to be shared, and that by all clients.
+    """
+
+    name: str
+    durable: bool
+    capabilities: tuple[str, ...] = ()
+
+    def apply(self, terminus: Any) -> None:
+        """Write it into a source of proton."""
+        terminus.durability = DELIVERIES if self.durable else 0
+        terminus.expiry_policy = EXPIRE_NEVER if self.durable else EXPIRE_WITH_LINK
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """What to receive from.
 
     Args:
         address: Where from.
         selector: Which messages; None for all.
+        no_local: True if what this connection sends is not wanted.
         browse: True to look at copies.
-        durable: The name of a durable subscription; None if it ends with the link.
+        subscription: The named subscription; None if there is none, or one without a name.
+        in_use: What the broker says if the subscription has a consumer already, where no condition tells.
     """
 
-    def __init__(
-        self, address: Address, *, selector: str | None = None, browse: bool = False, durable: str | None = None
-    ) -> None:
-        self.address = address
-        self.selector = selector
-        self.browse = browse
-        self.durable = durable
+    address: Address
+    selector: str | None = None
+    no_local: bool = False
+    browse: bool = False
+    subscription: SubscriptionLink | None = None
+    in_use: tuple[str, ...] = ()
+
+    @property
+    def lasting(self) -> bool:
+        """True if the broker shall keep it when its link detaches."""
+        return self.subscription is not None and self.subscription.durable
 
     def apply(self, terminus: Any) -> None:
         """Write it into a source of proton."""
-        self.address.apply(terminus)
-        if self.selector:
-            terminus.filter.put_object({symbol("jms-selector"): Described(_SELECTOR, self.selector)})
+        more = self.subscription.capabilities if self.subscription else ()
+        self.address.apply(terminus, more)
+        if filters := self._filters():
+            terminus.filter.put_object(filters)
         if self.browse:
             terminus.distribution_mode = COPY
-        if self.durable:
-            terminus.durability = DELIVERIES
-            terminus.expiry_policy = EXPIRE_NEVER
+        if self.subscription:
+            self.subscription.apply(terminus)
+
+    def objection(self, attached: Any) -> JMSError | None:
+        """A broker that does not know a filter drops it: then everything would come.
+
+        Args:
+            attached: The source that the broker attached.
+        """
+        wanted = self._filters()
+        if not wanted:
+            return None
+        heeded: Any = (attached.filter.next() and attached.filter.get_object()) or {}
+        missing = [str(name) for name in wanted if name not in heeded]
+        return NotSupportedError(f"The broker ignored {', '.join(missing)}.") if missing else None
+
+    def refusal(self, condition: Any) -> JMSError | None:
+        """What the broker's refusal means for this source; None if nothing in particular."""
+        if condition is None:
+            return None
+        text = text_of(condition)
+        if self.selector and condition.name in _BAD_FILTER:
+            return InvalidSelectorError(f"The broker refuses the selector: {text}")
+        if condition.name in _IN_USE or any(words in text for words in self.in_use):
+            kind = IllegalStateError if self.subscription else InvalidDestinationError
+            return kind(f"{self.address.name} is somebody else's, or in use: {text}")
+        return None
+
+    def _filters(self) -> dict[Any, Any]:
+        filters: dict[Any, Any] = {}
+        if self.selector:
+            filters[_SELECTOR[0]] = Described(_SELECTOR[1], self.selector)
+        if self.no_local:
+            filters[_NO_LOCAL[0]] = Described(_NO_LOCAL[1], [])
+        return filters

@@ -1,42 +1,43 @@
-"""Ending a durable subscription: attach to it by its name alone, and close instead of detaching."""
+"""What the links of named subscriptions are called, by the conventions of Java's JMS clients."""
 
-from typing import Any
+from jmsjca.destinations import Destination, Subscription
+from jmsjca.errors import InvalidDestinationError
+from jmsjca.providers.amqp.source import SubscriptionLink
 
-from jmsjca.errors import InvalidDestinationError, JMSError
-from jmsjca.providers.amqp.conditions import text_of
-from jmsjca.providers.amqp.constants import UNSPECIFIED
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.link import LinkEnd
+__all__ = ["subscription_link"]
 
-__all__ = ["end_subscription"]
+_DELIMITER = "|"
+_COMMON = ("shared", "global")
 
 
-def end_subscription(engine: Engine, name: str, reply_timeout: float) -> None:
-    """End the durable subscription of this name.
+def subscription_link(source: Destination | Subscription, number: int = 1) -> SubscriptionLink | None:
+    """Name the link of a consumer of a named subscription; None for any other source.
+
+    Args:
+        source: What is consumed from.
+        number: Which of the consumers of a shared one, over this connection; from 1.
 
     Raises:
-        InvalidDestinationError: There is none.
+        InvalidDestinationError: The name cannot be told from what is added to it.
     """
-    link = _Reattached(engine, name, reply_timeout)
-    link.attach()
-    link.close()
+    if not isinstance(source, Subscription) or source.name is None:
+        return None
+    name = source.name
+    if not source.shared:
+        return SubscriptionLink(name, durable=True)
+    if _DELIMITER in name:
+        raise InvalidDestinationError(f"The name of a shared subscription cannot contain {_DELIMITER!r}: {name!r}.")
+    common = source.client_id is None
+    return SubscriptionLink(
+        name + _suffix(number, common=common, durable=source.durable),
+        durable=source.durable,
+        capabilities=_COMMON if common else _COMMON[:1],
+    )
 
 
-class _Reattached(LinkEnd):
-    def __init__(self, engine: Engine, name: str, reply_timeout: float) -> None:
-        super().__init__(engine, f"the durable subscription {name}", reply_timeout)
-        self._name = name
-
-    def _make(self, session: Any, name: str) -> Any:
-        link = session.receiver(self._name)
-        link.source.type = UNSPECIFIED  # none: the name alone says which
-        link.target.address = name
-        return link
-
-    def _is_refused(self) -> bool:
-        return self._link.remote_source.address is None
-
-    def _refusal(self, condition: Any) -> JMSError:
-        return InvalidDestinationError(
-            f"There is no durable subscription {self._name!r} to remove: {text_of(condition)}"
-        )
+def _suffix(number: int, *, common: bool, durable: bool) -> str:
+    scope = "global" if common else ""
+    if not durable:
+        return f"{_DELIMITER}{scope}{'-' if common else ''}volatile{number}"
+    which = "" if number == 1 else str(number)
+    return f"{_DELIMITER}{scope}{which}" if common or which else ""

@@ -15,6 +15,7 @@ from jmsjca.providers.amqp.codec import encode
 from jmsjca.providers.amqp.coordinator import Coordinator
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.sender import Sending, SendingLink
+from jmsjca.providers.amqp.temporary import Temporaries
 
 __all__ = ["Wire"]
 
@@ -34,6 +35,7 @@ class Wire:
         reply_timeout: Seconds to wait for the broker's answers.
 
     Attributes:
+        temporaries: The temporary destinations of the connection.
         committing: Held while a unit ends: two never overlap on a connection.
     """
 
@@ -46,11 +48,17 @@ class Wire:
         self._coordinator: Coordinator | None = None
         self.committing = threading.RLock()
         self.broker = broker
+        self.temporaries = Temporaries(engine, reply_timeout)
         self.message_bytes = limits.message_bytes
         self.reply_timeout = reply_timeout
 
     def encode(self, message: Any, to: Destination) -> bytes:
-        """Encode a message for a destination."""
+        """Encode a message for a destination.
+
+        Raises:
+            InvalidDestinationError: It is a temporary one that this connection has removed.
+        """
+        self.temporaries.check_not_removed(to)
         return encode(message, to, self._clock.now(), self.broker.naming)
 
     def call(self, function: Callable[[], T]) -> T:

@@ -44,4 +44,17 @@ GROUPS_WAIT = Gap(
     " is several subscriptions when it holds more than one of them may, so a group would wait for the wrong one.",
     "STOMP 1.2: nothing widens what a subscription may hold",
 )
-EVERYWHERE = (_NO_CHECK, _NO_COUNT, _NO_BROWSE_COUNTS, _NO_DELAY, _NO_ADMIN, _NOT_CONFIGURABLE)
+_FURTHER = (
+    Gap("volatile_reuse", "As shared.", "The same"),
+    Gap("subscription_kinds", "As shared.", "The same"),
+    Gap(
+        "ends_at_close",
+        "UNSUBSCRIBE gives back what is unsettled, so a closed consumer stays until its units have ended.",
+        "STOMP 1.2, UNSUBSCRIBE",
+    ),
+    Gap("temporary_guarded", "As temporary.", "The same"),
+    Gap("temporary_ends", "As temporary.", "The same"),
+    Gap("durable_no_local", "As no_local.", "The same"),
+    Gap("groups_apart", "As groups.", "The same"),
+)
+EVERYWHERE = (_NO_CHECK, _NO_COUNT, _NO_BROWSE_COUNTS, _NO_DELAY, _NO_ADMIN, _NOT_CONFIGURABLE, *_FURTHER)

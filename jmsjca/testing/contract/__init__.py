@@ -26,7 +26,7 @@ from jmsjca.testing.contract.exclusive import TestExclusiveConsumers
 from jmsjca.testing.contract.expired_messages import TestExpiry
 from jmsjca.testing.contract.failed_messages import TestDeadLetters
 from jmsjca.testing.contract.give_back import TestGiveBack
-from jmsjca.testing.contract.groups import TestGroups
+from jmsjca.testing.contract.groups import TestGroups, TestWholeGroups
 from jmsjca.testing.contract.groups_and_others import TestGroupsAndOthers
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.headers import TestHeaders
@@ -97,4 +97,5 @@ __all__ = [
     "TestTemporaryTopics",
     "TestTopics",
     "TestUnitStates",
+    "TestWholeGroups",
 ]

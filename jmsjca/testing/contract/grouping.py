@@ -20,7 +20,7 @@ class Grouping(Contract):
 
     @pytest.fixture(autouse=True)
     def _needs_groups(self, harness: Harness) -> None:
-        harness.require("groups", "exact_credit")
+        harness.require("groups", "groups_apart", "exact_credit")
 
 
 def two_consumers(harness: Harness, source: Destination | Subscription) -> Sequence[Consumer]:

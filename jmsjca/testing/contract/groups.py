@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
-from jmsjca.testing.contract.grouping import Grouping, send_groups, two_consumers
-from jmsjca.testing.contract.harness import Harness, bodies
+from jmsjca.spi import Order
+from jmsjca.testing.contract.grouping import Grouping, grouped, send_groups, two_consumers
+from jmsjca.testing.contract.harness import Contract, Harness, bodies
 
-__all__ = ["TestGroups"]
+__all__ = ["TestGroups", "TestWholeGroups"]
+
+
+class TestWholeGroups(Contract):
+    """``JMSXGroupID`` between consumers that take messages ahead (capability groups)."""
+
+    def test_all_of_a_group_go_to_one_consumer(self, harness: Harness) -> None:
+        """And that in the order of sending (JMS 3.1, section 3.5.9; Artemis' message groups)."""
+        harness.require("groups")
+        queue = harness.queue()
+        consumers = [harness.connection.consumer(queue, order=Order.ANY) for _ in range(2)]
+        words = [f"{group}{number}" for number in range(5) for group in "abcdef"]
+        send_groups(harness, queue, " ".join(words))
+        shares: list[list[str]] = [[], []]
+        while sum(map(len, shares)) < len(words):
+            for share, consumer in zip(shares, consumers, strict=True):
+                share.extend(bodies(consumer.receive(3, 0)))
+        for group in "abcdef":
+            assert [word for word in words if word[0] == group] in [[w for w in s if w[0] == group] for s in shares]
+        assert all(shares)
+
+    def test_groups_may_be_more_than_a_broker_keeps_apart(self, harness: Harness) -> None:
+        """None is lost or doubled (Artemis' message groups)."""
+        harness.require("groups")
+        queue = harness.queue()
+        sent = [f"{n}." for n in range(3000)]
+        harness.send_messages(queue, *(grouped(body, body) for body in sent))
+        consumer = harness.connection.consumer(queue)
+        assert bodies(harness.gather(consumer, len(sent))) == sent
 
 
 class TestGroups(Grouping):

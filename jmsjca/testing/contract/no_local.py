@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import InvalidDestinationError
+from jmsjca.errors import InvalidDestinationError, NotSupportedError
 from jmsjca.messages import TextMessage
 from jmsjca.spi import Connection
 from jmsjca.testing.contract.harness import Contract, Harness, bodies, prepare
@@ -72,7 +72,7 @@ class TestNoLocal(Contract):
 
     def test_durable_one_is_spared_its_clients_messages(self, harness: Harness) -> None:
         """Of any connection with its client id, also while it is inactive (JMS 3.1, section 8.3.3)."""
-        harness.require("durable")
+        harness.require("durable", "durable_no_local")
         subscription = harness.subscription()
         first = harness.connect(subscription.client_id)
         first.consumer(subscription, no_local=True)
@@ -87,7 +87,7 @@ class TestNoLocal(Contract):
 
     def test_change_makes_a_durable_one_anew(self, harness: Harness) -> None:
         """Another value of it makes another subscription (JMS 3.1, section 8.3.3)."""
-        harness.require("durable")
+        harness.require("durable", "durable_no_local")
         subscription = harness.subscription()
         connection = harness.connect(subscription.client_id)
         connection.consumer(subscription, no_local=True).close()
@@ -98,7 +98,7 @@ class TestNoLocal(Contract):
 
     def test_same_value_goes_on(self, harness: Harness) -> None:
         """Nothing changed, so what waits is kept (JMS 3.1, section 8.3.3)."""
-        harness.require("durable")
+        harness.require("durable", "durable_no_local")
         subscription = harness.subscription()
         connection = harness.connect(subscription.client_id)
         connection.consumer(subscription, no_local=True)
@@ -106,6 +106,14 @@ class TestNoLocal(Contract):
         connection.close()
         consumer = harness.connect(subscription.client_id).consumer(subscription, no_local=True)
         assert bodies(harness.gather(consumer, 1)) == ["kept"]
+
+    def test_durable_one_is_refused_where_it_would_not_hold(self, harness: Harness) -> None:
+        """Another connection of the client would be heard, and nothing is silently weakened (JMS 3.1, 8.3.3)."""
+        harness.require("durable")
+        harness.require_lack("durable_no_local")
+        subscription = harness.subscription()
+        with pytest.raises(NotSupportedError):
+            harness.connect(subscription.client_id).consumer(subscription, no_local=True)
 
     def test_queues_refuse_it(self, harness: Harness) -> None:
         """JMS leaves open what it does there (`Session.createConsumer`), and nothing is silently ignored here."""

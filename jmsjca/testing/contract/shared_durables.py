@@ -115,6 +115,7 @@ class TestSharedDurableSubscriptions(Contract):
     @pytest.mark.parametrize("shared", [True, False])
     def test_shared_and_unshared_cannot_have_one_name(self, harness: Harness, *, shared: bool) -> None:
         """Not even while nobody consumes, and nothing is lost by the attempt (JMS 3.1, sections 8.3.3 and 8.3.4)."""
+        harness.require("subscription_kinds")
         subscription = replace(harness.subscription(), shared=shared)
         connection = harness.connect(subscription.client_id)
         _subscribed(harness, subscription, connection).close()

@@ -76,9 +76,10 @@ class TestSharedSubscriptions(Contract):
 
     def test_closing_consumer_leaves_what_it_had_to_the_others(self, harness: Harness) -> None:
         """What it received and nobody took is as good as new (JMS 3.1, section 8.3.2; rule of `Consumer.close`)."""
+        harness.require("exact_credit")
         harness.require_give_back("uncounted")
         subscription = _shared(harness.topic())
-        first, second = (harness.connect().consumer(subscription) for _ in range(2))
+        first, second = (harness.connect().consumer(subscription, window=0) for _ in range(2))
         harness.send(subscription.topic, *"ab")
         harness.gather(first, 2)
         first.close()
@@ -87,6 +88,7 @@ class TestSharedSubscriptions(Contract):
 
     def test_it_ends_with_its_last_consumer(self, harness: Harness) -> None:
         """It is deleted together with its messages; its name begins anew (JMS 3.1, section 8.3.2)."""
+        harness.require("volatile_reuse")
         subscription = _shared(harness.topic())
         consumers = [harness.connect().consumer(subscription) for _ in range(2)]
         harness.send(subscription.topic, "undelivered")
@@ -100,6 +102,7 @@ class TestSharedSubscriptions(Contract):
 
     def test_it_ends_with_its_last_connection(self, harness: Harness) -> None:
         """A connection that closes closes its consumers (JMS 3.1, sections 6.1.8 and 8.3.2)."""
+        harness.require("volatile_reuse")
         subscription = _shared(harness.topic())
         connection = harness.connect()
         connection.consumer(subscription)
@@ -121,6 +124,7 @@ class TestSharedSubscriptions(Contract):
 
     def test_message_rolled_back_after_its_end_is_dropped(self, harness: Harness) -> None:
         """It does not come back in a later subscription of that name (JMS 3.1, section 4.2.8)."""
+        harness.require("ends_at_close")
         subscription = _shared(harness.topic())
         consumer = harness.connection.consumer(subscription)
         harness.send(subscription.topic, "a")
@@ -150,6 +154,7 @@ class TestSharedSubscriptions(Contract):
 
     def test_name_is_free_for_another_topic_afterwards(self, harness: Harness) -> None:
         """Nothing is left of a subscription that ended (JMS 3.1, section 8.3.2)."""
+        harness.require("volatile_reuse")
         subscription = _shared(harness.topic())
         harness.connection.consumer(subscription).close()
         other = replace(subscription, topic=harness.topic())

@@ -55,12 +55,14 @@ class TestTemporaryQueues(_NeedsTemporary):
 
     def test_its_name_is_not_enough(self, harness: Harness) -> None:
         """Who names it as an ordinary queue gets no further: it could read the replies of others (JMS 3.1, 6.2.2)."""
+        harness.require("temporary_guarded")
         made = harness.connection.temporary("queue")
         harness.send(made, "reply")
         with pytest.raises(InvalidDestinationError):
             harness.connect().consumer(Queue(made.name))
-        with pytest.raises(InvalidDestinationError):
-            harness.connect().remove(Queue(made.name))
+        if harness.connection.capabilities.admin:
+            with pytest.raises(InvalidDestinationError):
+                harness.connect().remove(Queue(made.name))
         assert bodies(harness.gather(harness.connection.consumer(Queue(made.name)), 1)) == ["reply"]
 
     def test_operator_sees_it_as_what_it_is(self, harness: Harness) -> None:

@@ -43,8 +43,9 @@ MEANINGS = {
     "amqp:unauthorized-access": JMSSecurityError,
     "amqp:not-implemented": NotSupportedError,
     "amqp:resource-limit-exceeded": ResourceAllocationError,
+    "amqp:resource-locked": InvalidDestinationError,
 }
-UNTOLD = ("amqp:internal-error", "amqp:link:redirect", "amqp:resource-locked", "vendor:own")
+UNTOLD = ("amqp:internal-error", "amqp:link:redirect", "vendor:own")
 
 
 def error_of(condition):

@@ -1,0 +1,112 @@
+"""Temporary destinations: a link that makes one lives as long as it, and the broker removes it with the link."""
+
+import threading
+from typing import Any
+
+from proton import Described, symbol, ulong
+
+from jmsjca.destinations import Destination, DestinationKind, destination
+from jmsjca.errors import InvalidDestinationError
+from jmsjca.providers.amqp.constants import EXPIRE_WITH_LINK
+from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.link import LinkEnd
+
+__all__ = ["Temporaries"]
+
+_LIFETIME = symbol("lifetime-policy")
+_DELETE_ON_CLOSE = 0x2B
+_LONGEST_NAME = 1024
+_MOST_REMOVED = 10_000
+
+
+class Temporaries:
+    """The temporary destinations of a connection.
+
+    Args:
+        engine: The connection.
+        reply_timeout: Seconds to wait for the broker's answers.
+    """
+
+    def __init__(self, engine: Engine, reply_timeout: float) -> None:
+        self._engine = engine
+        self._reply_timeout = reply_timeout
+        self._lock = threading.Lock()
+        self._makers: dict[Destination, _Maker] = {}
+        self._removed: dict[Destination, None] = {}  # the oldest first
+
+    def make(self, kind: DestinationKind) -> Destination:
+        """Make one.
+
+        Raises:
+            JMSError: The broker refuses.
+        """
+        maker = _Maker(self._engine, kind, self._reply_timeout)
+        maker.attach()
+        made = destination(maker.name, kind, temporary=True)
+        with self._lock:
+            self._makers[made] = maker
+        return made
+
+    def check_own(self, what: Destination) -> None:
+        """Refuse a temporary destination that another connection made, or that is gone.
+
+        Raises:
+            InvalidDestinationError: It is one of these.
+        """
+        if what.temporary and what not in self._makers:
+            raise InvalidDestinationError(f"{what} is gone, or another connection's: only its own consumes from it.")
+
+    def named(self, what: Destination) -> Destination:
+        """The temporary destination of this connection that is meant by a plain name, else what was given."""
+        own = destination(what.name, what.kind, temporary=True)
+        return own if own in self._makers else what
+
+    def check_not_removed(self, what: Destination) -> None:
+        """Refuse one that this connection has removed.
+
+        Raises:
+            InvalidDestinationError: It is one of these.
+        """
+        if what in self._removed:
+            raise InvalidDestinationError(f"{what} was deleted.")
+
+    def remove(self, what: Destination) -> None:
+        """Remove one with what waits in it.
+
+        Raises:
+            InvalidDestinationError: This connection has none of that name.
+        """
+        with self._lock:
+            maker = self._makers.pop(what, None)
+            if maker is None:
+                raise InvalidDestinationError(f"{what} is gone, or another connection's.")
+            self._removed[what] = None
+            if len(self._removed) > _MOST_REMOVED:
+                del self._removed[next(iter(self._removed))]
+        maker.close()
+
+
+class _Maker(LinkEnd):
+    """A sender that sends nothing: its target is made for it."""
+
+    def __init__(self, engine: Engine, kind: DestinationKind, reply_timeout: float) -> None:
+        super().__init__(engine, f"the making of a temporary {kind}", reply_timeout)
+        self._capability = symbol(f"temporary-{kind}")
+        self.name = ""
+
+    def on_open(self) -> None:
+        """The broker tells its name."""
+        self.name = (self._link.remote_target.address or "")[:_LONGEST_NAME]
+        super().on_open()
+
+    def _make(self, session: Any, name: str) -> Any:
+        link = session.sender(name)
+        link.source.address = name
+        link.target.dynamic = True
+        link.target.expiry_policy = EXPIRE_WITH_LINK
+        link.target.properties.put_dict({_LIFETIME: Described(ulong(_DELETE_ON_CLOSE), [])})
+        link.target.capabilities.put_object(self._capability)
+        return link
+
+    def _is_refused(self) -> bool:
+        return not self.name
