@@ -18,7 +18,7 @@ format: $(VENV)/.dev     ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills, of brokers too
+torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills, random bytes, of brokers too
 	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
 	$(BIN)/python -m tests.torture.backlog_memory
 	$(BIN)/python -m tests.model.run --steps 1000000
@@ -29,6 +29,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.group_points
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.power_loss
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.planted_faults
+	$(BIN)/python -m tests.torture.fuzz_stomp --runs 10000000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 	$(BIN)/python -m pytest -q -m torture tests/brokers
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_decision.py

@@ -2,29 +2,17 @@
 
 import re
 
-from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.stomp.frames import ESCAPES, Frame
+from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.heads import MAX_LINE, broken, parse_head
 
 __all__ = ["FrameParser"]
 
 MAX_COMMAND = 32
 MAX_HEAD = 1024 * 1024
-MAX_LINE = 256 * 1024
-MAX_HEADERS = 1000
 
-_REQUIRED = {
-    "CONNECTED": ("version",),
-    "MESSAGE": ("destination", "message-id", "subscription"),
-    "RECEIPT": ("receipt-id",),
-    "ERROR": (),
-}
 _WITH_BODY = {"MESSAGE", "ERROR"}
 _HEAD_END = re.compile(rb"\n\r?\n")
 _LENGTH = re.compile(r"\d{1,18}\Z", re.ASCII)
-# Headers in which RabbitMQ shows what came over AMQP 1.0: bytes, each of which stands for a character.
-_BINARY = b"x-amqp-1.0-"
-_UNESCAPES = {version: {new: old for old, new in table.items()} for version, table in ESCAPES.items()}
-_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
 
 class FrameParser:
@@ -73,7 +61,7 @@ class FrameParser:
             return None
         body = bytes(memoryview(self._buffer)[begin:end])
         if body and command not in _WITH_BODY:
-            raise _broken(f"a {command} frame has a body")
+            raise broken(f"a {command} frame has a body")
         frame = Frame(command, headers, body, end + 1 - self._start)
         self._start = self._seen = end + 1
         self._head = None
@@ -84,12 +72,12 @@ class FrameParser:
         found = _HEAD_END.search(self._buffer, max(self._start, self._seen - 2))
         size = (found.start() if found else len(self._buffer)) - self._start
         if size > MAX_HEAD:
-            raise _broken(f"the head of a frame is longer than {MAX_HEAD} bytes")
+            raise broken(f"the head of a frame is longer than {MAX_HEAD} bytes")
         if found is None:
             self._check_unfinished()
             self._seen = len(self._buffer)
             return False
-        command, headers = self._parse_head(bytes(memoryview(self._buffer)[self._start : found.start()]))
+        command, headers = parse_head(bytes(memoryview(self._buffer)[self._start : found.start()]), self.version)
         self._head = (command, headers, found.end(), self._length(headers))
         self._seen = found.end()
         return True
@@ -106,81 +94,24 @@ class FrameParser:
         self._seen = max(self._seen, self._start)
 
     def _check_unfinished(self) -> None:
-        line = self._buffer.rfind(b"\n") + 1
-        if line <= self._start and len(self._buffer) - self._start > MAX_COMMAND:
-            raise _broken("a frame begins with no command")
-        if len(self._buffer) - line > MAX_LINE:
-            raise _broken(f"a header is longer than {MAX_LINE} bytes")
-
-    def _parse_head(self, head: bytes) -> tuple[str, dict[str, str]]:
-        binary: list[bytes] = []
-        if _BINARY in head:
-            plain = head.split(b"\n")
-            binary = [line for line in plain if line.startswith(_BINARY)]
-            head = b"\n".join(line for line in plain if not line.startswith(_BINARY))
-        try:
-            lines = head.decode().split("\n") + [line.decode("latin-1") for line in binary]
-        except UnicodeDecodeError:
-            raise _broken("a header is no UTF-8 text") from None
-        if self.version != "1.1":  # before 1.2 a carriage return was like any other character
-            lines = [line.removesuffix("\r") for line in lines]
-        command = lines[0]
-        if command not in _REQUIRED:
-            raise _broken(f"there is no frame {command[:MAX_COMMAND]!r}")
-        if len(lines) - 1 > MAX_HEADERS:
-            raise _broken(f"a {command} frame has more than {MAX_HEADERS} headers")
-        if b"\0" in head:
-            raise _broken(f"a header of a {command} frame holds NUL")
-        return command, self._parse_headers(command, lines)
-
-    def _parse_headers(self, command: str, lines: list[str]) -> dict[str, str]:
-        headers: dict[str, str] = {}
-        for line in lines[1:]:
-            name, value = self._parse_line(command, line)
-            if name == "content-length" and name in headers:
-                raise _broken(f"a {command} frame has two content-lengths")
-            headers.setdefault(name, value)
-        missing = [name for name in _REQUIRED[command] if name not in headers]
-        if missing:
-            raise _broken(f"a {command} frame has no header {missing[0]}")
-        return headers
-
-    def _parse_line(self, command: str, line: str) -> tuple[str, str]:
-        name, colon, value = line.partition(":")
-        if not colon or not name or len(line) > MAX_LINE:
-            raise _broken(f"a {command} frame has a line that is no header")
-        if "\r" in line and self.version != "1.1":
-            raise _broken(f"a header of a {command} frame holds a bare carriage return")
-        if "\\" in line and command != "CONNECTED":  # which is written without escapes
-            return self._unescape(command, name), self._unescape(command, value)
-        return name, value
-
-    def _unescape(self, command: str, text: str) -> str:
-        known = _UNESCAPES[self.version]
-
-        def meaning(found: re.Match[str]) -> str:
-            """The character that an escape stands for."""
-            plain = known.get(found[0])
-            if plain is not None:
-                return plain
-            if command == "ERROR":  # the connection ends anyway: its reason is worth more than its form
-                return found[0]
-            raise _broken(f"a header of a {command} frame has an undefined escape")
-
-        return _ESCAPE.sub(meaning, text) if "\\" in text else text
+        begins = self._buffer[self._start : self._start + MAX_COMMAND + 1]
+        if len(begins) > MAX_COMMAND and b"\n" not in begins:
+            raise broken("a frame begins with no command")
+        if len(self._buffer) - self._buffer.rfind(b"\n") - 1 > MAX_LINE:
+            raise broken(f"a header is longer than {MAX_LINE} bytes")
 
     def _length(self, headers: dict[str, str]) -> int | None:
         text = headers.get("content-length")
         if text is None:
             return None
         if not _LENGTH.match(text):
-            raise _broken("a content-length is no number")
+            raise broken("a content-length is no number")
         self._check_body(int(text))
         return int(text)
 
     def _check_body(self, size: int) -> None:
         if size > self._max_body:
-            raise _broken(f"a body is larger than the limit of {self._max_body} bytes")
+            raise broken(f"a body is larger than the limit of {self._max_body} bytes")
 
     def _body_end(self, begin: int, length: int | None) -> int | None:
         """Where the NUL behind the body is; None if it has not come."""
@@ -192,9 +123,5 @@ class FrameParser:
         if len(self._buffer) <= begin + length:
             return None
         if self._buffer[begin + length] != 0:
-            raise _broken("a body does not end where its content-length says")
+            raise broken("a body does not end where its content-length says")
         return begin + length
-
-
-def _broken(what: str) -> ConnectionLostError:
-    return ConnectionLostError(f"The broker broke the STOMP protocol: {what}. The connection was ended.")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.stomp import parser
+from jmsjca.providers.stomp import heads, parser
 from jmsjca.providers.stomp.parser import FrameParser
 from tests.unit.stomp.letters import write
 
@@ -87,9 +87,9 @@ MALFORMED = {
     "no receipt-id": b"RECEIPT\n\n\0",
     "no version": b"CONNECTED\n\n\0",
     "receipt with a body": b"RECEIPT\nreceipt-id:1\n\nbody\0",
-    "too many headers": HEAD + b"\na:b" * (parser.MAX_HEADERS + 1) + b"\n\n\0",
-    "endless header": HEAD + b"\n" + b"x" * (parser.MAX_LINE + 1),
-    "long header": HEAD + b"\na:" + b"x" * parser.MAX_LINE + b"\n\n\0",
+    "too many headers": HEAD + b"\na:b" * (heads.MAX_HEADERS + 1) + b"\n\n\0",
+    "endless header": HEAD + b"\n" + b"x" * (heads.MAX_LINE + 1),
+    "long header": HEAD + b"\na:" + b"x" * heads.MAX_LINE + b"\n\n\0",
     "endless headers": HEAD + b"\na:b" * (parser.MAX_HEAD // 4 + 1),
 }
 
