@@ -91,7 +91,7 @@ class Activation:
         Raises:
             IllegalStateError: It is being stopped just now.
         """
-        service = Service(self._endpoint, self._settings, self.spec.inbound_options, self._executor, self._life.happens)
+        service = Service(self._endpoint, self._settings, self.spec.inbound_options, self._executor, self._life)
         if self._life.happens("start", service):
             service.begin()
         elif self.status == "Disconnecting":

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, Literal, TypeVar
 
-__all__ = ["Event", "Life", "Status"]
+__all__ = ["Life", "Status"]
 
 Status = Literal["Up", "Down", "Connecting", "Disconnecting"]
 
@@ -23,6 +23,10 @@ _NEXT: dict[tuple[Event, Status], Status] = {
     ("ended", "Up"): "Down",
     ("ended", "Disconnecting"): "Down",
 }  # whatever else happens changes nothing
+
+
+def _always() -> bool:
+    return True
 
 
 class Life(Generic[R]):
@@ -58,19 +62,20 @@ class Life(Generic[R]):
         """Where it stands."""
         return self._status
 
-    def happens(self, event: Event, run: R) -> bool:
+    def happens(self, event: Event, run: R, still: Callable[[], bool] = _always) -> bool:
         """Let something happen.
 
         Args:
             event: What happens.
             run: What it happens to: that which was started last, or it means nothing any more.
+            still: Asked at that moment; False if it means nothing any more.
 
         Returns:
             True if that changed the status.
         """
         with self._lock:
             following = _NEXT.get((event, self._status))
-            if following is None or (event != "start" and run is not self.run):
+            if following is None or (event != "start" and run is not self.run) or not still():
                 return False
             self._status, self.run = following, run
             self._untold.append(following)

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Callable
 from concurrent.futures import Executor
 
 from jmsjca.config import InboundOptions
@@ -11,7 +10,7 @@ from jmsjca.inbound.adjustment import Adjustments
 from jmsjca.inbound.attempt import Attempt
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.inside import inside
-from jmsjca.inbound.life import Event
+from jmsjca.inbound.life import Life
 from jmsjca.inbound.trouble import Trouble
 from jmsjca.links import ConnectionSettings, Connector, keep_trying, may_pass
 
@@ -31,7 +30,7 @@ class Service:
         settings: What connections are made from.
         options: How failures are told.
         executor: What handlers run on in the mode cc; None for threads of its own.
-        happens: Told what leads to another status.
+        life: Told what leads to another status.
     """
 
     def __init__(
@@ -40,13 +39,13 @@ class Service:
         settings: ConnectionSettings,
         options: InboundOptions,
         executor: Executor | None,
-        happens: Callable[[Event, "Service"], bool],
+        life: Life["Service"],
     ) -> None:
         self._endpoint = endpoint
         self._settings = settings
         self._connector = Connector(settings)
         self._executor = executor
-        self._happens = happens
+        self._life = life
         self._trouble = Trouble(endpoint.name, options, durable=endpoint.terms.subscription_name is not None)
         self._adjustments = Adjustments(endpoint.name)
         self._stopping = threading.Event()
@@ -109,7 +108,7 @@ class Service:
             if not over:
                 self._endpoint.handler.close()
         if not over:
-            self._happens("ended", self)
+            self._life.happens("ended", self)
             self._ended.set()
 
     def _run(self) -> None:
@@ -133,7 +132,7 @@ class Service:
         try:
             attempt.run(self._up, lambda error: self._lost(attempt, error))
         except JMSError as error:
-            self._happens("broken", self)
+            self._life.happens("broken", self)
             self._trouble.connected = attempt.connected
             if self._stopping.is_set():
                 self._trouble.while_stopping(error)
@@ -145,12 +144,11 @@ class Service:
     def _up(self) -> None:
         self._trouble.over()
         self._up_since = self._settings.clock.monotonic()
-        self._happens("connected", self)
+        self._life.happens("connected", self)
 
     def _lost(self, attempt: Attempt, error: JMSError) -> None:
-        if attempt is self._attempt:  # what is told late is known already
-            self._happens("broken", self)
-            attempt.stop(error)
+        self._life.happens("broken", self, lambda: attempt is self._attempt)  # what is told late is known already
+        attempt.stop(error)
 
     def _was_steady(self) -> bool:
         return self._up_since is not None and self._settings.clock.monotonic() - self._up_since >= _STEADY
