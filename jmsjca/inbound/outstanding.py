@@ -19,32 +19,37 @@ class Outstanding:
         self._released = released
         self._count = 0
         self._closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        # One is told of each place that becomes free: all of them would hinder each other. First who has a message.
+        self._for_place = threading.Condition(self._lock)
+        self._for_later = threading.Condition(self._lock)
+        self._waiting = 0  # for a place
 
     def reserve(self, timeout: float | None) -> bool:
         """Take one place; False if there was none after so many seconds, and once this is closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._count < self._most, timeout)
-            if self._closed or self._count >= self._most:
+        with self._lock:
+            if not self._is_free() and timeout != 0:
+                self._wait_for_place(timeout)
+            if self._closed or self.full:
                 return False
             self._count += 1
             return True
 
     def wait(self, timeout: float | None) -> None:
         """Wait until a place is free, or this is closed, or so many seconds are over; take none."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._count < self._most, timeout)
+        with self._lock:
+            self._for_later.wait_for(self._is_free, timeout)
 
     def add(self) -> None:
         """Take one place, also over the bound: what has come already must be somewhere."""
-        with self._changed:
+        with self._lock:
             self._count += 1
 
     def release(self) -> None:
         """Give one place back."""
-        with self._changed:
+        with self._lock:
             self._count -= 1
-            self._changed.notify_all()  # some of those who wait take no place
+            (self._for_place if self._waiting else self._for_later).notify()
         if self._released is not None:
             self._released()
 
@@ -55,6 +60,19 @@ class Outstanding:
 
     def close(self) -> None:
         """Give no more places: whoever waits for one returns, and who comes later too."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
+            self._for_place.notify_all()
+            self._for_later.notify_all()
+
+    def _is_free(self) -> bool:
+        return self._closed or self._count < self._most
+
+    def _wait_for_place(self, timeout: float | None) -> None:
+        self._waiting += 1
+        try:
+            self._for_place.wait_for(self._is_free, timeout)
+        finally:
+            self._waiting -= 1
+            if self._is_free():  # more were told than waited for a place
+                self._for_later.notify(self._most - self._count)

@@ -47,3 +47,17 @@ def test_a_place_that_becomes_free_is_for_one_who_waits():
     waiter.join(PATIENCE)
     assert not waiter.is_alive()
     assert not outstanding.reserve(0)
+
+
+def test_who_waits_until_a_place_is_free_learns_of_those_that_nobody_took():
+    """Also when they became free while somebody was on the way to the first of them."""
+    outstanding = Outstanding(3)
+    for _ in range(3):
+        outstanding.add()
+    taking = in_thread(lambda: outstanding.reserve(None))
+    looking = [in_thread(lambda: outstanding.wait(None)) for _ in range(2)]
+    for _ in range(3):
+        outstanding.release()
+    for waiter in (taking, *looking):
+        waiter.join(PATIENCE)
+        assert not waiter.is_alive()
