@@ -1,11 +1,11 @@
 """Transactions, redelivery, replies and topics between us and Java's Qpid JMS."""
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-from jms_java import describe, receive
+from jms_java import SECONDS, describe, receive
 
-from jmsjca import AcknowledgeMode, Queue, Topic
+from jmsjca import AcknowledgeMode, Queue, Requestor, Topic
 from jmsjca.messages import TextMessage
 
 
@@ -111,10 +111,17 @@ def test_they_answer_our_request(ours, theirs, queue):
     assert (answer.body, answer.correlation_id) == ("answer", question.message_id)
 
 
-def test_we_answer_their_request(ours, theirs, broker, queue):
+def test_they_answer_to_a_temporary_queue_of_ours(ours, theirs, queue):
+    consumer = theirs.session().consumer(queue)
+    with ours.connection.create_session() as session, ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(Requestor(session, queue).request, TextMessage("question"), timeout=SECONDS)
+        kind, _ = consumer.receive()["reply_to"]
+        consumer.reply("answer")
+        assert (kind, answer.result().body) == ("temporary queue", "answer")
+
+
+def test_we_answer_their_request(ours, theirs, queue):
     """By the name of a queue of theirs that lives as long as their connection."""
-    if broker == "activemq":
-        pytest.skip("Temporary queues of ActiveMQ's are not sent to yet.")
     session = theirs.session()
     kind, name = session.temporary("queue")
     assert kind == "temporary queue"
@@ -123,6 +130,28 @@ def test_we_answer_their_request(ours, theirs, broker, queue):
     ours.send(question.reply_to, TextMessage("answer", correlation_id=question.message_id))
     [answer] = session.take([kind, name])
     assert (answer["body"][1], answer["correlation_id"]) == ("answer", sent["message_id"])
+
+
+def test_they_answer_to_a_temporary_topic_of_ours(ours, theirs, queue):
+    with ours.connection.create_session() as session:
+        topic = session.create_temporary_topic()
+        answers = session.create_consumer(topic)
+        ours.send(queue, TextMessage("question", reply_to=topic))
+        consumer = theirs.session().consumer(queue)
+        kind, _ = consumer.receive()["reply_to"]
+        consumer.reply("answer")
+        assert (kind, receive(answers).body) == ("temporary topic", "answer")
+
+
+def test_we_answer_to_a_temporary_topic_of_theirs(ours, theirs, queue):
+    session = theirs.session()
+    topic = session.temporary("topic")
+    answers = session.consumer(topic)
+    session.send(queue, {**describe(TextMessage("question")), "reply_to": topic})
+    [question] = ours.take(queue)
+    assert (question.reply_to.kind, question.reply_to.temporary) == ("topic", True)
+    ours.send(question.reply_to, TextMessage("answer"))
+    assert answers.receive()["body"] == ["string", "answer"]
 
 
 def test_their_subscriber_gets_what_we_publish(ours, theirs, broker):
