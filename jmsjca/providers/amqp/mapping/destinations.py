@@ -51,6 +51,8 @@ def received_destination(
         or _kind_of(source)
     )
     name = str(address) if temporary else name_of(str(address), kind, naming)
+    if source is not None and not source.temporary and (name, kind, temporary) == (source.name, source.kind, False):
+        return source  # as most of them do
     return destination(name, kind, temporary=temporary)
 
 
