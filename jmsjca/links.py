@@ -1,9 +1,9 @@
 """Making connections: URL, credentials and provider brought together, fail-over, and the waits between attempts."""
 
+import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from jmsjca.config import SYSTEM_CLOCK, Address, Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import (
@@ -19,8 +19,12 @@ from jmsjca.spi import Connection
 
 __all__ = ["ConnectionSettings", "Connector", "Wait", "connect", "keep_trying", "may_pass"]
 
+logger = logging.getLogger("jmsjca.links")
+
 Wait = Callable[[threading.Event, float], object]
 """Waits for an event, for so many seconds; true if it is set."""
+
+_Lost = Callable[[JMSError], None]
 
 _SHOWN = 300  # characters of what one host said
 _WAITS = (1, 2, 5, 5, 10)  # seconds; the last one for ever
@@ -57,13 +61,6 @@ class ConnectionSettings:
         return Credentials(url.user_name, url.password) if url.user_name else None
 
 
-class _Failure(NamedTuple):
-    """Why one host did not let us in."""
-
-    address: Address
-    error: JMSError
-
-
 class Connector:
     """Makes one connection after the other: each attempt begins with the host behind the one that was reached last.
 
@@ -77,11 +74,12 @@ class Connector:
         self._settings = settings
         self._next = 0
 
-    def connect(self, lost: Callable[[JMSError], None] | None = None) -> Connection:
+    def connect(self, lost: _Lost | None = None, goes_on: Callable[[], bool] = lambda: True) -> Connection:
         """Make one connection, in one attempt: to the first host that lets us in.
 
         Args:
             lost: Told when the connection breaks.
+            goes_on: Asked before each further host; false to leave the others alone.
 
         Raises:
             ConfigurationError: The URL cannot be used.
@@ -89,40 +87,42 @@ class Connector:
             JMSError: The broker cannot be reached, or refuses.
         """
         url = ConnectionURL.parse(self._settings.url).for_provider()
-        failures: list[_Failure] = []
+        failures: dict[Address, JMSError] = {}
         for position, turn in enumerate(url.beginning_with(self._next), self._next + 1):
+            if failures and not goes_on():
+                break
             connection = self._try(turn, lost or _ignore, failures)
             if connection is not None:
                 self._next = position % len(url.addresses)
                 return connection
-        raise ConnectionLostError(f"No host of {url} can be reached: {_told(failures)}") from failures[-1].error
+        raise ConnectionLostError(f"No host of {url} can be reached: {_told(failures)}") from [*failures.values()][-1]
 
-    def _try(self, url: ConnectionURL, lost: Callable[[JMSError], None], failures: list[_Failure]) -> Connection | None:
+    def _try(self, url: ConnectionURL, lost: _Lost, failures: dict[Address, JMSError]) -> Connection | None:
         """Connect to the host that comes first; None if that fails in a way that lets the next one be tried."""
+        settings = self._settings
         try:
-            return self._connect_to(url, lost)
+            connection = find_provider(url.protocol).connect(
+                url,
+                settings.credentials(url),
+                client_id=settings.client_id,
+                limits=settings.limits,
+                clock=settings.clock,
+                lost=lost,
+            )
         except JMSError as error:
             if not url.others:
                 raise
-            failures.append(_Failure(url.addresses[0], error))
+            failures[url.addresses[0]] = error
             if _is_of_one_host(error):
                 return None
             error.add_note(f"Hosts that were tried, this one last: {_told(failures)}")
             raise
-
-    def _connect_to(self, url: ConnectionURL, lost: Callable[[JMSError], None]) -> Connection:
-        settings = self._settings
-        return find_provider(url.protocol).connect(
-            url,
-            settings.credentials(url),
-            client_id=settings.client_id,
-            limits=settings.limits,
-            clock=settings.clock,
-            lost=lost,
-        )
+        if url.others:
+            logger.info("Connected to %s://%s.", url.protocol, url.addresses[0])
+        return connection
 
 
-def connect(settings: ConnectionSettings, lost: Callable[[JMSError], None] | None = None) -> Connection:
+def connect(settings: ConnectionSettings, lost: _Lost | None = None) -> Connection:
     """Make one connection, in one attempt, which begins with the first host of a fail-over list.
 
     Args:
@@ -184,8 +184,8 @@ def may_pass(error: BaseException) -> bool:
     return isinstance(error, JMSError) and not isinstance(error, _PERMANENT)
 
 
-def _told(failures: Sequence[_Failure]) -> str:
-    return "; ".join(f"{failure.address}: {failure.error}"[:_SHOWN] for failure in failures)
+def _told(failures: Mapping[Address, JMSError]) -> str:
+    return "; ".join(f"{address}: {error}"[:_SHOWN] for address, error in failures.items())
 
 
 def _is_of_one_host(error: JMSError) -> bool:

@@ -58,7 +58,7 @@ class Attempt:
         Raises:
             JMSError: The broker cannot be reached or refuses, the connection broke, or something else failed.
         """
-        connection = self._connection = self._connector.connect(lost)
+        connection = self._connection = self._connector.connect(lost, lambda: not self._stopping)
         self.connected = True
         try:
             if not self._stopping:

@@ -1,5 +1,7 @@
 """Making connections, in one attempt."""
 
+import logging
+
 import pytest
 
 from jmsjca import links
@@ -161,6 +163,21 @@ def test_a_replacement_begins_behind_the_host_that_was_reached_last(use):
         connector.connect()
     connector.connect()
     assert provider.hosts == ["a", "b:1", "c", "a", "b:1", "c", "a", "b:1"]
+
+
+def test_who_is_being_stopped_asks_no_further_host(use):
+    provider = use(Provider(REFUSED, REFUSED))
+    with pytest.raises(ConnectionLostError, match=r"a: refused$"):
+        Connector(LIST).connect(goes_on=lambda: False)
+    assert provider.hosts == ["a"]
+
+
+def test_the_log_tells_which_host_it_is(use, caplog):
+    caplog.set_level(logging.INFO, "jmsjca.links")
+    use(Provider(REFUSED))
+    connect(LIST)
+    connect(SETTINGS)  # there is no choice
+    assert caplog.messages == ["Connected to fake://b:1."]
 
 
 def test_an_embedded_broker_is_in_one_place():

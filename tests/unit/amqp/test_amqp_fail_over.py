@@ -6,12 +6,13 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from proton import Message
+from proton import Condition, Message
 
 from jmsjca import ConnectionFactory, ResourceAdapter
 from jmsjca.errors import ConnectionLostError, JMSSecurityError
 from jmsjca.links import ConnectionSettings, connect
 from tests.unit.amqp.behaviour import end_connection
+from tests.unit.amqp.peer import Peer
 from tests.unit.inbound import Inbox, Recorder
 
 RESET = struct.pack("ii", 1, 0)
@@ -136,6 +137,35 @@ def test_a_listener_is_up_when_the_next_host_has_its_consumer(line, listener, re
     assert adapter.activations[0].status == "Connecting"
     second.do(lambda: second.on_attach(attaching[0]))
     recorder.await_status("Up")
+    assert inbox.take(1)[0][0] == "a"
+
+
+def detach(peer):
+    end = peer.links[0]
+    end.condition = Condition("amqp:resource-deleted", "gone")
+    end.close()
+
+
+def end_its_session(peer):
+    peer.links[0].session.close()
+
+
+def force(peer):
+    peer.connection.condition = Condition("amqp:connection:forced", "restart")
+    peer.connection.close()
+
+
+@pytest.mark.parametrize("fault", [detach, end_its_session, force, Peer.cut])
+def test_a_consumer_that_the_broker_ends_is_restored(line, listener, recorder, fault):
+    """The connection may live on: a listener that hears nothing is not up."""
+    first, second = line().peer, line().peer
+    second.stock.append(Message(body="a").encode())
+    first.links = []
+    first.reactions["attach"] = lambda event: (first.links.append(event.link), first.on_attach(event))
+    _, inbox = listener(first.address, second.address)
+    recorder.await_status("Connecting", "Up")
+    first.do(lambda: fault(first))
+    recorder.await_status("Connecting", "Up")
     assert inbox.take(1)[0][0] == "a"
 
 
