@@ -47,6 +47,7 @@ final class Commands {
             case "receive" -> receive(name, order.get("milliseconds").getAsLong());
             case "reply" -> reply(name, order);
             case "browse" -> browse(sessions.get(name), order);
+            case "unsubscribe" -> unsubscribe(sessions.get(name), text(order, "subscription"));
             case "temporary" -> temporary(sessions.get(name), text(order, "kind"));
             default -> settle(text(order, "do"), name);
         };
@@ -145,6 +146,11 @@ final class Commands {
             }
         }
         return told;
+    }
+
+    private static JsonElement unsubscribe(Session session, String subscription) throws JMSException {
+        session.unsubscribe(subscription);
+        return JsonNull.INSTANCE;
     }
 
     private JsonElement temporary(Session session, String kind) throws JMSException {

@@ -67,6 +67,10 @@ class JavaSession:
         """Make a temporary queue or topic: its kind and its name."""
         return self._peer.do("temporary", self._name, kind=kind)
 
+    def unsubscribe(self, subscription):
+        """Remove a durable subscription."""
+        self._peer.do("unsubscribe", self._name, subscription=subscription)
+
     def commit(self):
         self._peer.do("commit", self._name)
 
