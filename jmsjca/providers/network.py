@@ -7,10 +7,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSSecurityError
+from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSError, JMSSecurityError
 
-__all__ = ["NetworkOptions", "acknowledge_quickly", "open_socket", "require_protection"]
+__all__ = ["NetworkOptions", "acknowledge_quickly", "broken", "open_socket", "require_protection"]
 
+
+# Alerts of TLS that no second attempt can change (RFC 8446, section 6.2).
+_REFUSALS = ("ALERT_ACCESS_DENIED", "ALERT_HANDSHAKE_FAILURE", "ALERT_UNKNOWN_CA", "CERTIFICATE")
 
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
@@ -94,7 +97,20 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
             f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}"
         ) from error
     except OSError as error:
-        raise ConnectionLostError(f"Cannot connect to {host}:{port}: {error}") from error
+        raise broken(f"Cannot connect to {host}:{port}", error) from error
+
+
+def broken(what: str, error: Exception) -> JMSError:
+    """The error of a connection that broke, by an alert of TLS or by the network.
+
+    Args:
+        what: What broke, to begin the text with.
+        error: How.
+    """
+    reason: str = getattr(error, "reason", None) or ""
+    if isinstance(error, ssl.SSLError) and any(alert in reason for alert in _REFUSALS):
+        return JMSSecurityError(f"{what}: the broker wants another certificate of this client, or other TLS: {error}")
+    return ConnectionLostError(f"{what}: {error}")
 
 
 def acknowledge_quickly(sock: socket.socket) -> None:
@@ -118,6 +134,7 @@ def _secured(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SS
 def _tls_context(options: NetworkOptions) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=options.ca_file)  # a given file is the only authority
+        context.hostname_checks_common_name = False  # no name of a host (RFC 9525, section 2)
         if options.certificate_file:
             context.load_cert_chain(options.certificate_file, options.key_file)
     except OSError as error:

@@ -1,5 +1,6 @@
 """A certificate authority for one test, made by the command openssl."""
 
+import itertools
 import shutil
 import ssl
 import subprocess
@@ -24,21 +25,36 @@ class Authority:
         if shutil.which("openssl") is None:
             pytest.skip("There is no command openssl to make certificates with.")
         self._folder = folder
+        self._numbers = itertools.count()
         self.file, self._key = folder / "authority.pem", folder / "authority.key"
         usage = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
         _openssl("req", "-x509", *KEY, "-subj", "/CN=authority", "-keyout", self._key, "-out", self.file, *usage)
 
-    def server(self, host, *, signed=True):
-        """Give the context of a server that is certified, by itself if not signed here, as ``IP:127.0.0.1`` or such."""
-        stem = f"server-{host.replace(':', '-')}-{signed}"
-        certificate, key, request, extensions = (self._folder / f"{stem}{end}" for end in (".pem", ".key", ".csr", ""))
-        extensions.write_text(f"{LEAF}subjectAltName={host}\n")
-        _openssl("req", "-new", *KEY, "-subj", "/CN=server", "-keyout", key, "-out", request)
-        by = ["-CA", self.file, "-CAkey", self._key, "-CAcreateserial"] if signed else ["-signkey", key]
-        _openssl("x509", "-req", "-in", request, "-out", certificate, "-days", "2", "-extfile", extensions, *by)
+    def server(self, host, *, signed=True, days=2, name="server", usage="serverAuth"):
+        """Give the context of a server that is certified, by itself if not signed here.
+
+        Args:
+            host: Its names, as ``IP:127.0.0.1`` or ``DNS:localhost``; empty for none.
+            signed: False if it certifies itself.
+            days: How long that is valid.
+            name: What the subject is called.
+            usage: What the certificate is for.
+        """
+        names = f"subjectAltName={host}\n" if host else ""
+        certificate, key = self.certify(name, f"{names}extendedKeyUsage={usage}\n", signed=signed, days=days)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         return context
+
+    def certify(self, name, extensions, *, signed=True, days=2):
+        """Make a certificate; gives its file and that of its key."""
+        stem = f"{name}-{next(self._numbers)}"
+        certificate, key, request, wanted = (self._folder / f"{stem}{end}" for end in (".pem", ".key", ".csr", ""))
+        wanted.write_text(LEAF + extensions)
+        _openssl("req", "-new", *KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        by = ["-CA", self.file, "-CAkey", self._key, "-CAcreateserial"] if signed else ["-signkey", key]
+        _openssl("x509", "-req", "-in", request, "-out", certificate, "-days", days, "-extfile", wanted, *by)
+        return certificate, key
 
 
 def _openssl(*arguments):

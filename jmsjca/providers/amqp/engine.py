@@ -3,6 +3,7 @@
 import logging
 import selectors
 import socket
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.providers.amqp.conditions import connection_error, transport_error
 from jmsjca.providers.amqp.constants import LOGGED_IN
 from jmsjca.providers.amqp.pump import Pump
+from jmsjca.providers.network import broken
 
 __all__ = ["Engine", "Owner"]
 
@@ -197,12 +199,22 @@ class Engine:
                     self._turn(selector)
                 self._dispatch_events()  # why it ended
             except (OSError, ProtonException) as error:
-                self._break(ConnectionLostError(f"The connection to the broker broke: {error}"))
+                self._break(broken("The connection to the broker broke", self._last_word() or error))
             except Exception as error:  # whatever it is, nobody may wait for ever
                 logger.exception("The AMQP engine failed; its connection is given up.")
                 self._break(ConnectionLostError(f"The connection was given up: {error!r}"))
             finally:
                 self._end()
+
+    def _last_word(self) -> ssl.SSLError | None:
+        """The alert with which the broker hung up; a write that fails hides it."""
+        try:
+            self._pump.read()
+        except ssl.SSLError as alert:
+            return alert
+        except (OSError, ProtonException):
+            pass
+        return None
 
     def _turn(self, selector: selectors.BaseSelector) -> None:
         self._run_posted()

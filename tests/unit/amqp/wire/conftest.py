@@ -19,8 +19,9 @@ class Stage:
         self.lost = threading.Event()
         self.connections = []
 
-    def connect(self, options="", *, limits=None, **settings):
-        url = f"{self.scheme}://{self.peer.address}?{options}"
+    def connect(self, options="", *, host="127.0.0.1", user="", limits=None, **settings):
+        port = self.peer.address.rpartition(":")[2]
+        url = f"{self.scheme}://{user}{host}:{port}?{options}"
         self.connections.append(connect(ConnectionSettings(url, limits=limits or Limits(), **settings), self._end))
         return self.connections[-1]
 
