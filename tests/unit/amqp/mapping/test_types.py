@@ -1,7 +1,5 @@
 """The types of AMQP as bytes: each in each of its forms, as proton reads and writes them."""
 
-import uuid
-
 import proton
 import pytest
 from hypothesis import given
@@ -22,76 +20,8 @@ from jmsjca.providers.amqp.encoding.marks import (
 )
 from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
 from jmsjca.providers.amqp.encoding.writing import write
+from tests.unit.amqp.mapping.forms import DAMAGED, FORMS
 from tests.unit.amqp.mapping.proton_sections import owned
-
-UUID = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
-
-# Every code of AMQP 1.0, section 1.6, and the value that the bytes stand for.
-FORMS = [
-    ("40", None),
-    ("41", True),
-    ("42", False),
-    ("5600", False),
-    ("5601", True),
-    ("50ff", UByte(255)),
-    ("60ffff", UShort(65535)),
-    ("43", UInt(0)),
-    ("52ff", UInt(255)),
-    ("70ffffffff", UInt((1 << 32) - 1)),
-    ("44", ULong(0)),
-    ("53ff", ULong(255)),
-    ("80ffffffffffffffff", ULong((1 << 64) - 1)),
-    ("5180", Byte(-128)),
-    ("618000", Short(-(1 << 15))),
-    ("5480", Int(-128)),
-    ("7180000000", Int(-(1 << 31))),
-    ("5580", Long(-128)),
-    ("818000000000000000", Long(-(1 << 63))),
-    ("723f000000", Float(0.5)),
-    ("82bfe0000000000000", Double(-0.5)),
-    ("7300000041", Char("A")),
-    ("730001f600", "\U0001f600"),
-    ("83fffffffffffffffe", Timestamp(-2)),
-    ("7400000007", Decimal(0x74, bytes.fromhex("00000007"))),
-    ("840000000000000007", Decimal(0x84, bytes.fromhex("0000000000000007"))),
-    (f"94{UUID.hex}", Decimal(0x94, UUID.bytes)),
-    (f"98{UUID.hex}", UUID),
-    ("a00200ff", b"\x00\xff"),
-    ("b00000000200ff", b"\x00\xff"),
-    ("a102c3a9", "é"),
-    ("b100000002c3a9", "é"),
-    ("a30161", Symbol("a")),
-    ("b30000000161", Symbol("a")),
-    ("45", []),
-    ("c00100", []),
-    ("c00402415401", [True, Int(1)]),
-    ("d00000000700000002415401", [True, Int(1)]),
-    ("c10502a1016141", {"a": True}),
-    ("d10000000800000002a1016141", {"a": True}),
-    ("e00402560100", [True, False]),
-    ("f00000000700000002560100", [True, False]),
-    ("e00a02710000000100000002", [Int(1), Int(2)]),
-    ("e0050200530741", [Described(ULong(7), True)] * 2),
-    ("005307a10161", Described(ULong(7), "a")),
-    ("00a3016145", Described(Symbol("a"), [])),
-]
-DAMAGED = {
-    "no code": "",
-    "a code that AMQP has not": "46",
-    "a number that is cut off": "7100",
-    "a text that is no UTF-8": "a101ff",
-    "a word that is not ASCII": "a302c3a9",
-    "a character beyond all": "7300110000",
-    "a list that is cut off": "c00402415401"[:-2],
-    "more parts than bytes": "c00305415401",
-    "parts beyond the size": "c00302415401",
-    "a size beyond the parts": "c0050241540141",
-    "a list of four billions": "d0000000080ffffffff4141"[:-1],
-    "an array of four billion nothings": "f000000005ffffffff40",
-    "a map with a name alone": "c10401a10161",
-    "a map whose name is a list": "c1030245" + "41",
-    "a UUID that is cut off": "98" + UUID.hex[:-2],
-}
 
 
 def same(one, other):
