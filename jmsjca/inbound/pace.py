@@ -1,5 +1,6 @@
 """How many handlers are needed at a time: quick ones get by with one after the other, slow ones need all there are."""
 
+import math
 from threading import Condition, get_ident
 
 __all__ = ["Pace"]
@@ -23,7 +24,7 @@ class Pace:
         self.calm = True
         self._taken = self._calm_from = 0
         self._until_calm = _SOON
-        self._last = 0
+        self._last: int | None = None
 
     def began(self) -> None:
         """Note that this thread is going to take messages."""
@@ -37,23 +38,24 @@ class Pace:
     @property
     def overtaken(self) -> bool:
         """True if this thread is not needed: another one took messages since, and will come back soon."""
-        return self.calm and self._last != get_ident()
+        return self.calm and self._last not in (None, get_ident())
 
-    def wait(self, changed: Condition, timeout: float | None, *, something_waits: bool) -> None:
+    def wait(self, changed: Condition, timeout: float | None, *, something_waits: bool, ticks: int = 1) -> None:
         """Wait for a change, and watch meanwhile whether messages wait for slow handlers.
 
         Args:
             changed: What the lock belongs to.
             timeout: Seconds to wait at most; None to wait for ever.
             something_waits: True if there are messages to be taken.
+            ticks: How long it is watched, in milliseconds.
         """
         if not (self.calm and something_waits):
             changed.wait(timeout)
             return
         before = self._taken
-        if changed.wait(_TICK if timeout is None else min(timeout, _TICK)):
+        if changed.wait(min(ticks * _TICK, math.inf if timeout is None else timeout)):
             return
-        if self._taken < before + _QUICK:
+        if self._taken < before + ticks * _QUICK:
             self.hurry()
         else:
             self._until_calm = _SOON

@@ -12,6 +12,7 @@ from jmsjca.inbound.arrivals import Arrivals
 from jmsjca.inbound.concurrent import ConcurrentDelivery
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.inside import inside
+from jmsjca.inbound.turns import Turns
 
 __all__ = ["SyncDelivery"]
 
@@ -25,10 +26,14 @@ class SyncDelivery(ConcurrentDelivery):
     Args:
         endpoint: Whose messages.
         link: Where they come from.
+
+    Attributes:
+        turns: Who of the receivers goes on when few are needed.
     """
 
     def __init__(self, endpoint: Endpoint, link: spi.Connection) -> None:
         super().__init__(endpoint, link)
+        self.turns = Turns()
         self._receivers = [Receiver(self)]  # so that a source that cannot be consumed from is known at once
         self._running = 0
 
@@ -75,6 +80,7 @@ class SyncDelivery(ConcurrentDelivery):
     def _wake(self) -> None:
         with self._changed:
             receivers = list(self._receivers)
+        self.turns.close()
         for receiver in receivers:
             receiver.stop()
 
@@ -107,8 +113,10 @@ class Receiver:
         try:
             with self._endpoint.statistics.endpoint():
                 while not self._stopping:
+                    self._group.turns.rest()
                     delivery = self._first(self._endpoint.terms.receive_timeout)
                     if delivery is not None:
+                        self._group.turns.took()
                         self._deliver_in_a_place(delivery)
         finally:
             self._give_back()

@@ -1,13 +1,16 @@
-"""Handlers in mode cc that become slow: nobody waits for one while others are free."""
+"""Handlers that become slow: nobody waits for one while others are free."""
 
 import threading
+
+import pytest
 
 from jmsjca import ActivationSpec, Queue
 from jmsjca.config import DestinationSettings
 from tests.unit.inbound import PATIENCE, send
 
 
-def test_no_message_waits_for_a_slow_handler_that_was_quick_for_long(adapter):
+@pytest.mark.parametrize("mode", ["cc", "sync"])
+def test_no_message_waits_for_a_slow_handler_that_was_quick_for_long(adapter, mode):
     """Quick ones are called one after the other; then three of them wait for each other."""
     quick = 500
     seen, met, done = [], threading.Barrier(3, timeout=PATIENCE), threading.Semaphore(0)
@@ -18,7 +21,7 @@ def test_no_message_waits_for_a_slow_handler_that_was_quick_for_long(adapter):
             met.wait()
         done.release()
 
-    adapter.activate(ActivationSpec(destination=Queue("q"), concurrency_mode="cc", endpoint_pool_max_size=3), handle)
+    adapter.activate(ActivationSpec(destination=Queue("q"), concurrency_mode=mode, endpoint_pool_max_size=3), handle)
     send(adapter, *["quick"] * quick, *["slow"] * 9)
     adapter.start()
     for _ in range(quick + 9):
