@@ -1,7 +1,7 @@
 """What a process did to its broker's files, read from strace: every write, every sync, every name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -9,10 +9,12 @@ from typing import NamedTuple
 from tests.torture.strace import find_strace
 from tests.torture.victim import JOURNAL, Victim, work
 
-__all__ = ["Event", "record"]
+__all__ = ["Event", "record", "whole_calls"]
 
 _CALLS = "openat,pwrite64,write,fsync,fdatasync,ftruncate,?unlink,unlinkat,?rename"
 _LINE = re.compile(r"\d+ +(\w+)\((.*)\) += (-?\d+)")
+_BEGUN = re.compile(r"(\d+) +(.*) <unfinished \.\.\.>$")
+_RESUMED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)$")
 _PATH = re.compile(r"^\d+<([^>]*)>")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 _LONGEST = 1 << 24  # bytes of one write that strace shows
@@ -43,7 +45,19 @@ def record(workload: str, folder: Path) -> list[Event]:
         status = victim.run()
     assert status == 0, f"{workload} ended with {status}"
     with trace.open() as lines:
-        return [event for line in lines for event in _events(line, folder.resolve())]
+        return [event for line in whole_calls(lines) for event in _events(line, folder.resolve())]
+
+
+def whole_calls(lines: Iterable[str]) -> Iterator[str]:
+    """Put calls together that another thread's call cut in two; each stands where it ended."""
+    begun: dict[str, str] = {}
+    for line in lines:
+        if first := _BEGUN.match(line):
+            begun[first[1]] = first[2]
+        elif rest := _RESUMED.match(line):
+            yield f"{rest[1]} {begun.pop(rest[1])}{rest[2]}"
+        else:
+            yield line
 
 
 def _events(line: str, folder: Path) -> Iterator[Event]:
