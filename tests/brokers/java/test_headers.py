@@ -4,7 +4,7 @@ import base64
 import uuid
 
 import pytest
-from jms_java import describe
+from jms_java import JavaClient, describe
 
 from jmsjca import DeliveryMode
 from jmsjca.messages import TextMessage
@@ -98,3 +98,13 @@ def test_groups(ours, theirs, queue):
     assert theirs.session().take(queue) == [as_received(describe(message))]
     sent = theirs.session().send(queue, TextMessage("a", properties=properties))
     assert describe(ours.take(queue)[0]) == as_received(sent)
+
+
+def test_users_name(ours, java, broker_url, broker, queue):
+    """Java tells who is logged in, if it is asked to."""
+    url = broker_url("qpid-amqp-plain" if broker == "qpid" else f"{broker}-amqp")
+    theirs = JavaClient(java, f"{url}?jms.populateJMSXUserID=true&jms.username=jmsjca&jms.password=jmsjca")
+    theirs.session().send(queue, TextMessage("a"))
+    [received] = ours.take(queue)
+    assert received.get_string_property("JMSXUserID") == "jmsjca"
+    theirs.close()
