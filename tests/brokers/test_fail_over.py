@@ -38,8 +38,12 @@ def two_hosts(url):
         second.close()
 
 
-@pytest.mark.parametrize("fault", [ends, falls_silent])
-@pytest.mark.parametrize("pair", PAIRS)
+FEW = [("artemis-amqp", falls_silent), ("activemq-stomp", ends)]
+EVERY_CASE = [(pair, fault) for pair in ATOMIC for fault in (ends, falls_silent)]
+CASES = [pytest.param(*c, marks=[] if c in FEW else [pytest.mark.torture]) for c in EVERY_CASE]
+
+
+@pytest.mark.parametrize(("pair", "fault"), CASES)
 def test_a_listener_goes_on_at_the_next_host(pair, fault, broker_url):
     url, recorder, name = broker_url(pair), Recorder(), f"fail-over.{uuid.uuid4().hex}"
     bodies = list(map(str, range(MESSAGES)))

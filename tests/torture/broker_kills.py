@@ -1,4 +1,4 @@
-"""Kills a broker under load, over and over, and proves that nothing that was committed is lost or done twice.
+"""Kills and pauses a broker under load, over and over, and proves that nothing committed is lost or done twice.
 
 ``PYTHONPATH=tests/support python -m tests.torture.broker_kills artemis-amqp activemq-stomp --kills 50``
 """
@@ -10,59 +10,29 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from brokers import PAIRS, registry
 from brokers.broker import Broker
 
 from jmsjca import ConnectionFactory, Message, Queue
+from tests.torture.broker_report import Report
 from tests.torture.herd import Herd, Slot
-from tests.torture.verdict import Verdict, compare, read_logs
+from tests.torture.verdict import compare, read_logs
 from tests.torture.worker import FULL
 
-__all__ = ["KILLS", "Report", "run"]
+__all__ = ["KILLS", "run"]
 
 KILLS = 50
 SIZES = {"producer": 2, "consumer": 2, "listener": 1, "concurrent": 2}
 MOST_WAITING = 500  # producers pause above it
+PAUSE_EVERY = 5  # kills
+PAUSE = 3.0  # seconds, longer than the clients' patience with a broker that is silent
+HEARTBEAT = "?heartbeat=1"
 RECOVERY = 60.0  # seconds in which everybody must be at work again
 QUIET = 3.0  # seconds after which nobody takes anything any more
 DEAD_LETTERS = {"activemq": ["ActiveMQ.DLQ"]}  # the others have no such place
-
-
-@dataclass
-class Report:
-    """One run over one pair of a broker and a protocol.
-
-    Attributes:
-        left: Messages that nobody consumed, or that the broker took for dead letters.
-        stalled: Who was not at work again in time, after which kill.
-    """
-
-    pair: str
-    seed: int
-    kills: int
-    seconds: float
-    left: int
-    stalled: list[str]
-    verdict: Verdict
-    crashed: list[str]
-    complaints: str
-
-    @property
-    def good(self) -> bool:
-        return self.verdict.good and not (self.left or self.stalled or self.crashed)
-
-    def __str__(self) -> str:
-        v = self.verdict
-        figures = {
-            "kills": self.kills, "committed": v.committed, "consumed": v.consumed, "lost": v.lost, "twice": v.twice,
-            "in doubt": v.in_doubt, "known not to have happened": v.fenced, "unexpected": v.unexpected,
-            "torn": v.torn, "left": self.left, "stalled": len(self.stalled), "crashed": len(self.crashed),
-        }  # fmt: skip
-        line = ", ".join(f"{name} {figure}" for name, figure in figures.items())
-        return f"{self.pair}: {line} ({self.seconds:.0f} s, seed {self.seed})"
 
 
 def run(broker: Broker, protocol: str, kills: int, seed: int, folder: Path) -> Report:
@@ -76,9 +46,12 @@ def run(broker: Broker, protocol: str, kills: int, seed: int, folder: Path) -> R
         folder: An empty folder for the journals.
     """
     began, url = time.monotonic(), broker.url(protocol)
-    herd = Herd(folder, seed, SIZES, url)
+    herd = Herd(folder, seed, SIZES, url + HEARTBEAT)
     with herd.guarded():
-        stalled = list(_kill(herd, broker, kills, random.Random(seed)))
+        stalled = [f"{slot.name} before the first kill" for slot in _idle(herd)]
+        before = _resources(herd)
+        stalled += _kill(herd, broker, kills, random.Random(seed))
+        growth = max(after - before.get(what, after) for what, after in _resources(herd).items())
         herd.stop("producer")
         _await_quiet(herd)
         for role in ("consumer", "listener", "concurrent"):
@@ -87,22 +60,47 @@ def run(broker: Broker, protocol: str, kills: int, seed: int, folder: Path) -> R
     left = sum(len(_take_all(url, place)) for place in ("work", *DEAD_LETTERS.get(broker.name, ())))
     logs = read_logs(folder)
     verdict = compare(logs, done, {log.name for log in logs})  # whoever was at work may be refused
-    pair, seconds = f"{broker.name}-{protocol}", time.monotonic() - began
-    return Report(pair, seed, kills, seconds, left, stalled, verdict, herd.crashed, herd.complaints())
+    return Report(
+        f"{broker.name}-{protocol}", seed, kills, kills // PAUSE_EVERY, time.monotonic() - began,
+        left, stalled, growth, verdict, herd.crashed, herd.complaints(),
+    )  # fmt: skip
 
 
 def _kill(herd: Herd, broker: Broker, kills: int, dice: random.Random) -> Iterator[str]:
     """Kill the broker when everybody is at work, every second time just when somebody commits; tell who is not."""
-    for number in range(kills + 1):
+    for number in range(1, kills + 1):
+        _await_moment(herd, dice)
+        broker.kill()
+        broker.start()
         yield from (f"{slot.name} after kill {number}" for slot in _idle(herd))
-        if number < kills:
-            if dice.random() < 0.5:
-                herd.wait_for_note(dice.choice(herd.slots), patience=0.5)
-                time.sleep(dice.uniform(0, 0.005))
-            else:
-                time.sleep(dice.uniform(0, 1))
-            broker.kill()
-            broker.start()
+        if number % PAUSE_EVERY == 0:
+            _await_moment(herd, dice)
+            _pause(broker)
+            yield from (f"{slot.name} after the pause behind kill {number}" for slot in _idle(herd))
+
+
+def _await_moment(herd: Herd, dice: random.Random) -> None:
+    if dice.random() < 0.5:
+        herd.wait_for_note(dice.choice(herd.slots), patience=0.5)
+        time.sleep(dice.uniform(0, 0.005))
+    else:
+        time.sleep(dice.uniform(0, 1))
+
+
+def _pause(broker: Broker) -> None:
+    """Stop the broker for a while: what its clients wrote before they gave up it reads, and does, afterwards."""
+    broker.process.suspend()
+    try:
+        time.sleep(PAUSE)
+    finally:
+        broker.process.resume()
+
+
+def _resources(herd: Herd) -> dict[tuple[str, str], int]:
+    """How many descriptors and threads each process has."""
+    processes = {slot.name: psutil.Process(slot.process.pid) for slot in herd.slots}
+    descriptors = {(name, "descriptors"): process.num_fds() for name, process in processes.items()}
+    return descriptors | {(name, "threads"): process.num_threads() for name, process in processes.items()}
 
 
 def _idle(herd: Herd) -> list[Slot]:

@@ -282,6 +282,27 @@ def test_providers_verify(files, serve, scheme):
     assert seen[0][:4] in {b"AMQP", b"CONN"}
 
 
+@pytest.mark.parametrize("scheme", SCHEMES.values())
+def test_a_certificate_that_is_not_to_be_trusted_ends_the_attempt(files, serve, scheme):
+    """No further host of the list is asked: who pretends to be the first one shall not choose where we go."""
+    (bad, _), (good, seen) = serve("elsewhere"), serve("good")
+    hosts, trusting = f"localhost:{bad},localhost:{good}", f"ca_file={files.pem['authority']}"
+    with pytest.raises(JMSSecurityError):
+        connect(ConnectionSettings(f"{scheme}://user:hush@{hosts}?{trusting}"))
+    assert not seen
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.values())
+def test_every_host_of_a_list_is_verified(files, serve, scheme):
+    with socket.create_server(("127.0.0.1", 0)) as dead:
+        port = dead.getsockname()[1]
+    bad, seen = serve("elsewhere")
+    hosts, trusting = f"localhost:{port},localhost:{bad}", f"ca_file={files.pem['authority']}"
+    with pytest.raises(JMSSecurityError, match=f"localhost:{bad} is not to be trusted"):
+        connect(ConnectionSettings(f"{scheme}://user:hush@{hosts}?{trusting}"))
+    assert not any(isinstance(what, bytes) for what in seen)
+
+
 # What a broker answers to the first packet: nothing, nonsense, or the offer and then the refusal of a login.
 ANSWERS = {
     "silence": [b""],
