@@ -44,7 +44,10 @@ def blocking_sends(turn: Turn) -> Mapping[str, float]:
 
 def rabbitmq_client(turn: Turn) -> Mapping[str, float]:
     """rabbitmq-amqp-python-client: its publisher and its consumer are proton's blocking ones, where it connects."""
-    from rabbitmq_amqp_python_client import Environment  # so that what it lacks is told in the table
+    from rabbitmq_amqp_python_client import Environment, ValidationCodeException  # its absence is told in the table
 
-    Environment(uri=turn.url).connection().dial()
+    try:
+        Environment(uri=turn.url).connection().dial()
+    except ValidationCodeException as refusal:  # which is no Exception
+        raise ConnectionRefusedError(str(refusal)) from refusal
     raise NotImplementedError("It connects: time its publisher and its consumer as well.")

@@ -1,4 +1,4 @@
-"""Ours and Java's Qpid JMS, connected to the same broker."""
+"""Ours and Java's clients, connected to the same broker."""
 
 import uuid
 
@@ -34,6 +34,22 @@ def theirs_with(broker, broker_url, java):
     yield lambda options: clients.append(JavaClient(java, f"{broker_url(f'{broker}-amqp')}?{options}")) or clients[-1]
     for client in clients:
         client.close()
+
+
+@pytest.fixture(scope="module")
+def over_stomp(broker_url):
+    """Ours on ActiveMQ."""
+    client = OurClient(broker_url("activemq-stomp"))
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def over_openwire(broker_url, java):
+    """ActiveMQ's own Java client."""
+    client = JavaClient(java, broker_url("activemq-openwire").replace("openwire:", "tcp:"))
+    yield client
+    client.close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from jms_java import SECONDS, describe, receive
 
-from jmsjca import AcknowledgeMode, Queue, Requestor, Topic
+from jmsjca import AcknowledgeMode, Queue, Requestor, ResourceAdapter, Topic
 from jmsjca.messages import TextMessage
 
 
@@ -130,6 +130,16 @@ def test_we_answer_their_request(ours, theirs, queue):
     ours.send(question.reply_to, TextMessage("answer", correlation_id=question.message_id))
     [answer] = session.take([kind, name])
     assert (answer["body"][1], answer["correlation_id"]) == ("answer", sent["message_id"])
+
+
+def test_our_listener_answers_their_request(theirs, broker, broker_url, queue):
+    session = theirs.session()
+    to = session.temporary("queue")
+    with ResourceAdapter(broker_url(f"{broker}-amqp")) as adapter:
+        adapter.listener(queue)(lambda message: f"{message.body}!")
+        sent = session.send(queue, {**describe(TextMessage("question")), "reply_to": to})
+        [answer] = session.take(to)
+    assert (answer["body"], answer["correlation_id"]) == (["string", "question!"], sent["message_id"])
 
 
 def test_they_answer_to_a_temporary_topic_of_ours(ours, theirs, queue):
