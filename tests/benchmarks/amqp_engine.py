@@ -2,10 +2,10 @@
 
 ``PYTHONPATH=tests/support python -m tests.benchmarks.amqp_engine --rounds 5 --json figures.json``
 
-The broker is the peer of ``peer.c``, which is built first: it keeps nothing, so it is the client that is timed; no real
-broker is as fast. All send and receive the same durable message of 1 KiB, receive 1,000 ahead, and take turns within
-every round. A ratio is the median of the quotients with proton's handler in the same round; CPU is that of this process,
-which what else the machine does hardly touches. What each does:
+The broker is the peer of ``peer.c``, which is built first: it keeps nothing, so it is the client that is timed; no
+real broker is as fast. All send and receive the same durable message of 1 KiB, receive 1,000 ahead, and take turns
+within every round. A ratio is the median of the quotients with proton's handler in the same round; CPU is that of
+this process, which what else the machine does hardly touches. What each does:
 
 - proton handler: `MessagingHandler` in a `Container`; sends as credit allows, accepts each message when it comes.
 - proton blocking: `BlockingConnection`; each send waits for its answer.
