@@ -16,8 +16,8 @@ from tests.unit.stomp.fakes import FakeChannel, StillClock
 class Line:
     """A connection and what is at its other end."""
 
-    def __init__(self, server: str, client_id: str | None) -> None:
-        self.channel = FakeChannel(server)
+    def __init__(self, server: str, client_id: str | None, version: str) -> None:
+        self.channel = FakeChannel(server, version)
         self.clock = StillClock()
         self.told: list[JMSError] = []
         self.lost = threading.Event()
@@ -51,8 +51,8 @@ def line() -> Iterator[Callable[..., Line]]:
     """Opens lines to brokers that call themselves so."""
     lines: list[Line] = []
 
-    def opened(server: str = "ActiveMQ/5.18.3", client_id: str | None = None) -> Line:
-        lines.append(Line(server, client_id))
+    def opened(server: str = "ActiveMQ/5.18.3", client_id: str | None = None, version: str = "1.2") -> Line:
+        lines.append(Line(server, client_id, version))
         return lines[-1]
 
     yield opened

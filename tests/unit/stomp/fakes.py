@@ -21,8 +21,9 @@ class StillClock:
 class FakeChannel:
     """Answers CONNECT, and every frame that asks for a receipt, unless told otherwise."""
 
-    def __init__(self, server: str = "ActiveMQ/5.18.3") -> None:
+    def __init__(self, server: str = "ActiveMQ/5.18.3", version: str = "1.2") -> None:
         self.server = server
+        self.version = version
         self.incoming: queue.Queue[bytes | None] = queue.Queue()
         self.written = bytearray()
         self.breaks_at: int | None = None  # a byte of the next write
@@ -68,7 +69,7 @@ class FakeChannel:
         if command in self.early:
             self.early[command](headers)
         if command == "CONNECT":
-            self.say("CONNECTED", version="1.2", server=self.server, heart_beat="10000,10000")
+            self.say("CONNECTED", version=self.version, server=self.server, heart_beat="10000,10000")
         elif "receipt" in headers and command in self.refused:
             self.say("ERROR", message="no", receipt_id=headers["receipt"])
         elif "receipt" in headers and command not in self.silent:
