@@ -57,6 +57,7 @@ class HeldInHand(InHand):
             self.settle()
         else:
             self._keeper.keep(self)
+        self._keeper.help()
 
     def acknowledged(self, context: Held) -> None:
         """Note that a message is acknowledged; it is not the last time that the unit hears of that message."""

@@ -2,6 +2,8 @@
 
 import logging
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -16,10 +18,14 @@ __all__ = ["Keeper"]
 logger = logging.getLogger("jmsjca.inbound")
 
 _LATE_ENTRIES = 1000
+_PAUSE = 0.001  # seconds in which it leaves to the threads that deliver what they settle anyway
 
 
 class Keeper:
     """One thread that settles what is acknowledged, and rolls back what nobody acknowledged in time.
+
+    Threads that deliver help it when they come by: two that take turns at one interpreter and one broker for each
+    message cost more than one that does it all.
 
     Args:
         name: The endpoint's display name.
@@ -33,6 +39,8 @@ class Keeper:
         self._lock = threading.Lock()
         self._kept: set[HeldInHand] = set()
         self._timeouts: Waiting[HeldInHand] = Waiting(clock)  # for the thread alone
+        self._acknowledged: deque[HeldInHand] = deque()
+        self._told = self._helped = False
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -50,7 +58,18 @@ class Keeper:
 
     def settle_soon(self, unit: HeldInHand) -> None:
         """Settle a unit that is acknowledged; not on the thread of whoever acknowledged it."""
-        self._do(partial(self._settle, unit))
+        with self._lock:
+            if not self._closed:
+                self._acknowledged.append(unit)
+                self._tell()
+                return
+        self._settle(unit)  # the thread is gone, or about to
+
+    def help(self) -> None:
+        """Settle what is acknowledged by now."""
+        if self._acknowledged:
+            self._helped = True
+            self._settle_all()
 
     def close(self) -> None:
         """Settle what is acknowledged, roll back what is not, and end the thread."""
@@ -71,6 +90,25 @@ class Keeper:
                 return
         task()  # the thread is gone, or about to
 
+    def _tell(self) -> None:
+        """Let the thread look at what is acknowledged, once for all that it finds then."""
+        if not self._told:
+            self._told = True
+            self._start()
+            self._tasks.put(self._look)
+
+    def _look(self) -> None:
+        self._told = False  # before it looks: what comes later is told again
+        self._settle_all()
+
+    def _settle_all(self) -> None:
+        while self._acknowledged:
+            try:
+                unit = self._acknowledged.popleft()
+            except IndexError:  # somebody else was faster
+                return
+            self._settle(unit)
+
     def _start(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=inside(self._run), name=f"jmsjca {self._name} settler", daemon=True)
@@ -78,6 +116,9 @@ class Keeper:
 
     def _run(self) -> None:
         while True:
+            if self._helped:
+                self._helped = False
+                time.sleep(_PAUSE)
             task = self._next_task()
             if task is None:
                 return

@@ -1,11 +1,13 @@
 """How many may be in flight, and how those who wait for a place are told to go on."""
 
+import queue
 import threading
 
 import pytest
 
+from jmsjca import ActivationSpec, Outcome
 from jmsjca.inbound.outstanding import Outstanding
-from tests.unit.inbound import PATIENCE, in_thread
+from tests.unit.inbound import PATIENCE, in_thread, send
 
 
 def test_places_are_taken_up_to_the_bound():
@@ -61,3 +63,15 @@ def test_who_waits_until_a_place_is_free_learns_of_those_that_nobody_took():
     for waiter in (taking, *looking):
         waiter.join(PATIENCE)
         assert not waiter.is_alive()
+
+
+@pytest.mark.parametrize("mode", ["cc", "sync"])
+def test_what_is_acknowledged_is_settled_although_no_handler_comes_by(adapter, mode):
+    """Each time: nothing is delivered any more that would settle what was acknowledged before."""
+    held = queue.Queue()
+    adapter.activate(ActivationSpec(destination="q", concurrency_mode=mode, hold_until_ack=True), held.put)
+    send(adapter, *"abcd")
+    adapter.start()
+    messages = [held.get(timeout=PATIENCE) for _ in range(4)]
+    for message in messages:
+        assert message.acknowledge().wait(PATIENCE) is Outcome.COMMITTED
