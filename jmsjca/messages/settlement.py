@@ -71,9 +71,9 @@ class Settlement:
         """Let nobody wait for whom it would be in vain.
 
         Args:
-            in_vain: Tells whether whoever calls it is who has to end first.
+            in_vain: Tells whether whoever calls it is who has to end first; for one unit always the same.
         """
-        if self.outcome is None:
+        if self._in_vain is None and self.outcome is None:
             self._in_vain = in_vain
 
     def _refuse_in_vain(self) -> None:

@@ -174,8 +174,10 @@ def _named(fields: dict[str, Any], deliveries: int, expires: int | None) -> dict
 
 
 def _properties(fields: dict[str, Any]) -> Properties:
+    if "p" not in fields and "t" not in fields:  # there are none
+        return Properties.received({})
     types = fields.get("t", {})
-    values = {name: typed(value, types.get(name)) for name, value in fields.get("p", {}).items()}
+    values = {name: typed(value, types.get(name)) for name, value in fields["p"].items()}
     if types:
         values.update({name: typed(math.nan, mark) for name, mark in types.items() if values[name] is None})
     return Properties.received(values)
