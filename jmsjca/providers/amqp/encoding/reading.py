@@ -70,8 +70,6 @@ def _list(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
 
 
 def _map(raw: bytes, at: int, count: int, depth: int) -> tuple[dict[Any, Any], int]:
-    if count % 2:
-        raise MessageFormatError(f"at byte {at} a map has a name without a value")
     values: dict[Any, Any] = {}
     for _ in range(count // 2):
         name, at = READERS[raw[at]](raw, at + 1, depth)

@@ -126,6 +126,7 @@ def test_groups_are_fields_and_not_properties():
 def test_who_sent_it_is_for_the_broker_to_say():
     got = received(listed(PROPERTIES, user_id=b"me"))
     assert got.get_string_property("JMSXUserID") == "me"
+    assert received(listed(PROPERTIES, user_id="me")).get_string_property("JMSXUserID") == "me"
     assert "user-id" not in sent(got)[PROPERTIES]
     assert APPLICATION_PROPERTIES not in sent(got)
 
@@ -183,3 +184,12 @@ def test_each_header_is_damaged_alone():
     assert (type(message), message.body, message.reply_to.name) == (BytesMessage, b"x", "r")
     with pytest.raises(MessageFormatError, match="queue:q"):
         _ = message.message_id
+
+
+def test_fields_that_are_not_set_take_no_room():
+    assert encode(Message(), QUEUE, NOW).endswith(b"\x00\x53\x73\xc0\x06\x03\x40\x40\xa1\x01q")
+
+
+def test_numbers_that_no_long_holds_become_text():
+    raw = section(APPLICATION_PROPERTIES, {"a": ulong((1 << 64) - 1), "b": ulong((1 << 63) - 1)})
+    assert dict(received(raw).properties) == {"a": str((1 << 64) - 1), "b": (1 << 63) - 1}

@@ -170,3 +170,26 @@ def test_nesting_is_bounded(make):
 def test_what_is_no_text_is_not_written(value):
     with pytest.raises(ValueError, match="codec"):
         write(value)
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 253, 254, 255, 256, 257, 10_000])
+@pytest.mark.parametrize("make", ["x", b"x", Symbol("x"), [None], [True, "x"]], ids=repr)
+def test_every_size_is_written_as_proton_reads_it(make, size):
+    value = type(make)(make * size)
+    raw = write(value)
+    assert same(read(raw)[0], value)
+    assert from_proton(raw) == value
+    assert same(read(write({"a": value}))[0], {"a": value})
+
+
+SIGNED = [(Int, proton.int32), (Long, int)]
+UNSIGNED = [(UInt, proton.uint), (ULong, proton.ulong)]
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 255, 256, -1, -128, -129])
+def test_numbers_take_no_more_than_they_need(value):
+    """One byte where one is enough, as proton writes them."""
+    for ours, protons in SIGNED + UNSIGNED * (value >= 0):
+        data = proton.Data()
+        data.put_object(protons(value))
+        assert write(ours(value)) == bytes(data.encode())
