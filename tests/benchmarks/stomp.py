@@ -2,7 +2,7 @@
 
 ``PYTHONPATH=tests/support python -m tests.benchmarks.stomp stomp://127.0.0.1:61613 --rounds 5 --json figures.json``
 
-All send and receive durable messages of 1 KiB to and from queues of their own, 100 ahead, and look at every body.
+All send and receive durable messages of 1 KiB to and from queues of their own, 200 ahead, and look at every body.
 They take turns within every round; a ratio is the median of the quotients with stomp.py in the same round. Processor
 time is that of this process.
 
@@ -47,7 +47,7 @@ CASES: dict[Case, Mapping[str, Contender]] = {
 def main() -> int:
     """Measure and report."""
     options = options_of(__doc__)
-    rounds = Rounds(options.url, options.count)
+    rounds = Rounds(options.url, options.count, 2 * BATCH)
     for case, contenders in CASES.items():
         rounds.measure(case, contenders, options.rounds)
     report(rounds, REFERENCE, options)

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.benchmarks.field.turns import AHEAD, BATCH, Contender, Turn, since
+from tests.benchmarks.field.turns import BATCH, Contender, Turn, since
 from tests.benchmarks.measurements import clocks
 from tests.benchmarks.proton_loops import BODY, PATIENCE
 
@@ -19,14 +19,13 @@ import stomp
 __all__ = ["raw_receives", "raw_sends", "stomp_py_receives", "stomp_py_sends", "stompman_receives", "stompman_sends"]
 
 _USER = "jmsjca"  # of the brokers of our tests; stompman never comes without one
-_WINDOW = {"activemq.prefetchSize": str(AHEAD)}
 
 
 def raw_receives(turn: Turn) -> Mapping[str, float]:
     """A socket and a slice for each frame: what Python can do at most. Acknowledged by the broker itself."""
     with closing(_raw_connection(turn.url)) as wire:
         began, left, seen = clocks(), turn.count, b""
-        wire.sendall(_frame("SUBSCRIBE", id="1", destination=f"/queue/{turn.queue}", ack="auto", **_WINDOW))
+        wire.sendall(_frame("SUBSCRIBE", id="1", destination=f"/queue/{turn.queue}", ack="auto", **_window(turn)))
         while left:
             seen += wire.recv(1 << 18)
             while (found := _first_frame(seen)) is not None:
@@ -78,7 +77,7 @@ def stomp_py_receives(ack: str) -> Contender:
     def receive(turn: Turn) -> Mapping[str, float]:
         with closing(_StompPy(turn.url, acknowledges=ack != "auto")) as client:
             began = clocks()
-            client.link.subscribe(f"/queue/{turn.queue}", "1", ack, _WINDOW)
+            client.link.subscribe(f"/queue/{turn.queue}", "1", ack, _window(turn))
             for _ in range(turn.count):
                 assert client.arrived.acquire(timeout=PATIENCE)
             return since(began)
@@ -117,7 +116,7 @@ async def _stompman_receives(turn: Turn) -> Mapping[str, float]:
     async with _stompman(turn.url) as client:
         began = clocks()
         subscription = await client.subscribe(
-            f"/queue/{turn.queue}", handle, ack="auto", headers=_WINDOW, on_suppressed_exception=print
+            f"/queue/{turn.queue}", handle, ack="auto", headers=_window(turn), on_suppressed_exception=print
         )
         await done.wait()
         seconds = since(began)
@@ -138,6 +137,10 @@ async def _stompman_sends(turn: Turn) -> Mapping[str, float]:
                 for _ in range(BATCH):
                     await transaction.send(BODY, f"/queue/{turn.queue}", headers={"persistent": "true"})
     return since(began)
+
+
+def _window(turn: Turn) -> dict[str, str]:
+    return {"activemq.prefetchSize": str(turn.ahead)}
 
 
 def _stompman(url: str) -> Any:

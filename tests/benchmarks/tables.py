@@ -54,6 +54,8 @@ TABLES = {
     "scale": Table(("operation", "selector", "batch", "clock"), lambda figure: f"{figure['backlog']:,}", _cost),
     "inbound": Table(("store", "batch", "contender"), lambda f: f"{f['work']}, {f['clock']}", _overhead),
     "rabbitmq": Table(("contender",), lambda figure: str(figure["clock"]), _cost),
+    "field": Table(("operation", "mode", "contender"), lambda figure: str(figure["clock"]), _cost),
+    "stomp": Table(("operation", "contender"), lambda figure: str(figure["clock"]), _cost),
     "many_queues": Table(("operation", "where", "batch", "clock"), lambda figure: f"{figure['queues']:,}", _cost),
 }
 

@@ -7,14 +7,13 @@ from typing import Any
 from jmsjca import AcknowledgeMode, ActivationSpec, BytesMessage, ConnectionFactory, Limits, Queue, ResourceAdapter
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
-from tests.benchmarks.field.turns import AHEAD, BATCH, Contender, Turn, since
+from tests.benchmarks.field.turns import BATCH, Contender, Turn, since
 from tests.benchmarks.measurements import clocks
 from tests.benchmarks.proton_loops import BODY, PATIENCE
 from tests.benchmarks.tally import Tally
 
 __all__ = ["fill", "listens", "session_receives", "session_sends", "unit_receives", "unit_sends"]
 
-_LIMITS = Limits(prefetch_messages=AHEAD)
 _AT_ONCE = 500
 
 
@@ -40,7 +39,7 @@ def unit_receives(turn: Turn) -> Mapping[str, float]:
     """Units of the provider's, each a transaction."""
     with closing(connect(ConnectionSettings(turn.url))) as link:
         began, received = clocks(), 0
-        consumer = link.consumer(Queue(turn.queue), window=AHEAD)
+        consumer = link.consumer(Queue(turn.queue), window=turn.ahead)
         while received < turn.count:
             deliveries = consumer.receive(BATCH, PATIENCE)
             assert all(len(d.message.body) == len(BODY) for d in deliveries)
@@ -55,7 +54,7 @@ def session_receives(mode: AcknowledgeMode | int) -> Contender:
     """A session of the public API: its mode, or how many messages a transaction has."""
 
     def receive(turn: Turn) -> Mapping[str, float]:
-        with ConnectionFactory(turn.url, limits=_LIMITS).create_connection() as connection:
+        with ConnectionFactory(turn.url, limits=Limits(prefetch_messages=turn.ahead)).create_connection() as connection:
             connection.start()
             session, batch = _session(connection, mode)
             began, consumer = clocks(), session.create_consumer(Queue(turn.queue))
@@ -90,7 +89,7 @@ def listens(**spec: Any) -> Contender:
     def listen(turn: Turn) -> Mapping[str, float]:
         tally = Tally()
         tally.expect(turn.count)
-        with ResourceAdapter(turn.url, limits=_LIMITS) as adapter:
+        with ResourceAdapter(turn.url, limits=Limits(prefetch_messages=turn.ahead)) as adapter:
             given = ActivationSpec(destination=Queue(turn.queue), **spec)
             activation = adapter.activate(given, lambda message: None if message.end_of_batch else tally(message.body))
             activation.start()

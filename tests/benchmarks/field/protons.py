@@ -5,7 +5,7 @@ from contextlib import closing
 
 from proton.utils import BlockingConnection
 
-from tests.benchmarks.field.turns import AHEAD, Turn, seconds_of, since
+from tests.benchmarks.field.turns import Turn, seconds_of, since
 from tests.benchmarks.measurements import clocks
 from tests.benchmarks.proton_loops import BODY, PATIENCE, HandlerReceives, HandlerSends, InQueue
 
@@ -14,7 +14,7 @@ __all__ = ["blocking_receives", "blocking_sends", "handler_receives", "handler_s
 
 def handler_receives(turn: Turn) -> Mapping[str, float]:
     """`MessagingHandler`: accepts each message when it comes."""
-    return seconds_of(HandlerReceives(turn.url, turn.queue, turn.count, AHEAD).run(), turn.count)
+    return seconds_of(HandlerReceives(turn.url, turn.queue, turn.count, turn.ahead).run(), turn.count)
 
 
 def handler_sends(turn: Turn) -> Mapping[str, float]:
@@ -25,7 +25,7 @@ def handler_sends(turn: Turn) -> Mapping[str, float]:
 def blocking_receives(turn: Turn) -> Mapping[str, float]:
     """`BlockingConnection`: receives and accepts, message by message."""
     with closing(BlockingConnection(turn.url, allowed_mechs="ANONYMOUS")) as connection:
-        began, receiver = clocks(), connection.create_receiver(turn.queue, credit=AHEAD, options=InQueue())
+        began, receiver = clocks(), connection.create_receiver(turn.queue, credit=turn.ahead, options=InQueue())
         for _ in range(turn.count):
             assert len(receiver.receive(PATIENCE).body) == len(BODY)
             receiver.accept()

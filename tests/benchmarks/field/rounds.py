@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.benchmarks.field.ours import fill
-from tests.benchmarks.field.turns import Contender, Turn
+from tests.benchmarks.field.turns import AHEAD, Contender, Turn
 from tests.benchmarks.measurements import Measurements, alternating, write
 
 __all__ = ["Case", "Rounds", "options_of", "report"]
@@ -37,14 +37,16 @@ class Rounds:
     Args:
         url: The broker.
         count: How many messages a turn has.
+        ahead: How many are taken ahead.
 
     Attributes:
         left_out: Why, by the name of who could not run.
     """
 
-    def __init__(self, url: str, count: int) -> None:
+    def __init__(self, url: str, count: int, ahead: int = AHEAD) -> None:
         self._url = url
         self._count = count
+        self._ahead = ahead
         self._costs = Measurements[tuple[Case, str]]()
         self.left_out: dict[str, str] = {}
 
@@ -72,7 +74,8 @@ class Rounds:
         ]
 
     def _take_turn(self, case: Case, name: str, contender: Contender) -> None:
-        turn = Turn(self._url, f"bench.{uuid.uuid4().hex}", self._count // _WAITING if case.waits else self._count)
+        count = self._count // _WAITING if case.waits else self._count
+        turn = Turn(self._url, f"bench.{uuid.uuid4().hex}", count, self._ahead)
         if case.operation == "receive":
             fill(turn)
         gc.collect()

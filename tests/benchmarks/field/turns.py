@@ -19,11 +19,13 @@ class Turn(NamedTuple):
         url: The broker.
         queue: A queue of this turn's: empty, or with as many messages as are to be received.
         count: How many messages.
+        ahead: How many are taken ahead.
     """
 
     url: str
     queue: str
     count: int
+    ahead: int = AHEAD
 
 
 Contender = Callable[[Turn], Mapping[str, float]]
