@@ -53,7 +53,12 @@ class AnsweredCredit:
         self._change(lambda _: int(self._lent))
         return answer
 
-    def arrived(self) -> None:
+    @property
+    def stopping(self) -> bool:
+        """Never: the answer does not wait for messages."""
+        return False
+
+    def arrived(self, count: int = 1) -> None:
         """Nothing to do: proton counts."""
 
     def answered(self) -> None:

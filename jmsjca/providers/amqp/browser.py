@@ -10,9 +10,9 @@ from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.proton_calls import accept
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.amqp.source import Source
-from jmsjca.providers.amqp.states import accept
 
 __all__ = ["browse"]
 
@@ -26,13 +26,16 @@ class _Copies:
         self.handles: list[int] = []
         self.encoded: list[bytes] = []
 
-    def arrived(self, encoded: bytes, handle: int) -> None:
-        """Keep a copy."""
-        self.handles.append(handle)
-        self.encoded.append(encoded)
+    def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
+        """Keep copies."""
+        self.handles += [handle for handle, _ in messages]
+        self.encoded += [encoded for _, encoded in messages]
 
     def credited(self, more: int) -> None:
         """What is asked for next does not depend on it."""
+
+    def missed(self) -> None:
+        """The chunk is smaller."""
 
     def broken(self, error: JMSError) -> None:
         """Whoever waits for the chunk hears of it."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
@@ -12,11 +12,11 @@ from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.proton_calls import Pointer, fail, release
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.amqp.sections import bare
 from jmsjca.providers.amqp.shelf import Shelf
 from jmsjca.providers.amqp.source import Source
-from jmsjca.providers.amqp.states import fail, release
 from jmsjca.spi import Delivery, Order
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class AMQPConsumer:
         self._changed = threading.Condition()
         self._shelf = Shelf(order)
         self._credit = 0
+        self._limit = 0
         self._woken = False
         self._awaited: _Awaited | None = None
         self._error: JMSError | None = None
@@ -103,6 +104,7 @@ class AMQPConsumer:
         """
         with self._changed:
             self._check_usable()
+            self._limit = limit
             self._grant(self._window or limit)
             woken = self._wait(timeout)
             look = timeout == 0 and not self._shelf.ready
@@ -200,9 +202,14 @@ class AMQPConsumer:
             return None
         return _Awaited(awaited.encoded, awaited.returns - 1)
 
-    def settle(self, deliveries: Sequence[AMQPDelivery], update: Callable[[Any], None]) -> None:
+    def settle(self, deliveries: Sequence[AMQPDelivery], update: Callable[[Pointer], None]) -> None:
         """Give deliveries a state and forget them. On the engine's thread."""
         self._link.settle([d.handle for d in deliveries], update)
+
+    def check_link(self) -> None:
+        """Raise why the link ended, if it did: then the broker has taken the deliveries back."""
+        if self._error is not None:
+            raise self._error
 
     def round_trip(self) -> "Future[bool]":
         """Done when the broker has handled all that was settled before. On the engine's thread."""
@@ -236,12 +243,18 @@ class AMQPConsumer:
         """True if it is closed and no unit holds anything of it."""
         return self.closed and not self._shelf.outstanding
 
-    def arrived(self, encoded: bytes, handle: int) -> None:
-        """A message is complete. On the engine's thread."""
+    def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
+        """Messages are complete. On the engine's thread."""
+        deliveries = [AMQPDelivery(encoded, handle, self) for handle, encoded in messages]
         with self._changed:
-            self._credit -= 1
-            self._shelf.put(AMQPDelivery(encoded, handle, self))
+            self._credit -= len(deliveries)
+            self._shelf.put(deliveries)
             self._changed.notify_all()
+
+    def missed(self) -> None:
+        """Ask again for what does not come. On the engine's thread."""
+        with self._changed:
+            self._grant(self._window or self._limit)
 
     def credited(self, more: int) -> None:
         """Credit was taken back, or had to be more. On the engine's thread."""
@@ -275,7 +288,7 @@ class AMQPConsumer:
         full = self._shelf.size >= self._max_bytes
         if missing > 0 and missing * 2 >= ahead and not full and self._error is None and not self.closed:
             self._credit += missing
-            self._engine.post(partial(self._link.grant, missing))
+            self._engine.tell(partial(self._link.grant, missing))
 
     def _look(self, limit: int) -> None:
         """Find out whether the broker really has nothing, without waiting for what comes later."""

@@ -1,16 +1,17 @@
 """Transactions: the link to the broker's coordinator (AMQP 1.0, part 4)."""
 
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
-
-from proton import Message
 
 from jmsjca.errors import JMSError, NotSupportedError, TransactionRolledBackError
 from jmsjca.providers.amqp.conditions import text_of
 from jmsjca.providers.amqp.constants import COORDINATOR
+from jmsjca.providers.amqp.declared import DeclaredAhead
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
-from jmsjca.providers.amqp.states import COORDINATOR_CAPABILITIES, DECLARED, declare, discharge
+from jmsjca.providers.amqp.proton_calls import Pointer, is_settled, pointer_to, public, remote_state, send, settle
+from jmsjca.providers.amqp.states import COORDINATOR_CAPABILITIES, DECLARE, DECLARED, discharge
 
 __all__ = ["Coordinator"]
 
@@ -25,7 +26,10 @@ class Coordinator(LinkEnd):
 
     def __init__(self, engine: Engine, reply_timeout: float) -> None:
         super().__init__(engine, "the link to the transaction coordinator", reply_timeout)
-        self._replies: set[Future[Any]] = set()
+        self._replies: dict[Pointer, Future[Any]] = {}
+        self._ahead = DeclaredAhead()
+        self._watches = False
+        self._tag = 0
 
     def declare(self, timeout: float) -> bytes:
         """Begin a transaction.
@@ -36,42 +40,61 @@ class Coordinator(LinkEnd):
         Raises:
             JMSError: The broker refuses, or the connection is lost.
         """
-        reply: Future[Any] = Future()
-        self._engine.call(lambda: self._ask(declare(), reply))
+        reply: Future[Any] | None = self._ahead.take()
+        if reply is None:
+            reply = Future[Any]()
+            self._engine.tell(partial(self._ask, DECLARE, reply), reply)
         state, transaction = self._engine.wait(reply, timeout, "the declaration of a transaction")
         if state != DECLARED:
             raise TransactionRolledBackError(f"The broker did not declare a transaction: {transaction}")
         return bytes(transaction)
 
-    def discharge(self, transaction: bytes, *, fail: bool) -> "Future[Any]":
-        """End a transaction. On the engine's thread.
+    def discharge(self, transaction: bytes, reply: "Future[Any]", *, fail: bool) -> None:
+        """End a transaction; where one follows the other, declare the next one, too. On the engine's thread.
 
-        Returns:
-            The broker's answer: its state, and the text of its reason.
+        Args:
+            transaction: Which.
+            reply: Gets the broker's answer: its state, and the text of its reason.
+            fail: True to roll it back.
         """
-        reply: Future[Any] = Future()
         self._ask(discharge(transaction, fail), reply)
-        return reply
+        now = self._engine.now()
+        if self._ahead.is_busy(now) and not fail:
+            ahead: Future[Any] = Future()
+            self._ask(DECLARE, ahead)
+            self._ahead.put(ahead, now)
+            if not self._watches:
+                self._watch()
 
-    def on_delivery(self, delivery: Any) -> None:
+    def _watch(self) -> None:
+        """End the next transaction if nobody uses it."""
+        unused = self._ahead.take_if_idle(self._engine.now())
+        if unused is not None:
+            unused.add_done_callback(self._roll_back)
+        due = self._ahead.due()
+        self._watches = due is not None
+        if due is not None:
+            self._engine.at(due, self._watch)
+
+    def _roll_back(self, reply: "Future[Any]") -> None:
+        if self.error is None and reply.exception() is None and reply.result()[0] == DECLARED:
+            self._ask(discharge(reply.result()[1], fail=True), Future())
+
+    def on_delivery(self, delivery: Pointer) -> bool:
         """The coordinator answered."""
-        state = delivery.remote_state
-        if not state and not delivery.settled:
-            return
-        reply: Future[Any] = delivery.reply
-        if state == DECLARED:
-            reply.set_result((state, bytes(delivery.remote.data[0])))
-        else:
-            reply.set_result((state, text_of(delivery.remote.condition)))
-        self._replies.discard(reply)
-        delivery.settle()
+        state = remote_state(delivery)
+        if delivery in self._replies and (state or is_settled(delivery)):
+            remote = public(delivery).remote
+            said = bytes(remote.data[0]) if state == DECLARED else text_of(remote.condition)
+            self._replies.pop(delivery).set_result((state, said))
+            settle(delivery)
+        return False
 
-    def _ask(self, body: Any, reply: "Future[Any]") -> None:
+    def _ask(self, message: bytes, reply: "Future[Any]") -> None:
         if self.error is not None:
-            reply.set_exception(self.error)
-            return
-        self._replies.add(reply)
-        self._link.send(Message(body=body, inferred=True)).reply = reply
+            raise self.error
+        self._tag += 1
+        self._replies[send(pointer_to(self._link), b"%d" % self._tag, message)] = reply
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.sender(name)
@@ -90,7 +113,6 @@ class Coordinator(LinkEnd):
 
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)
-        for reply in self._replies:
-            if not reply.done():
-                reply.set_exception(error)
+        for reply in self._replies.values():
+            reply.set_exception(error)
         self._replies.clear()

@@ -28,8 +28,13 @@ class Credit(Protocol):
         """Done when the broker has handled what was written on this session before."""
         ...
 
-    def arrived(self) -> None:
-        """A message used up one."""
+    @property
+    def stopping(self) -> bool:
+        """True while the end of what was on its way is awaited."""
+        ...
+
+    def arrived(self, count: int = 1) -> None:
+        """Messages used up so much of it."""
         ...
 
     def answered(self) -> None:
@@ -85,9 +90,14 @@ class DrainedCredit:
         """Not needed: brokers that drain have transactions."""
         raise NotImplementedError
 
-    def arrived(self) -> None:
-        """A message used up one; if that was the last, the drain is complete without an answer."""
-        self._granted -= 1
+    @property
+    def stopping(self) -> bool:
+        """True while a drain is open."""
+        return self._stopping is not None
+
+    def arrived(self, count: int = 1) -> None:
+        """Messages used up so much of it; if that was all, the drain is complete without an answer."""
+        self._granted -= count
         if self._stopping is not None and self._link.credit == 0:
             self._answer_owed = True
             self._complete(no_more=False)

@@ -7,6 +7,7 @@ from typing import Any
 from jmsjca.errors import JMSError
 from jmsjca.providers.amqp.conditions import link_error
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.proton_calls import Pointer
 
 __all__ = ["LinkEnd"]
 
@@ -56,15 +57,23 @@ class LinkEnd:
             self._fail(objection)
             self.shut()
 
+    def on_detach(self) -> None:
+        """The broker ended the link."""
+        self.on_close(self._link.remote_condition)
+
+    def on_end(self) -> None:
+        """The broker ended its session."""
+        self.on_close(self._session.remote_condition)
+
     def on_close(self, condition: Any) -> None:
-        """The broker ended it, or agrees to the end."""
+        """The broker ended it, or agrees to the end; the condition says why."""
         if not self._ended.done():
             self._fail(self._refusal(condition))
             self.shut()
         if not self._gone.done():
             self._gone.set_result(None)
             self._session.close()  # not earlier: some brokers answer a detach no more once the session ends
-            self._engine.release(self)
+            self._engine.release(self, self._session, self._link)
 
     def on_lost(self, error: JMSError) -> None:
         """The connection is gone."""
@@ -76,16 +85,18 @@ class LinkEnd:
     def on_flow(self) -> None:
         """Nothing to do by default."""
 
-    def on_delivery(self, delivery: Any) -> None:
+    def on_delivery(self, delivery: Pointer) -> bool:
         """Nothing to do by default."""
+        del delivery
+        return True
 
     def _start(self) -> None:
         self._engine.adopt(self)
         self._session = self._engine.connection.session()
-        self._session.owner = self
+        self._engine.watch(self._session, self)
         self._session.open()
         self._link = self._make(self._session, f"jmsjca-{next(_numbers)}")
-        self._link.owner = self
+        self._engine.watch(self._link, self)
         self._link.open()
 
     def _make(self, session: Any, name: str) -> Any:

@@ -10,6 +10,7 @@ from jmsjca.errors import InvalidURLError, JMSError
 from jmsjca.providers.amqp.brokers import broker_of
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.proton_calls import check_version
 from jmsjca.providers.amqp.wire import Wire
 from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
 
@@ -36,10 +37,11 @@ class AMQPProvider:
         """Connect, in one attempt.
 
         Raises:
-            ConfigurationError: The URL cannot be used.
+            ConfigurationError: The URL cannot be used, or proton is not the release that this one was tested with.
             JMSSecurityError: The login or the certificate is refused, or the password would travel in the clear.
             ConnectionLostError: The broker cannot be reached.
         """
+        check_version()
         if url.path.strip("/"):
             raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
         options = NetworkOptions.parse(url)

@@ -5,12 +5,12 @@ import ssl
 
 from proton import ProtonException, Transport
 
+from jmsjca.providers.amqp.proton_calls import Buffer, peek, pointer_to, pop, push
 from jmsjca.providers.network import acknowledge_quickly
 
 __all__ = ["Pump"]
 
-_READ = 65536
-_READS_PER_TURN = 16
+_READS_PER_TURN = 4
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -20,11 +20,14 @@ class Pump:
     Args:
         sock: The socket, not blocking.
         transport: Proton's transport.
+        buffer: What to read into and to write from; others may use it in between.
     """
 
-    def __init__(self, sock: socket.socket, transport: Transport) -> None:
+    def __init__(self, sock: socket.socket, transport: Transport, buffer: Buffer) -> None:
         self._socket = sock
         self._transport = transport
+        self._pointer = pointer_to(transport)
+        self._buffer = buffer
 
     def check(self) -> None:
         """Raise `ProtonException` if proton reads no more, which it does not always say."""
@@ -34,27 +37,34 @@ class Pump:
     def read(self, times: int = _READS_PER_TURN) -> None:
         """Read what there is, in so many pieces at most."""
         for _ in range(times):
-            room = self._transport.capacity()
-            if room <= 0:
+            if self._transport.capacity() <= 0:
                 return
             try:
-                data = self._socket.recv(min(room, _READ))
+                size = self._socket.recv_into(self._buffer.view)
             except _WOULD_BLOCK:
                 return
-            if not data:
+            if not size:
                 self._transport.close_tail()
                 return
-            self._transport.push(data)
+            self._push(size)
             acknowledge_quickly(self._socket)
+
+    def _push(self, size: int) -> None:
+        """Proton takes some 16 KB at a time."""
+        at = 0
+        while at < size:
+            taken = push(self._pointer, self._buffer, at, size)
+            if taken < 0:  # it has failed, and its events tell why
+                return
+            if not taken:
+                raise ProtonException("proton takes nothing more of what the broker sent")
+            at += taken
 
     def write(self) -> bool:
         """Write what there is; True if the socket did not take all of it."""
-        while (size := self._transport.pending()) > 0:
-            data = self._transport.peek(size)
-            if not data:
-                return False
+        while (size := peek(self._pointer, self._buffer)) > 0:
             try:
-                self._transport.pop(self._socket.send(data))
+                pop(self._pointer, self._socket.send(self._buffer.view[:size]))
             except _WOULD_BLOCK:
                 return True
         return False

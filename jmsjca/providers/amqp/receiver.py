@@ -12,9 +12,10 @@ from jmsjca.providers.amqp.answered_credit import AnsweredCredit
 from jmsjca.providers.amqp.constants import RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
 from jmsjca.providers.amqp.credit import Credit, DrainedCredit
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.intake import Excess, Intake, Taken
 from jmsjca.providers.amqp.link import LinkEnd
+from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to
 from jmsjca.providers.amqp.source import Source
-from jmsjca.providers.amqp.states import release
 
 __all__ = ["Arrivals", "ReceivingLink"]
 
@@ -27,12 +28,16 @@ _MOST_MORE = 1000
 class Arrivals(Protocol):
     """Who is given what arrives. Called on the engine's thread."""
 
-    def arrived(self, encoded: bytes, handle: int) -> None:
-        """A message is complete."""
+    def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
+        """Messages are complete: their handles, and the encoded messages."""
         ...
 
     def credited(self, more: int) -> None:
         """The credit changed by so much, otherwise than by `ReceivingLink.grant` and what arrived."""
+        ...
+
+    def missed(self) -> None:
+        """Less comes than was asked for; that was told by `credited`."""
         ...
 
     def broken(self, error: JMSError) -> None:
@@ -67,7 +72,8 @@ class ReceivingLink(LinkEnd):
         self._source = source
         self._arrivals = arrivals
         self._message_bytes = message_bytes
-        self._unsettled: dict[int, Any] = {}
+        self._intake: Intake
+        self._unsettled: dict[int, Pointer] = {}
         self._received = 0
         self._asked_for = 0
         self._declined = 0
@@ -113,14 +119,12 @@ class ReceivingLink(LinkEnd):
             raise self.error
         self.settle_each([(handle, update) for handle in handles])
 
-    def settle_each(self, states: Sequence[tuple[int, Callable[[Any], None]]]) -> None:
+    def settle_each(self, states: Sequence[tuple[int, Callable[[Pointer], None]]]) -> None:
         """Give deliveries a state each, and settle them; those that the broker has taken back need none."""
         for handle, update in states:
             delivery = self._unsettled.pop(handle, None)
             if delivery is not None:
-                delivery.handle = None  # proton uses the object again for another message
                 update(delivery)
-                delivery.settle()
 
     def shut(self) -> None:
         """Close our end; only detach from a durable subscription, so that the broker keeps it."""
@@ -137,45 +141,50 @@ class ReceivingLink(LinkEnd):
         if credit := self._usable():
             credit.answered()
 
-    def on_delivery(self, delivery: Any) -> None:
-        """A message, or a part of one. Of those that are complete the broker has nothing to say."""
-        if getattr(delivery, "handle", None) is not None:
+    def on_delivery(self, delivery: Pointer) -> bool:
+        """Messages, or parts of them. Of those that are complete the broker has nothing to say."""
+        del delivery
+        self._take()
+        return True
+
+    def _take(self) -> None:
+        credit = self._usable()
+        if credit is None:
+            self._decline()
             return
-        if self.error is not None:
-            self._decline(delivery)
-        elif delivery.aborted:
-            delivery.settle()
-        elif delivery.pending > self._message_bytes:
-            what, remedy = f"A message of more than {self._message_bytes} bytes", "raise Limits.message_bytes"
-            self._refuse(delivery, "amqp:link:message-size-exceeded", what, f"; {remedy}, or remove it at the broker")
-        elif self._received >= self._asked_for + self._most_unasked:
-            self._refuse(delivery, "amqp:link:transfer-limit-exceeded", "More than was asked for")
-        elif delivery.readable and not delivery.partial:
-            self._take(delivery)
+        try:
+            self._note(self._intake.take(self._allowed()), credit)
+        except Excess as excess:
+            self._refuse(excess)
 
-    def _take(self, delivery: Any) -> None:
-        self._received += 1
-        delivery.handle = self._received
-        encoded = bytes(self._link.recv(delivery.pending) or b"")
-        self._link.advance()
-        self._unsettled[self._received] = delivery
-        self._arrivals.arrived(encoded, self._received)
-        if credit := self._usable():
-            credit.arrived()
+    def _allowed(self) -> int:
+        """How many messages may still come."""
+        return self._asked_for + self._most_unasked - self._received
 
-    def _refuse(self, delivery: Any, condition: str, what: str, remedy: str = "") -> None:
+    def _note(self, taken: Taken, credit: Credit) -> None:
+        if taken.messages:
+            first = self._received + 1
+            self._received += len(taken.messages)
+            arrived = [(handle, encoded) for handle, (_, encoded) in enumerate(taken.messages, first)]
+            self._unsettled.update((handle, delivery) for handle, (delivery, _) in enumerate(taken.messages, first))
+            self._arrivals.arrived(arrived)
+        credit.arrived(len(taken.messages) + taken.aborted)
+        if taken.aborted:
+            self._arrivals.credited(-taken.aborted)
+            if not credit.stopping:
+                self._arrivals.missed()
+
+    def _refuse(self, excess: Excess) -> None:
         """Stop what would take too much memory, while it arrives."""
-        text = f"{what} came from {self._source.address.name}"
-        self._decline(delivery)
-        self._link.condition = Condition(condition, text)
-        self._fail(ResourceAllocationError(f"{text}{remedy}."))
+        text = f"{excess.what} came from {self._source.address.name}"
+        self._decline()
+        self._link.condition = Condition(excess.condition, text)
+        self._fail(ResourceAllocationError(f"{text}{excess.remedy}."))
         self.shut()
 
-    def _decline(self, delivery: Any) -> None:
+    def _decline(self) -> None:
         """Let go what still comes on a link that has failed; a broker that goes on and on is left."""
-        release(delivery)
-        delivery.settle()
-        self._declined += 1
+        self._declined += self._intake.decline()
         if self._declined > self._asked_for - self._received + _MOST_MORE:
             name = self._source.address.name
             self._engine.abort(
@@ -191,6 +200,7 @@ class ReceivingLink(LinkEnd):
         link.max_message_size = self._message_bytes
         credit = DrainedCredit if self._drains else AnsweredCredit
         self._credit = credit(link, self._arrivals.credited)
+        self._intake = Intake(pointer_to(link), self._engine.buffer, self._message_bytes)
         return link
 
     def _is_refused(self) -> bool:

@@ -2,54 +2,27 @@
 
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
-
-from proton import Delivery
 
 from jmsjca.errors import InvalidDestinationError, JMSError
 from jmsjca.providers.amqp.addresses import Address
 from jmsjca.providers.amqp.conditions import link_error
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
-from jmsjca.providers.amqp.states import TRANSACTIONAL, outcome_of
+from jmsjca.providers.amqp.proton_calls import (
+    Pointer,
+    is_settled,
+    pointer_to,
+    public,
+    remote_data,
+    remote_state,
+    send,
+    settle,
+)
+from jmsjca.providers.amqp.sending import Sending
+from jmsjca.providers.amqp.states import ACCEPTED, TRANSACTIONAL, outcome_of
 
-__all__ = ["Sending", "SendingLink"]
-
-
-class Sending:
-    """Messages on their way; done when the broker has said something to each.
-
-    Args:
-        count: How many messages.
-        transaction: The id of the transaction that they are sent in.
-    """
-
-    def __init__(self, count: int, transaction: bytes | None) -> None:
-        self._missing = count
-        self._error: JMSError | None = None
-        self.transaction = transaction
-        self.done: Future[None] = Future()
-        self._end_if_complete()
-
-    def answered(self, error: JMSError | None) -> None:
-        """Note what the broker said to one message: an error, or that it took it."""
-        self._missing -= 1
-        self._error = self._error or error
-        self._end_if_complete()
-
-    def fail(self, error: JMSError) -> None:
-        """Note that no more answers come."""
-        if not self.done.done():
-            self.done.set_exception(error)
-
-    def _end_if_complete(self) -> None:
-        if self._missing or self.done.done():
-            return
-        if self._error is not None:
-            self.done.set_exception(self._error)
-        else:
-            self.done.set_result(None)
+__all__ = ["SendingLink"]
 
 
 class SendingLink(LinkEnd):
@@ -65,7 +38,8 @@ class SendingLink(LinkEnd):
         super().__init__(engine, f"the sender to {address.name}", reply_timeout)
         self._address = address
         self._waiting: deque[tuple[bytes, Sending]] = deque()
-        self._unanswered: dict[Sending, int] = {}
+        self._sent: dict[Pointer, Sending] = {}
+        self._pointer: Pointer = None
         self._tag = 0
 
     def send(self, payloads: Sequence[bytes], sending: Sending) -> None:
@@ -73,40 +47,50 @@ class SendingLink(LinkEnd):
         if self.error is not None:
             sending.fail(self.error)
             return
-        self._unanswered[sending] = len(payloads)
         self._waiting.extend((payload, sending) for payload in payloads)
         self.on_flow()
 
     def on_flow(self) -> None:
         """Send what credit allows."""
-        while self._waiting and self._link.credit > 0:
-            self._transfer(*self._waiting.popleft())
+        for _ in range(min(self._link.credit, len(self._waiting))):
+            payload, sending = self._waiting.popleft()
+            self._tag += 1
+            self._sent[send(self._pointer, b"%d" % self._tag, payload, sending.state)] = sending
 
-    def on_delivery(self, delivery: Any) -> None:
+    def on_delivery(self, delivery: Pointer) -> bool:
         """The broker answered a message."""
-        outcome, condition = outcome_of(delivery)
-        if outcome is None and not delivery.settled:
-            return
-        sending: Sending = delivery.sending
-        delivery.settle()
-        self._unanswered[sending] -= 1
-        if not self._unanswered[sending]:
-            del self._unanswered[sending]
-        taken = outcome == Delivery.ACCEPTED
-        sending.answered(None if taken else link_error(condition, f"{self._address.name} did not take a message"))
+        sending = self._sent.get(delivery)
+        if sending is not None:
+            state = remote_state(delivery)
+            if state == ACCEPTED or (state == TRANSACTIONAL and self._is_taken(delivery, sending)):
+                self._answered(delivery, sending, None)
+            elif state or is_settled(delivery):
+                self._hear(delivery, sending)
+        return False
 
-    def _transfer(self, payload: bytes, sending: Sending) -> None:
-        self._tag += 1
-        delivery = self._link.delivery(str(self._tag))
-        delivery.sending = sending
-        if sending.transaction is not None:
-            delivery.local.data = [sending.transaction]
-            delivery.update(TRANSACTIONAL)
-        self._link.stream(payload)
-        self._link.advance()
+    def _is_taken(self, delivery: Pointer, sending: Sending) -> bool:
+        """True if the broker says what it said before, when it took a message of the same transaction."""
+        return bool(sending.taken) and remote_data(delivery, self._engine.buffer) == sending.taken
+
+    def _hear(self, delivery: Pointer, sending: Sending) -> None:
+        outcome, condition = outcome_of(public(delivery))
+        if outcome is None and not is_settled(delivery):
+            return
+        if outcome != ACCEPTED:
+            error = link_error(condition, f"{self._address.name} did not take a message")
+            self._answered(delivery, sending, error)
+            return
+        sending.taken = remote_data(delivery, self._engine.buffer)
+        self._answered(delivery, sending, None)
+
+    def _answered(self, delivery: Pointer, sending: Sending, error: JMSError | None) -> None:
+        del self._sent[delivery]
+        settle(delivery)
+        sending.answered(error)
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.sender(name)
+        self._pointer = pointer_to(link)
         self._address.apply(link.target)
         link.source.address = name
         return link
@@ -121,7 +105,7 @@ class SendingLink(LinkEnd):
 
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)
-        self._waiting.clear()
-        for sending in self._unanswered:
+        for sending in [*self._sent.values(), *(sending for _, sending in self._waiting)]:
             sending.fail(error)
-        self._unanswered.clear()
+        self._waiting.clear()
+        self._sent.clear()

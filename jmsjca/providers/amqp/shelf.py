@@ -29,10 +29,10 @@ class Shelf:
         self.size = 0
         self.outstanding: dict[int, AMQPDelivery] = {}
 
-    def put(self, delivery: AMQPDelivery) -> None:
+    def put(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Add what arrived."""
-        self.ready.append(delivery)
-        self.size += len(delivery.encoded)
+        self.ready.extend(deliveries)
+        self.size += sum([len(d.encoded) for d in deliveries])
 
     def hand_out(self, limit: int) -> list[AMQPDelivery]:
         """Let so many at most be received."""

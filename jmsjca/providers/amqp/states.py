@@ -1,33 +1,33 @@
 """Delivery states on the wire: the outcomes of AMQP, alone or inside a transaction."""
 
-from collections.abc import Callable
 from typing import Any
 
-from proton import Condition, Delivery, Described, symbol, ulong
+from proton import Condition, Delivery, Described, symbol
 
 __all__ = [
     "ACCEPTED",
     "COORDINATOR_CAPABILITIES",
+    "DECLARE",
     "DECLARED",
     "TRANSACTIONAL",
-    "accept",
-    "accept_in",
-    "declare",
+    "accepted_in",
     "discharge",
-    "fail",
     "outcome_of",
-    "release",
+    "sent_in",
 ]
 
-# Descriptors of the AMQP 1.0 specification, part 4 (transactions) and part 3 (outcomes).
-_DECLARE = ulong(0x31)
-_DISCHARGE = ulong(0x32)
+# Descriptors of the AMQP 1.0 specification, part 4 (transactions) and part 3 (outcomes); its part 1 has the encodings.
 DECLARED = 0x33
 TRANSACTIONAL = 0x34
-_ACCEPTED = ulong(0x24)
 
 ACCEPTED: int = Delivery.ACCEPTED
 COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
+
+_VALUE = b"\0\x53\x77"  # begins a message of one value
+_SHORT = 255  # the longest that a byte tells
+
+#: The message that asks for a transaction.
+DECLARE = _VALUE + b"\0\x53\x31\x45"
 
 _OUTCOMES: dict[Any, int] = {
     0x24: Delivery.ACCEPTED,
@@ -35,6 +35,7 @@ _OUTCOMES: dict[Any, int] = {
     0x26: Delivery.RELEASED,
     0x27: Delivery.MODIFIED,
 }
+_NO_OUTCOMES = {0, Delivery.RECEIVED}
 _NAMES: dict[Any, int] = {
     "amqp:accepted:list": 0x24,
     "amqp:rejected:list": 0x25,
@@ -43,41 +44,32 @@ _NAMES: dict[Any, int] = {
 }
 
 
-def declare() -> Described:
-    """The body that asks for a transaction."""
-    return Described(_DECLARE, [])
+def discharge(transaction: bytes, fail: bool) -> bytes:
+    """The message that ends a transaction."""
+    return _VALUE + b"\0\x53\x32" + _list(_binary(transaction), b"\x41" if fail else b"\x42")
 
 
-def discharge(transaction: bytes, fail: bool) -> Described:
-    """The body that ends a transaction."""
-    return Described(_DISCHARGE, [transaction, fail])
+def sent_in(transaction: bytes) -> bytes:
+    """The fields of the state of a message that is sent in a transaction."""
+    return _list(_binary(transaction))
 
 
-def accept(delivery: Any) -> None:
-    """Say that a delivery was handled."""
-    delivery.update(Delivery.ACCEPTED)
+def accepted_in(transaction: bytes) -> bytes:
+    """The fields of the state of a delivery that is accepted if a transaction commits."""
+    return _list(_binary(transaction), b"\0\x53\x24\x45")
 
 
-def release(delivery: Any) -> None:
-    """Say that nobody looked at a delivery."""
-    delivery.update(Delivery.RELEASED)
+def _list(*fields: bytes) -> bytes:
+    size = sum(map(len, fields))
+    if size < _SHORT:
+        return bytes((0xC0, size + 1, len(fields))) + b"".join(fields)
+    return b"\xd0" + (size + 4).to_bytes(4, "big") + len(fields).to_bytes(4, "big") + b"".join(fields)
 
 
-def fail(delivery: Any) -> None:
-    """Say that handling a delivery failed: the broker counts it."""
-    delivery.local.failed = True
-    delivery.update(Delivery.MODIFIED)
-
-
-def accept_in(transaction: bytes) -> Callable[[Any], None]:
-    """Say that a delivery was handled, if the transaction commits."""
-
-    def update(delivery: Any) -> None:
-        """Accept one delivery in the transaction."""
-        delivery.local.data = [transaction, Described(_ACCEPTED, [])]
-        delivery.update(TRANSACTIONAL)
-
-    return update
+def _binary(value: bytes) -> bytes:
+    if len(value) <= _SHORT:
+        return bytes((0xA0, len(value))) + value
+    return b"\xb0" + len(value).to_bytes(4, "big") + value
 
 
 def outcome_of(delivery: Any) -> tuple[int | None, Any]:
@@ -87,7 +79,7 @@ def outcome_of(delivery: Any) -> tuple[int | None, Any]:
     """
     state: int = delivery.remote_state
     if state != TRANSACTIONAL:
-        return (int(state) or None), delivery.remote.condition
+        return (int(state) if state not in _NO_OUTCOMES else None), delivery.remote.condition
     fields: list[Any] = delivery.remote.data or []
     outcome: Any = fields[1] if len(fields) > 1 else None
     if not isinstance(outcome, Described):

@@ -14,7 +14,9 @@ from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.codec import encode
 from jmsjca.providers.amqp.coordinator import Coordinator
 from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.sender import Sending, SendingLink
+from jmsjca.providers.amqp.sender import SendingLink
+from jmsjca.providers.amqp.sending import Sending
+from jmsjca.providers.amqp.states import sent_in
 from jmsjca.providers.amqp.temporary import Temporaries
 
 __all__ = ["Wire"]
@@ -65,6 +67,10 @@ class Wire:
         """Run a function on the engine's thread and wait for it."""
         return self._engine.call(function)
 
+    def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None) -> None:
+        """Run a function on the engine's thread; the reply hears of it if that fails or is never done."""
+        self._engine.tell(function, reply)
+
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker."""
         return self._engine.wait(reply, timeout, what)
@@ -92,12 +98,13 @@ class Wire:
             for to in destinations:
                 self._attach_sender(to, timeout, most)
 
-    def send(self, outgoing: Mapping[Destination, Sequence[bytes]], transaction: bytes | None) -> "Future[None]":
-        """Send encoded messages; done when the broker took them all. On the engine's thread."""
-        sending = Sending(sum(map(len, outgoing.values())), transaction)
-        for to, payloads in outgoing.items():
-            self._senders[to].send(payloads, sending)
-        return sending.done
+    def send(self, outgoing: Mapping[Destination, Sequence[bytes]], transaction: bytes | None, timeout: float) -> None:
+        """Send encoded messages, and wait until the broker took them all."""
+        state = None if transaction is None else sent_in(transaction)
+        sending = Sending(sum(map(len, outgoing.values())), state)
+        senders = [(self._senders[to], payloads) for to, payloads in outgoing.items()]
+        self.tell(lambda: _send(senders, sending), sending.done)
+        self.wait(sending.done, timeout, "the messages of a unit")
 
     def declare(self, timeout: float) -> bytes:
         """Begin a transaction."""
@@ -107,16 +114,23 @@ class Wire:
             self._coordinator = coordinator
         return self._coordinator.declare(timeout)
 
-    def discharge(self, transaction: bytes, *, fail: bool = False) -> "Future[Any]":
-        """End a transaction. On the engine's thread."""
+    def check_coordinator(self) -> None:
+        """Raise why the coordinator ended, if it did: then nothing can be committed."""
+        if self._coordinator is not None and self._coordinator.error is not None:
+            raise self._coordinator.error
+
+    def discharge(self, transaction: bytes, reply: "Future[Any]", *, fail: bool = False) -> None:
+        """End a transaction; the reply gets the broker's answer. On the engine's thread."""
         if self._coordinator is None:
             raise ConnectionLostError("There is no transaction to end.")
-        return self._coordinator.discharge(transaction, fail=fail)
+        self._coordinator.discharge(transaction, reply, fail=fail)
 
     def roll_back(self, transaction: bytes) -> None:
         """End a transaction so that nothing of it happened; a lost connection does that, too."""
+        reply: Future[Any] = Future()
         with suppress(JMSError):
-            self.wait(self.call(lambda: self.discharge(transaction, fail=True)), self.reply_timeout, "a rollback")
+            self.tell(lambda: self.discharge(transaction, reply, fail=True), reply)
+            self.wait(reply, self.reply_timeout, "a rollback")
 
     def _attach_sender(self, to: Destination, timeout: float | None, most: int) -> None:
         sender = self._senders.pop(to, None)
@@ -130,3 +144,8 @@ class Wire:
         while len(self._senders) >= most:
             oldest = self._senders.pop(next(iter(self._senders)))
             self.call(oldest.shut)
+
+
+def _send(senders: Sequence[tuple[SendingLink, Sequence[bytes]]], sending: Sending) -> None:
+    for sender, payloads in senders:
+        sender.send(payloads, sending)

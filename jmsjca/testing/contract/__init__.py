@@ -30,6 +30,7 @@ from jmsjca.testing.contract.groups import TestGroups, TestWholeGroups
 from jmsjca.testing.contract.groups_and_others import TestGroupsAndOthers
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.headers import TestHeaders
+from jmsjca.testing.contract.large_messages import TestLargeMessages
 from jmsjca.testing.contract.maps import TestMaps
 from jmsjca.testing.contract.neighbours import TestNeighbours
 from jmsjca.testing.contract.no_local import TestNoLocal
@@ -75,6 +76,7 @@ __all__ = [
     "TestGroups",
     "TestGroupsAndOthers",
     "TestHeaders",
+    "TestLargeMessages",
     "TestMaps",
     "TestNeighbours",
     "TestNoLocal",

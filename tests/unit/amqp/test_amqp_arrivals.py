@@ -245,6 +245,24 @@ def test_chunk_is_bounded_in_bytes(line):
     assert not line.peer.stock
 
 
+def test_an_aborted_message_gives_its_credit_back(line):
+    line = line()
+    line.open()
+    asked = []
+
+    def abort(event):
+        asked.append(event.link.credit)
+        if len(asked) < 3:
+            pieces = transfer(len(asked), b"half", more=True, channel=event.session.channel)
+            line.peer.write(pieces + transfer(len(asked), b"", aborted=True, channel=event.session.channel))
+        else:
+            line.peer.write(transfer(len(asked), Message(body="whole").encode(), channel=event.session.channel))
+
+    line.peer.reactions["flow"] = abort
+    [delivery] = line.connection.consumer(QUEUE, window=1).receive(1, SECONDS)
+    assert delivery.message.body == "whole"
+
+
 @pytest.fixture
 def rolled_back(line):
     """A line whose consumer has given back "a" and "b"; its broker puts what comes back in its place, then sends on."""

@@ -1,0 +1,175 @@
+"""The end of a unit over AMQP: what it sends and acknowledges is written, and the broker's answers are awaited."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from jmsjca.destinations import Destination
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.providers.amqp.consumer import AMQPConsumer
+from jmsjca.providers.amqp.delivery import AMQPDelivery
+from jmsjca.providers.amqp.proton_calls import Pointer, accept, accept_in
+from jmsjca.providers.amqp.states import ACCEPTED, accepted_in
+
+if TYPE_CHECKING:
+    from jmsjca.providers.amqp.wire import Wire
+
+__all__ = ["Burst"]
+
+Outgoing = Mapping[Destination, Sequence[bytes]]
+
+
+class Burst:
+    """Writes a unit. Whatever happens, its deliveries are nobody's afterwards.
+
+    Args:
+        wire: The connection's links.
+        taken: The deliveries, by their consumers.
+        seconds: How long to wait for each answer of the broker.
+    """
+
+    def __init__(self, wire: "Wire", taken: Mapping[AMQPConsumer, Sequence[AMQPDelivery]], seconds: float) -> None:
+        self._wire = wire
+        self._taken = taken
+        self._seconds = seconds
+        self._settled = False
+
+    def send_first(self, outgoing: Outgoing) -> None:
+        """Send outside any transaction, and wait until the broker has taken it.
+
+        Raises:
+            TransactionRolledBackError: The broker refused; the deliveries are given back.
+            TransactionInDoubtError: Some may have been sent.
+        """
+        if not outgoing:
+            return
+        try:
+            self._wire.prepare(outgoing, self._seconds)
+        except JMSError as error:
+            raise self._given_back(error) from error
+        try:
+            self._wire.send(outgoing, None, self._seconds)
+        except ConnectionLostError as error:
+            self._let_go()
+            raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
+        except JMSError as error:
+            raise self._given_back(error) from error
+
+    def acknowledge(self, *, confirmed: bool) -> None:
+        """Acknowledge outside any transaction.
+
+        Args:
+            confirmed: True to wait until the broker has noted it.
+
+        Raises:
+            TransactionInDoubtError: It may not have happened.
+        """
+        try:
+            if confirmed:
+                self._wire.call(lambda: self._settle(accept))
+                self._confirm()
+            else:
+                self._check()
+                self._wire.tell(lambda: self._settle(accept))
+        except JMSError as error:
+            raise TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}") from error
+        finally:
+            self._let_go()
+
+    def commit(self, outgoing: Outgoing) -> None:
+        """Send and acknowledge in one transaction of the broker.
+
+        Raises:
+            TransactionRolledBackError: It did not happen; the deliveries are given back.
+            TransactionInDoubtError: It may or may not have happened.
+        """
+        try:
+            transaction = self._begin(outgoing)
+        except JMSError as error:
+            raise self._given_back(error) from error
+        reply: Future[Any] = Future()
+        try:
+            self._wire.tell(lambda: self._end(transaction, reply), reply)
+        except JMSError as error:  # the connection is gone, and the transaction with it
+            self._let_go()
+            raise _rolled_back(error) from error
+        self._hear(reply, transaction)
+
+    def _begin(self, outgoing: Outgoing) -> bytes:
+        """Declare the transaction and send in it; what the broker refuses rolls it back."""
+        self._wire.prepare(outgoing, self._seconds)
+        transaction = self._wire.declare(self._seconds)
+        if outgoing:
+            try:
+                self._wire.send(outgoing, transaction, self._seconds)
+            except JMSError:
+                self._wire.roll_back(transaction)
+                raise
+        return transaction
+
+    def _end(self, transaction: bytes, reply: "Future[Any]") -> None:
+        """Write the acknowledgements and the discharge together. On the engine's thread."""
+        try:
+            self._wire.check_coordinator()
+            self._settled = True
+            self._settle(accept_in(accepted_in(transaction)))
+            self._wire.discharge(transaction, reply)
+        except JMSError as error:  # a link has ended, and the discharge is not written
+            reply.set_result((None, error))
+
+    def _hear(self, reply: "Future[Any]", transaction: bytes) -> None:
+        """Wait for the broker's answer to the discharge."""
+        try:
+            state, reason = self._wire.wait(reply, self._seconds, "the end of a transaction")
+        except JMSError as error:
+            self._let_go()
+            raise TransactionInDoubtError(
+                f"The broker did not answer the commit, so it may or may not have happened: {error}"
+            ) from error
+        if state is None:
+            self._wire.roll_back(transaction)
+            if not self._settled:
+                raise self._given_back(reason) from reason
+            self._let_go()
+            raise _rolled_back(reason) from reason
+        self._let_go()
+        if state != ACCEPTED:
+            self._start_anew()
+            raise TransactionRolledBackError(f"The broker rolled the unit back: {reason}")
+
+    def _start_anew(self) -> None:
+        """The broker has taken back what the unit took; only a new connection gets that before what is here already."""
+        if self._taken:
+            self._wire.abort(ConnectionLostError("The broker rolled a unit back; what it took comes again."))
+
+    def _settle(self, update: Callable[[Pointer], None]) -> None:
+        for consumer, deliveries in self._taken.items():
+            consumer.settle(deliveries, update)
+
+    def _check(self) -> None:
+        """Raise what is known already, where nobody waits to hear more."""
+        for consumer in self._taken:
+            consumer.check_link()
+
+    def _confirm(self) -> None:
+        """Wait until the broker has handled the acknowledgements, which must be written before that is asked."""
+        for answer in self._wire.call(lambda: [consumer.round_trip() for consumer in self._taken]):
+            self._wire.wait(answer, self._seconds, "the acknowledgement of messages")
+
+    def _given_back(self, error: JMSError) -> TransactionRolledBackError:
+        """Give the deliveries back after a failure; on a lost connection the broker does it by itself."""
+        try:
+            for consumer, deliveries in self._taken.items():
+                consumer.take_back(deliveries, [])
+        except ConnectionLostError:
+            self._let_go()
+        return _rolled_back(error)
+
+    def _let_go(self) -> None:
+        for consumer, deliveries in self._taken.items():
+            consumer.let_go(deliveries)
+            consumer.end_if_done()
+
+
+def _rolled_back(error: JMSError) -> TransactionRolledBackError:
+    return TransactionRolledBackError(f"The unit was rolled back: {error}")

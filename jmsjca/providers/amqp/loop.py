@@ -1,0 +1,89 @@
+"""What the thread of a connection does, turn by turn."""
+
+import selectors
+import socket
+from concurrent.futures import Future
+
+from proton import Transport
+
+from jmsjca.config import Clock
+from jmsjca.providers.amqp.alarms import Alarms
+from jmsjca.providers.amqp.mailbox import Mailbox
+from jmsjca.providers.amqp.owners import Events
+from jmsjca.providers.amqp.pump import Pump
+
+__all__ = ["Loop"]
+
+
+class Loop:
+    """Runs errands, tells of events, reads, writes, and shows that we live.
+
+    Args:
+        sock: The socket, not blocking.
+        transport: Proton's transport.
+        pump: Moves bytes between both.
+        mailbox: The errands.
+        events: What proton has noticed.
+        clock: Tells when a heartbeat is due.
+        opened: Done when the broker has opened the connection.
+
+    Attributes:
+        alarms: What is to be done later.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        transport: Transport,
+        pump: Pump,
+        mailbox: Mailbox,
+        events: Events,
+        clock: Clock,
+        opened: "Future[None]",
+    ) -> None:
+        self._socket = sock
+        self._transport = transport
+        self._pump = pump
+        self._mailbox = mailbox
+        self._events = events
+        self._clock = clock
+        self._opened = opened
+        self.alarms = Alarms()
+
+    def run(self) -> None:
+        """Turn until the connection is closed or nothing more is to be done on it."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._mailbox.bell, selectors.EVENT_READ)
+            while self._mailbox.error is None and not self._transport.closed:
+                self._turn(selector)
+            self._events.dispatch()  # why it ended
+
+    def _turn(self, selector: selectors.BaseSelector) -> None:
+        self._mailbox.run(self._pump.write)
+        self._events.dispatch()
+        now = self._clock.monotonic()
+        self.alarms.run(now)
+        deadline = self.alarms.next(self._transport.tick(now))
+        pending = self._pump.write()
+        if self._mailbox.error is not None or self._events.waiting():
+            return  # it is over, or writing brought something up
+        self._pump.check()
+        self._listen(selector, pending)
+        self._sleep(selector, max(deadline - now, 0) if deadline else None)
+
+    def _listen(self, selector: selectors.BaseSelector, pending: bool) -> None:
+        """Hear of room to write only where something waits for it."""
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if pending else 0)
+        if selector.get_key(self._socket).events != wanted:
+            selector.modify(self._socket, wanted)
+
+    def _sleep(self, selector: selectors.BaseSelector, seconds: float | None) -> None:
+        """Wait for the socket or an errand, and read."""
+        for key, events in selector.select(seconds if self._mailbox.rest() else 0):
+            if key.fileobj is self._mailbox.bell:
+                self._mailbox.hear()
+            elif events & selectors.EVENT_READ:
+                # A refused login and the end behind it are two things: the first says why.
+                self._pump.read() if self._opened.done() else self._pump.read(times=1)

@@ -1,0 +1,124 @@
+"""What other threads want done on the thread of a connection."""
+
+import logging
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from jmsjca.errors import ConnectionLostError, JMSError
+
+__all__ = ["Errand", "Mailbox"]
+
+logger = logging.getLogger("jmsjca.amqp")
+
+_RINGS = 4096
+
+
+class Errand(NamedTuple):
+    """A function to run.
+
+    Args:
+        function: What to do.
+        reply: Hears of it if that fails or is never done; None if nobody waits for it.
+        alone: True if what it writes is written before anything that comes later.
+    """
+
+    function: Callable[[], object]
+    reply: "Future[Any] | None"
+    alone: bool
+
+
+class Mailbox:
+    """Errands in order, and a bell that rings only for a thread that sleeps.
+
+    Attributes:
+        bell: Can be read when somebody rang.
+        error: Why nothing is taken any more; None as long as something is.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._errands: deque[Errand] = deque()
+        self._asleep = False
+        self._button, self.bell = socket.socketpair()
+        self.error: JMSError | None = None
+        for end in (self._button, self.bell):
+            end.setblocking(False)
+
+    def post(self, errand: Errand) -> None:
+        """Add an errand.
+
+        Raises:
+            ConnectionLostError: Nothing is taken any more; it will not run.
+        """
+        with self._lock:
+            self.check()
+            self._errands.append(errand)
+            ring, self._asleep = self._asleep, False
+        if ring:
+            self.ring()
+
+    def run(self, write: Callable[[], bool]) -> None:
+        """Run what was posted; not further than the socket takes what it writes.
+
+        Args:
+            write: Writes, and is true if not all was taken.
+        """
+        while self._errands:
+            errand = self._errands.popleft()
+            _do(errand)
+            if errand.alone and write():
+                return
+
+    def rest(self) -> bool:
+        """Prepare for sleep: the next errand rings. False if there is one already."""
+        with self._lock:
+            self._asleep = not self._errands
+            return self._asleep
+
+    def ring(self) -> None:
+        """Wake the thread."""
+        with suppress(OSError):  # full: it is awake anyway; closed: it will fail the errands
+            self._button.send(b"\0")
+
+    def hear(self) -> None:
+        """Let the bell be silent again."""
+        with suppress(BlockingIOError):
+            self.bell.recv(_RINGS)
+
+    def refuse(self, error: JMSError) -> None:
+        """Take nothing more; the first reason holds."""
+        with self._lock:
+            self.error = self.error or error
+
+    def check(self) -> None:
+        """Raise `ConnectionLostError` if nothing is taken any more."""
+        if self.error is not None:
+            raise ConnectionLostError(str(self.error)) from self.error
+
+    def close(self) -> None:
+        """Tell those who wait for an errand that it will not run."""
+        self.refuse(ConnectionLostError("The connection is closed."))
+        while self._errands:
+            _fail(self._errands.popleft(), ConnectionLostError(str(self.error)))
+        self._button.close()
+        self.bell.close()
+
+
+def _do(errand: Errand) -> None:
+    try:
+        errand.function()
+    except Exception as error:  # noqa: BLE001  # it belongs to whoever called
+        _fail(errand, error)
+
+
+def _fail(errand: Errand, error: Exception) -> None:
+    if errand.reply is not None:
+        if not errand.reply.done():
+            errand.reply.set_exception(error)
+    elif not isinstance(error, JMSError):  # that of a link which has ended is told to all who use it
+        logger.error("A step on an AMQP connection failed, and nobody waits for it.", exc_info=error)

@@ -1,0 +1,231 @@
+"""Proton's engine below its public objects: everything of python-qpid-proton that is not its public API is named here.
+
+Proton's public objects make a Python object, and dictionaries for it, of every event and delivery, which costs some
+fifty microseconds a message; the functions of its C library that they wrap cost a fifth of one. `cproton_ffi` gives no
+promise, therefore the package is pinned, and `check_version` refuses what was not tested.
+
+A pointer to a delivery is good until the delivery is settled, or its link or connection is freed, and everything here
+belongs on the thread that has the connection. Proton uses its objects again, and what it shows of its memory changes
+with the next call: bytes are copied before anything else happens.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import proton
+
+from jmsjca.errors import ConfigurationError
+
+__all__ = [
+    "Buffer",
+    "Pointer",
+    "accept",
+    "accept_in",
+    "advance",
+    "check_version",
+    "current",
+    "delivery_of",
+    "event_type",
+    "fail",
+    "is_aborted",
+    "is_partial",
+    "is_settled",
+    "link_of",
+    "next_event",
+    "peek",
+    "pointer_to",
+    "pop",
+    "pop_event",
+    "public",
+    "push",
+    "receive",
+    "release",
+    "remote_data",
+    "remote_state",
+    "send",
+    "session_of",
+    "settle",
+]
+
+_inside: Any = import_module("cproton_ffi")  # nothing tells type checkers what is in it
+ffi: Any = _inside.ffi
+lib: Any = _inside.lib
+
+_TESTED = (0, 40)
+_proton: Any = proton
+_VERSION: tuple[int, int, int] = _proton.VERSION
+_TRANSACTIONAL = 0x34
+_ACCEPTED: int = proton.Delivery.ACCEPTED
+_RELEASED: int = proton.Delivery.RELEASED
+_MODIFIED: int = proton.Delivery.MODIFIED
+_DATA_BYTES = 4096
+
+_delivery: Any = _proton.Delivery
+
+Pointer: TypeAlias = Any  #: to an object of proton's; equal to another to the same
+
+
+def check_version() -> None:
+    """Refuse a version of proton whose inside may be another.
+
+    Raises:
+        ConfigurationError: It is one that was not tested.
+    """
+    if _VERSION[:2] != _TESTED:
+        raise ConfigurationError(
+            "AMQP needs python-qpid-proton {}.{}, and {}.{}.{} is installed: ".format(*_TESTED, *_VERSION)
+            + 'pip install "jmsjca[amqp]"'
+        )
+
+
+class Buffer:
+    """Memory that both sides reach without copying.
+
+    Args:
+        size: How many bytes.
+
+    Attributes:
+        view: The same for sockets.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.start: Pointer = ffi.new("char[]", size)
+        self._bytes: Any = ffi.buffer(self.start)
+        self.view = memoryview(self._bytes)
+
+    def copy(self, size: int) -> bytes:
+        """The first bytes."""
+        copy: bytes = self._bytes[:size]
+        return copy
+
+
+def pointer_to(wrapped: Any) -> Pointer:
+    """What a public object of proton's stands for."""
+    return wrapped._impl  # noqa: SLF001  # there is no other way down
+
+
+def public(delivery: Pointer) -> Any:
+    """Proton's public object of a delivery."""
+    return _delivery.wrap(delivery)
+
+
+# A transport: bytes in, bytes out.
+
+
+def push(transport: Pointer, buffer: Buffer, begin: int, end: int) -> int:
+    """Let the transport read a part of a buffer; how many bytes it took, negative if it reads no more."""
+    return int(lib.pn_transport_push(transport, buffer.start + begin, end - begin))
+
+
+def peek(transport: Pointer, buffer: Buffer) -> int:
+    """Copy what the transport wants to write to a buffer; how many bytes, negative if it writes no more."""
+    pending: int = lib.pn_transport_pending(transport)
+    return int(lib.pn_transport_peek(transport, buffer.start, min(pending, buffer.size))) if pending > 0 else pending
+
+
+pop: Callable[[Pointer, int], None] = lib.pn_transport_pop
+
+# Events. `next_event` gives a null pointer, which is false, if there are no more.
+
+next_event: Callable[[Pointer], Pointer] = lib.pn_collector_peek
+pop_event: Callable[[Pointer], bool] = lib.pn_collector_pop
+event_type: Callable[[Pointer], int] = lib.pn_event_type
+link_of: Callable[[Pointer], Pointer] = lib.pn_event_link
+session_of: Callable[[Pointer], Pointer] = lib.pn_event_session
+delivery_of: Callable[[Pointer], Pointer] = lib.pn_event_delivery
+
+# Receiving. `current` is the delivery that is next to be read, null if there is none.
+
+current: Callable[[Pointer], Pointer] = lib.pn_link_current
+advance: Callable[[Pointer], bool] = lib.pn_link_advance
+is_partial: Callable[[Pointer], bool] = lib.pn_delivery_partial
+is_aborted: Callable[[Pointer], bool] = lib.pn_delivery_aborted
+_recv = lib.pn_link_recv
+
+
+def receive(link: Pointer, buffer: Buffer) -> int:
+    """Move bytes of the current delivery to a buffer; how many, negative if it is at its end."""
+    size: int = _recv(link, buffer.start, buffer.size)
+    return size
+
+
+# Settling. Proton makes one frame of many that are accepted, or released, one after the other.
+
+settle: Callable[[Pointer], None] = lib.pn_delivery_settle
+_update = lib.pn_delivery_update
+
+
+def accept(delivery: Pointer) -> None:
+    """Say that a delivery was handled."""
+    _update(delivery, _ACCEPTED)
+    settle(delivery)
+
+
+def release(delivery: Pointer) -> None:
+    """Say that nobody looked at a delivery."""
+    _update(delivery, _RELEASED)
+    settle(delivery)
+
+
+def fail(delivery: Pointer) -> None:
+    """Say that handling a delivery failed: the broker counts it."""
+    lib.pn_disposition_set_failed(lib.pn_delivery_local(delivery), True)
+    _update(delivery, _MODIFIED)
+    settle(delivery)
+
+
+def accept_in(state: bytes) -> Callable[[Pointer], None]:
+    """Say that a delivery was handled, if a transaction commits.
+
+    Args:
+        state: The fields of the transactional state, encoded.
+    """
+
+    def update(delivery: Pointer) -> None:
+        """Accept one delivery in the transaction."""
+        _set_transactional(delivery, state)
+        settle(delivery)
+
+    return update
+
+
+def _set_transactional(delivery: Pointer, state: bytes) -> None:
+    data = lib.pn_disposition_data(lib.pn_delivery_local(delivery))
+    lib.pn_data_clear(data)  # an update adds to what is there
+    lib.pn_data_decode(data, state, len(state))
+    _update(delivery, _TRANSACTIONAL)
+
+
+# Sending, and what the broker says to it.
+
+remote_state: Callable[[Pointer], int] = lib.pn_delivery_remote_state
+is_settled: Callable[[Pointer], bool] = lib.pn_delivery_settled
+
+
+def send(link: Pointer, tag: bytes, payload: bytes, state: bytes | None = None) -> Pointer:
+    """Send an encoded message.
+
+    Args:
+        link: The sender.
+        tag: Names it among those that are not settled.
+        payload: The message.
+        state: The fields of the transactional state, encoded; None outside any transaction.
+
+    Returns:
+        Its delivery.
+    """
+    delivery = lib.pn_delivery(link, (len(tag), ffi.from_buffer(tag)))
+    if state is not None:
+        _set_transactional(delivery, state)
+    lib.pn_link_send(link, payload, len(payload))
+    advance(link)
+    return delivery
+
+
+def remote_data(delivery: Pointer, buffer: Buffer) -> bytes:
+    """The fields of the broker's state, encoded; nothing if they are longer than any that is expected."""
+    data = lib.pn_disposition_data(lib.pn_delivery_remote(delivery))
+    size = lib.pn_data_encode(data, buffer.start, min(buffer.size, _DATA_BYTES))
+    return buffer.copy(size) if size > 0 else b""

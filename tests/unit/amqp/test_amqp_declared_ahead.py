@@ -1,0 +1,140 @@
+"""The next transaction is declared with the end of the one before, where one follows the other, and never left open."""
+
+import pytest
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import TransactionRolledBackError
+from jmsjca.messages import TextMessage
+from tests.unit.amqp.behaviour import end_session, reject
+from tests.unit.amqp.peer import SECONDS
+
+QUEUE = Queue("q")
+
+
+class StillClock:
+    time = 1000.0
+
+    def now(self):
+        return self.time
+
+    def monotonic(self):
+        return self.time
+
+
+@pytest.fixture
+def clock():
+    return StillClock()
+
+
+@pytest.fixture
+def busy(line, clock):
+    """A line on which units follow each other: two have been committed."""
+    line = line("ActiveMQ")
+    line.open(clock=clock)
+    commit(line)
+    commit(line)
+    line.peer.wait_for("declare", 3)
+    return line
+
+
+def commit(line):
+    unit = line.connection.unit()
+    unit.send(TextMessage("x"), QUEUE)
+    unit.commit()
+
+
+def turn(line):
+    line.connection._engine.call(int)
+
+
+def commands(line):
+    return [step for step in line.peer.order if step in {"declare", "discharge", "rollback"}]
+
+
+def test_a_single_unit_declares_nothing_more(line, clock):
+    line = line("ActiveMQ")
+    line.open(clock=clock)
+    commit(line)
+    assert commands(line) == ["declare", "discharge"]
+
+
+def test_the_next_declaration_goes_with_the_discharge(busy):
+    assert commands(busy) == ["declare", "discharge"] * 2 + ["declare"]
+    commit(busy)
+    busy.peer.wait_for("declare", 4)
+    assert commands(busy) == ["declare", "discharge"] * 3 + ["declare"]
+
+
+def test_units_far_from_each_other_declare_their_own(line, clock):
+    line = line("ActiveMQ")
+    line.open("heartbeat=0", clock=clock)
+    for _ in range(3):
+        commit(line)
+        clock.time += 5
+    assert commands(line) == ["declare", "discharge"] * 3
+
+
+def test_what_nobody_uses_is_rolled_back(busy, clock):
+    clock.time += 0.9
+    turn(busy)
+    assert busy.peer.seen["rollback"] == 0
+    clock.time += 0.2
+    turn(busy)
+    busy.peer.wait_for("rollback")
+    commit(busy)
+    assert commands(busy)[-3:] == ["rollback", "declare", "discharge"]
+
+
+def test_what_is_used_is_not_rolled_back(busy, clock):
+    clock.time += 0.9
+    commit(busy)
+    clock.time += 0.2
+    turn(busy)
+    assert busy.peer.seen["rollback"] == 0
+    clock.time += 1
+    turn(busy)
+    busy.peer.wait_for("rollback")
+
+
+def test_a_refused_declaration_rolls_back_the_unit_that_would_use_it(busy):
+    busy.peer.reactions["declare"] = reject
+    commit(busy)
+    with pytest.raises(TransactionRolledBackError):
+        commit(busy)
+    busy.peer.reactions.clear()
+    commit(busy)
+
+
+def test_a_coordinator_that_ends_takes_what_was_declared_with_it(busy):
+    link = busy.connection._wire._coordinator
+    busy.peer.reactions["transfer"] = lambda event: (end_session(link_of(busy)), busy.peer.on_transfer(event))
+    with pytest.raises(TransactionRolledBackError):
+        commit(busy)
+    assert link._ended.done()
+    busy.peer.reactions.clear()
+    commit(busy)
+    assert busy.peer.seen["coordinator"] == 2
+
+
+def link_of(line):
+    """The event of the peer's end of the link to the coordinator."""
+
+    class Event:
+        session = next(
+            link.session for link in links(line) if link.remote_target.type == link.remote_target.COORDINATOR
+        )
+
+    return Event
+
+
+def links(line):
+    link = line.peer.connection.link_head(0)
+    while link is not None:
+        yield link
+        link = link.next(0)
+
+
+def test_a_lost_connection_leaves_nobody_waiting(busy, clock):
+    busy.peer.do(busy.peer.cut)
+    assert busy.lost.wait(SECONDS)
+    clock.time += 2
