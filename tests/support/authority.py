@@ -28,7 +28,7 @@ class Authority:
         self._numbers = itertools.count()
         self.file, self._key = folder / "authority.pem", folder / "authority.key"
         usage = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
-        _openssl("req", "-x509", *KEY, "-subj", "/CN=authority", "-keyout", self._key, "-out", self.file, *usage)
+        _openssl("req", "-x509", *KEY, "-subj", f"/CN={folder.name}", "-keyout", self._key, "-out", self.file, *usage)
 
     def server(self, host, *, signed=True, days=2, name="server", usage="serverAuth"):
         """Give the context of a server that is certified, by itself if not signed here.
@@ -45,6 +45,14 @@ class Authority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         return context
+
+    def hashed(self):
+        """Give a folder in which OpenSSL finds this authority by its name's hash."""
+        folder = self._folder / "hashed"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(self.file, folder)
+        _openssl("rehash", folder)
+        return folder
 
     def certify(self, name, extensions, *, signed=True, days=2):
         """Make a certificate; gives its file and that of its key."""

@@ -93,9 +93,11 @@ def test_an_authority_that_the_system_trusts_does_not_count_beside_a_given_one(
     stage, trusted, other, variable, monkeypatch
 ):
     """CVE-2026-105031: proton 0.40 adds the system's authorities to the given one."""
-    monkeypatch.setenv(variable, str(other.file if variable.endswith("FILE") else other.file.parent))
-    with pytest.raises(JMSSecurityError):
-        encrypted(stage, other.server("DNS:localhost")).connect(f"ca_file={trusted.file}", host="localhost", **USER)
+    monkeypatch.setenv(variable, str(other.file if variable.endswith("FILE") else other.hashed()))
+    here = encrypted(stage, other.server("DNS:localhost"))
+    with pytest.raises(JMSSecurityError, match="not to be trusted"):
+        here.connect(f"ca_file={trusted.file}", host="localhost")
+    encrypted(stage, other.server("DNS:localhost")).connect(host="localhost")  # the system does trust it
     encrypted(stage, trusted.server("DNS:localhost")).connect(f"ca_file={trusted.file}", host="localhost")
 
 
