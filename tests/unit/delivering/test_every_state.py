@@ -3,6 +3,7 @@
 Whole with ``JMSJCA_ALL_ORDERS=1``, as ``make torture`` does; else a sample.
 """
 
+import logging
 import os
 from contextlib import suppress
 from functools import partial
@@ -169,7 +170,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_whatever_comes_first_it_goes_from_state_to_state_and_ends(monkeypatch, capsys, case):
+def test_whatever_comes_first_it_goes_from_state_to_state_and_ends(monkeypatch, capsys, caplog, case):
+    caplog.set_level(logging.CRITICAL, "jmsjca")  # or what is kept of tens of thousands of orders fills the memory
     names = [name for name in CASES[case] if isinstance(name, str)]
     refusals = [error for error in CASES[case] if not isinstance(error, str)]
 
