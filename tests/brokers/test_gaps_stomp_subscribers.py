@@ -43,7 +43,7 @@ def test_second_consumer_of_a_durable_subscription_gets_a_part_of_it(listener, b
 
 
 def test_activemq_refuses_a_second_consumer_of_a_durable_subscription(listener):
-    """But what an ended one holds cannot be settled any more: the next one cannot come before the last unit's end."""
+    """Why it is refused before it is written: the broker's refusal would end the connection."""
     one = listener("activemq", client_id=uuid.uuid4().hex)
     headers = durable("activemq", one)
     assert one.joins(**headers) == "RECEIPT"

@@ -1,6 +1,8 @@
 """What ActiveMQ Classic wants."""
 
 import re
+from collections.abc import Mapping
+from typing import ClassVar
 
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
@@ -20,6 +22,8 @@ class ActiveMQ(Dialect):
     hoards_acknowledgements = True
     confirms_in_order = True
     refuses_commits = True
+    no_local: ClassVar[Mapping[str, str]] = {"activemq.noLocal": "true"}
+    moves_subscriptions = True
 
     def special(self) -> re.Pattern[str]:
         """Lists, wildcards, options, and blanks that it strips."""

@@ -11,7 +11,6 @@ from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import (
     ConnectionLostError,
     IllegalStateError,
-    InvalidClientIDError,
     InvalidDestinationError,
     JMSError,
     NotSupportedError,
@@ -21,6 +20,7 @@ from jmsjca.providers.stomp.delivery import ReceivedMessage
 from jmsjca.providers.stomp.dialect import Dialect
 from jmsjca.providers.stomp.durables import Durables
 from jmsjca.providers.stomp.refusals import explained
+from jmsjca.providers.stomp.sources import check_no_local, check_subscription
 from jmsjca.providers.stomp.supply import Subscriptions
 from jmsjca.providers.stomp.unit import STOMPUnit
 from jmsjca.providers.stomp.wire import Wire
@@ -83,13 +83,17 @@ class STOMPConnection:
         """Consume from a queue, a topic or a durable subscription."""
         self._check_open()
         self._broker.require("selectors", asked=bool(selector))
-        self._broker.require("no_local", asked=no_local)
         source = Subscription(source) if isinstance(source, Topic) else source
-        self._check_subscription(source)
+        if no_local:
+            check_no_local(self._broker, source)
+        check_subscription(self._broker, source, self._client_id)
         self._durables.note(source)
         ahead = self._ahead(order) if window is None else window
         ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
-        supply = partial(Subscriptions, self._wire, self._dialect, source, selector=selector, ack=ack, window=ahead)
+        chosen = self._dialect.selector(selector) if selector else {}
+        if no_local:
+            chosen = {**chosen, **self._dialect.no_local}
+        supply = partial(Subscriptions, self._wire, self._dialect, source, chosen, ack=ack, window=ahead)
         target = source.topic if isinstance(source, Subscription) else source
         size = self._limits.prefetch_bytes
         with explained(f"consume from {target}"):
@@ -144,7 +148,7 @@ class STOMPConnection:
         self._check_open()
         if not isinstance(what, Subscription) or not what.durable:
             raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
-        self._check_subscription(what)
+        check_subscription(self._broker, what, self._client_id)
         with explained(f"remove the subscription {what.name}"):
             self._durables.remove(what)
 
@@ -188,19 +192,6 @@ class STOMPConnection:
             lost = self._lost
         if lost is not None:  # while it was made
             consumer.fail(lost)
-
-    def _check_subscription(self, source: Destination | Subscription) -> None:
-        if not isinstance(source, Subscription):
-            return
-        self._broker.require("shared", asked=source.shared)
-        if not source.durable:
-            return
-        self._broker.require("durable")
-        if not source.client_id or source.client_id != self._client_id:
-            raise InvalidClientIDError(
-                f"The durable subscription {source.name!r} belongs to the client id {source.client_id!r}, but this"
-                f" connection has {self._client_id!r}."
-            )
 
     def _check_open(self) -> None:
         if self._closed:

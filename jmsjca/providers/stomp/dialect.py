@@ -2,7 +2,9 @@
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
@@ -43,6 +45,10 @@ class Dialect(ABC):
     refuses_commits = False
     #: True if one ACK in a transaction settles all that its subscription has sent up to that message.
     settles_up_to = False
+    #: The headers of a SUBSCRIBE that spares a consumer what its own connection sends.
+    no_local: ClassVar[Mapping[str, str]] = {}
+    #: True if a subscription that changes its topic is made anew, as JMS wants it.
+    moves_subscriptions = False
     #: True if a transaction fails for a message whose duplicate id is known. Those with such ids are sent before it,
     #: where the broker drops what it knows.
     sends_ids_first = False

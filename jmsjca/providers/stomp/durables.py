@@ -46,6 +46,8 @@ class Durables:
         if not isinstance(source, Subscription) or source.name is None:
             return
         self._check_unused(source.name)
+        if self._dialect.moves_subscriptions:
+            self._topics[source.name] = source.topic
         topic = self._topics.setdefault(source.name, source.topic)
         if topic != source.topic:
             raise InvalidDestinationError(

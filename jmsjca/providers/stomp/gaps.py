@@ -2,7 +2,7 @@
 
 from jmsjca.providers.evidence import Gap
 
-__all__ = ["EVERYWHERE", "GROUPS_WAIT", "TEXT_IS_NUMBER", "TWO_CLIENTS"]
+__all__ = ["EVERYWHERE", "GROUPS_WAIT", "NO_LOCAL", "TEXT_IS_NUMBER", "TWO_CLIENTS"]
 
 _NO_COUNT = Gap(
     "delivery_count",
@@ -54,7 +54,7 @@ _FURTHER = (
     ),
     Gap("temporary_guarded", "As temporary.", "The same"),
     Gap("temporary_ends", "As temporary.", "The same"),
-    Gap("durable_no_local", "As no_local.", "The same"),
     Gap("groups_apart", "As groups.", "The same"),
 )
+NO_LOCAL = Gap("durable_no_local", "As no_local.", "The same")
 EVERYWHERE = (_NO_CHECK, _NO_COUNT, _NO_BROWSE_COUNTS, _NO_DELAY, _NO_ADMIN, _NOT_CONFIGURABLE, *_FURTHER)

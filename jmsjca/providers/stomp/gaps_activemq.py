@@ -47,16 +47,9 @@ ACTIVEMQ_GAPS = (
         "TopicRegion.addConsumer (6.3)",
     ),
     Gap(
-        "subscription_lock",
-        "A second SUBSCRIBE -> ERROR Durable consumer is in use, and so it is refused here before it is written."
-        " But what a unit holds of a closed consumer keeps the next one out until the unit ends: an ACK after"
-        " UNSUBSCRIBE gets its RECEIPT and settles nothing.",
-        "TopicRegion.addConsumer (6.3)",
-    ),
-    Gap(
-        "no_local",
-        "activemq.noLocal:true spares a consumer its own connection's messages, but what its client sends while"
-        " nobody consumes from its durable subscription is added to that.",
+        "durable_no_local",
+        "activemq.noLocal:true spares a consumer its own connection's messages, but what its client sends while nobody"
+        " consumes from its durable subscription is added to that.",
         "JMS 3.1, section 8.3.3, wants it otherwise",
     ),
     Gap(

@@ -1,6 +1,6 @@
 """The broker's subscriptions behind one consumer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from jmsjca.destinations import Destination, Subscription
@@ -26,8 +26,8 @@ class Subscriptions:
         wire: The connection.
         dialect: What the broker calls things.
         source: What to subscribe to.
+        chosen: The headers that say which messages.
         arrive: Takes the frames.
-        selector: Which messages.
         ack: How they are acknowledged.
         window: How many messages may be taken ahead.
     """
@@ -37,16 +37,16 @@ class Subscriptions:
         wire: Wire,
         dialect: Dialect,
         source: Destination | Subscription,
+        chosen: Mapping[str, str],
         arrive: Callable[[Sequence[Frame]], None],
         *,
-        selector: str | None,
         ack: str,
         window: int,
     ) -> None:
         self._wire = wire
         self._dialect = dialect
         self._source = source
-        self._selector = dialect.selector(selector) if selector else {}
+        self._chosen = chosen
         self._ack = ack
         self._arrive = arrive
         self._ids: list[str] = []
@@ -90,7 +90,7 @@ class Subscriptions:
 
     def _subscribe(self, window: int) -> None:
         name = f"s{next(_numbers)}"
-        headers = {"id": name, "ack": self._ack, **self._selector}
+        headers = {"id": name, "ack": self._ack, **self._chosen}
         self._wire.listen(name, self._arrive)
         try:
             self._wire.request("SUBSCRIBE", {**headers, **self._dialect.subscribe(self._source, window)})
