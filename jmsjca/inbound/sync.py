@@ -113,7 +113,8 @@ class Receiver:
         try:
             with self._endpoint.statistics.endpoint():
                 while not self._stopping:
-                    self._group.turns.rest()
+                    if not self._ready:  # which nobody else can have
+                        self._group.turns.rest()
                     delivery = self._first(self._endpoint.terms.receive_timeout)
                     if delivery is not None:
                         self._group.turns.took()
