@@ -11,7 +11,7 @@ import uuid
 import pytest
 from brokers import configuration
 from gap_links import Receiver, send
-from proton import Delivery, Described, Endpoint, Message, Terminus, symbol
+from proton import Delivery, Described, Endpoint, Message, ProtonException, Terminus, symbol
 from proton.utils import LinkDetached
 
 HOUR = 3_600_000
@@ -257,3 +257,14 @@ def test_rabbitmq_forgets_a_subscription_that_is_detached(amqp, address):
     receiver = Receiver(connection, name, 1, last, "lasting")
     sender.send(Message(body="kept"))
     assert receiver.bodies(1) == ["kept"]
+
+
+def test_activemq_keeps_a_question_for_its_statistics_as_any_message(amqp):
+    connection, name = amqp("activemq"), "ActiveMQ.Statistics.Broker"
+    send(connection, name, Message(body="", reply_to=f"answers.{uuid.uuid4().hex}", durable=True))
+    assert Receiver(connection, name, 1).bodies(1) == [""]
+
+
+def test_rabbitmq_has_no_address_for_its_management(amqp):
+    with pytest.raises(ProtonException):
+        amqp("rabbitmq").connection.create_sender("/management")

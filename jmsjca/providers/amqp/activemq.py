@@ -82,6 +82,11 @@ _DATA = Broker(
             "attach(durable=2, no-local-filter), detach; another connection of the client id sends, and gets it.",
             "DurableTopicSubscription compares connection ids, which end with their connections (6.3)",
         ),
+        Gap(
+            "admin",
+            "transfer to ActiveMQ.Statistics.Broker with reply-to -> accepted, and no answer: it is just a queue.",
+            "activemq.apache.org/statisticsplugin: only with statisticsBrokerPlugin, which is not the default",
+        ),
         *EVERYWHERE,
     ),
 )

@@ -35,6 +35,7 @@ _DATA = Broker(
         no_local=True,
         durable_no_local=True,
         groups=True,
+        admin=True,
         shared_between_processes=True,
         structured=True,
     ),

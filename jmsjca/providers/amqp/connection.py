@@ -22,12 +22,13 @@ from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.consumers import Consumers, Terms
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.management import manager_of
 from jmsjca.providers.amqp.source import Source
 from jmsjca.providers.amqp.subscription import subscription_link
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.providers.amqp.unsubscribing import end_common_subscription, end_subscription
 from jmsjca.providers.amqp.wire import Wire
-from jmsjca.spi import Capabilities, Order
+from jmsjca.spi import Admin, Capabilities, Order
 
 __all__ = ["AMQPConnection"]
 
@@ -52,8 +53,9 @@ class AMQPConnection:
         self._limits = limits
         self._client_id = client_id
         self._temporaries = wire.temporaries
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the broker's management is asked over this connection, too
         self._consumers = Consumers()
+        self._manager = manager_of(broker.product, self, wire.reply_timeout)
         self._units: WeakSet[AMQPUnit] = WeakSet()
         self._closed = False
 
@@ -131,12 +133,12 @@ class AMQPConnection:
         return self._temporaries.make(kind)
 
     def remove(self, what: Destination | Subscription) -> None:
-        """Remove a durable subscription, or a temporary destination of this connection.
+        """Remove a queue, a durable subscription, or a temporary destination of this connection.
 
         Raises:
             InvalidDestinationError: There is none.
             IllegalStateError: It has consumers.
-            NotSupportedError: It is a queue or a topic that lasts.
+            NotSupportedError: It is a queue or a topic, and the broker has no management over AMQP.
         """
         self._check_open()
         with self._lock:
@@ -146,11 +148,12 @@ class AMQPConnection:
             elif what.temporary:
                 self._temporaries.remove(what)
             else:
-                raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's management.")
+                self._remove_by_management(what)
 
-    def admin(self) -> None:
-        """None: AMQP has no management that all brokers share."""
+    def admin(self) -> Admin | None:
+        """The operator's view; None if the broker has no management over AMQP."""
         self._check_open()
+        return self._manager
 
     def close(self, timeout: float | None = None) -> None:
         """Give back what is held, and close. What open units took comes again, counted."""
@@ -168,6 +171,11 @@ class AMQPConnection:
             pass
         finally:
             self._engine.close(_CLOSE_TIMEOUT if timeout is None else timeout)
+
+    def _remove_by_management(self, what: Destination) -> None:
+        if self._manager is None:
+            raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's own tools.")
+        self._manager.remove(what)
 
     def _check_source(self, source: Destination | Subscription, *, no_local: bool) -> None:
         data = self._broker.data

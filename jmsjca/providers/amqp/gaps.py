@@ -9,18 +9,13 @@ _NO_DELAY = Gap(
     "The outcome modified has delivery-failed, undeliverable-here and annotations, and no delay.",
     "AMQP 1.0, section 3.4.5",
 )
-_NO_ADMIN = Gap(
-    "admin",
-    "AMQP 1.0 has no performative that asks for queues or depths; each broker has management messages of its own.",
-    "Not offered over AMQP in this release",
-)
 _NOT_YET = tuple(
     Gap(capability, seen, "Not offered over AMQP in this release")
     for capability, seen in (
         ("configurable", "The protocol has no frame that changes what a destination does; its operator does that."),
     )
 )
-EVERYWHERE = (_NO_DELAY, _NO_ADMIN, *_NOT_YET)
+EVERYWHERE = (_NO_DELAY, *_NOT_YET)
 ENDS_LATE = (
     "ends_at_close",
     "detach -> what is unsettled goes back; so a closed consumer's link stays while a unit holds messages of it.",

@@ -32,6 +32,7 @@ _DATA = Broker(
         temporary_guarded=True,
         temporary_ends=True,
         no_local=True,
+        admin=True,
         shared_between_processes=True,
         structured=True,
     ),

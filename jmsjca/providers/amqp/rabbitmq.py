@@ -104,6 +104,11 @@ _DATA = Broker(
             "No page of RabbitMQ's knows groups of queues (3.10)",
         ),
         Gap("groups_apart", "As groups.", "The same"),
+        Gap(
+            "admin",
+            "attach(target=/management) -> end(amqp:invalid-field, unknown_destination)",
+            "rabbitmq.com/management: over HTTP only (3.10)",
+        ),
         *EVERYWHERE,
     ),
 )

@@ -46,6 +46,7 @@ class TestRemoving(Contract):
     @pytest.mark.usefixtures("admin")
     def test_unit_outlives_the_removed_queue(self, harness: Harness) -> None:
         """What it took is its own; rolled back, it has no place to go to (JMS 3.1, section 8.8)."""
+        harness.require("ends_at_close")
         queue, target = harness.queue(), harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue, window=0)

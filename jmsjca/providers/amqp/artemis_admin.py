@@ -1,0 +1,113 @@
+"""The operator's view of Artemis: its management messages."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jmsjca.config import DestinationSettings
+from jmsjca.destinations import Destination, Queue, Subscription, destination
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
+from jmsjca.messages import TextMessage
+from jmsjca.providers.amqp.requests import Requests
+from jmsjca.spi import Depth
+
+__all__ = ["ADDRESS", "ArtemisAdmin"]
+
+ADDRESS = "activemq.management"
+
+_ROWS = 500
+_ALL = {"field": "", "operation": "", "value": ""}
+
+
+class ArtemisAdmin:
+    """Needs the permission ``manage`` on the management address.
+
+    Args:
+        requests: Where to ask.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    def destinations(self) -> Sequence[Destination]:
+        """All queues, and the topics that have subscriptions."""
+        temporary = {row["name"] for row in self._rows("listAddresses", _ALL) if row.get("temporary") == "true"}
+        found = {_destination(row, temporary) for row in self._rows("listQueues", _ALL)}
+        return sorted(found, key=str)
+
+    def depth(self, source: Destination | Subscription) -> Depth:
+        """Count the messages of a queue or a named subscription."""
+        row = self._row(source)
+        if row is None:
+            return Depth(0, 0, 0)
+        total, held, scheduled = (int(row[name]) for name in ("messageCount", "deliveringCount", "scheduledCount"))
+        return Depth(total - held - scheduled, held, scheduled)
+
+    def purge(self, source: Destination | Subscription) -> int:
+        """Remove what waits there; what somebody holds stays."""
+        if self._row(source) is None:
+            return 0
+        return int(self._ask(f"queue.{_queue(source)}", "removeAllMessages"))
+
+    def remove(self, queue: Destination) -> None:
+        """Remove a queue with its messages.
+
+        Raises:
+            InvalidDestinationError: There is none.
+            IllegalStateError: It has consumers.
+        """
+        row = self._row(queue) if isinstance(queue, Queue) else None
+        if row is None or row["temporary"] == "true":
+            raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
+        if row["consumerCount"] != "0":
+            raise IllegalStateError(f"{queue} still has consumers; close them first.")
+        self._ask("broker", "destroyQueue", queue.name)
+
+    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
+        """Refused: whoever runs the broker sets what destinations do."""
+        del settings
+        raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
+
+    def settings(self, address: Destination | None) -> DestinationSettings:
+        """Refused, as `configure`."""
+        raise NotSupportedError(f"Settings of {address} are told by the broker's own configuration.")
+
+    def _row(self, source: Destination | Subscription) -> dict[str, str] | None:
+        if isinstance(source, Destination) and not isinstance(source, Queue):
+            raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
+        name = _queue(source)
+        wanted = {"field": "name", "operation": "EQUALS", "value": name}
+        return next((row for row in self._rows("listQueues", wanted) if row["name"] == name), None)
+
+    def _rows(self, operation: str, options: dict[str, str]) -> Iterator[dict[str, str]]:
+        page, left = 0, 1
+        while left > 0:
+            page += 1
+            answer = json.loads(self._ask("broker", operation, json.dumps(options), page, _ROWS))
+            yield from answer["data"]
+            left = int(answer["count"]) - page * _ROWS
+
+    def _ask(self, resource: str, operation: str, *arguments: Any) -> Any:
+        properties = {"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}
+        answer = self._requests.ask(TextMessage(json.dumps(arguments), properties=properties))
+        result = json.loads(answer.body or "[null]")[0]
+        if answer.properties.get("_AMQ_OperationSucceeded") is True:
+            return result
+        refused = "AMQ229032" in str(result) or "AMQ229213" in str(result)  # no permission
+        raise (JMSSecurityError if refused else JMSError)(f"The broker refuses {operation}: {str(result)[:500]}")
+
+
+def _queue(source: Destination | Subscription) -> str:
+    """The queue that holds the messages, as `AmqpSupport.createQueueName` names it for a subscription."""
+    if isinstance(source, Destination):
+        return source.name
+    kind = ":shared-volatile" if source.volatile else ""
+    if source.client_id is None:
+        return f"{source.name}{kind}:global"
+    return f"{source.client_id}.{source.name}{kind}"
+
+
+def _destination(row: dict[str, str], temporary: set[str]) -> Destination:
+    kind = "queue" if row["routingType"] == "ANYCAST" else "topic"
+    name = row["name"] if kind == "queue" else row["address"]
+    return destination(name, kind, temporary=row["address"] in temporary)

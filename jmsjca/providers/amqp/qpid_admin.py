@@ -1,0 +1,136 @@
+"""The operator's view of Broker-J: the management of its virtual host, by AMQP management's requests."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jmsjca.config import DestinationSettings
+from jmsjca.destinations import Destination, Queue, Subscription, destination
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
+from jmsjca.messages import MapMessage
+from jmsjca.providers.amqp.requests import Requests
+from jmsjca.spi import Depth
+
+__all__ = ["ADDRESS", "QpidAdmin"]
+
+ADDRESS = "$management"
+
+_ITSELF, _QUEUE, _EXCHANGE = "org.amqp.management", "org.apache.qpid.Queue", "org.apache.qpid.Exchange"
+_MADE_FOR_A_LINK = "DELETE_ON_CREATING_LINK_CLOSE"
+_SUBSCRIPTION = "qpidsub_/"
+_FAILED, _FORBIDDEN, _MISSING = 400, 403, 404
+_ESCAPES = str.maketrans({"_": "__", ".": "_:", "(": "_O", ")": "_C", "<": "_L", ">": "_R"})
+
+
+class QpidAdmin:
+    """Needs the right to manage the virtual host.
+
+    Args:
+        requests: Where to ask.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    def destinations(self) -> Sequence[Destination]:
+        """All queues, the topics that have subscriptions, and all temporary topics."""
+        found = {
+            destination(name, "queue", temporary=lifetime == _MADE_FOR_A_LINK)
+            for name, lifetime in self._query(_QUEUE, "name", "lifetimePolicy")
+            if not name.startswith(_SUBSCRIPTION)
+        }
+        made = {destination(name, "topic", temporary=True) for name in self._made_for_links(_EXCHANGE)}
+        _, exchange = self._ask(_EXCHANGE, "READ", {**_path("amq.topic"), "actuals": "false"})
+        topics = {destination(str(binding["bindingKey"]), "topic") for binding in exchange.get("bindings") or ()}
+        return sorted(found | made | topics, key=str)
+
+    def depth(self, source: Destination | Subscription) -> Depth:
+        """Count the messages of a queue or a named subscription."""
+        counts = self._counts(source)
+        if counts is None:
+            return Depth(0, 0, 0)
+        held = int(counts["unacknowledgedMessages"])
+        return Depth(int(counts["queueDepthMessages"]) - held, held, 0)
+
+    def purge(self, source: Destination | Subscription) -> int:
+        """Remove what waits there; what somebody holds stays.
+
+        Raises:
+            IllegalStateError: It is a subscription, and somebody holds messages of it: the broker would take them away.
+        """
+        depth = self.depth(source)
+        if isinstance(source, Queue):
+            return self._requests.consume(source, depth.ready)
+        if depth.held:
+            raise IllegalStateError(f"Somebody holds {depth.held} messages of {source}; they would be taken from him.")
+        where = self._place(source) if depth.ready else None
+        return int(self._ask(_QUEUE, "clearQueue", where)[1]) if where else 0
+
+    def remove(self, queue: Destination) -> None:
+        """Remove a queue with its messages.
+
+        Raises:
+            InvalidDestinationError: There is none.
+            IllegalStateError: It has consumers.
+        """
+        own = isinstance(queue, Queue) and queue.name not in self._made_for_links(_QUEUE)
+        counts = self._counts(queue) if own else None
+        if counts is None:
+            raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
+        if counts["consumerCount"]:
+            raise IllegalStateError(f"{queue} still has consumers; close them first.")
+        self._ask(_QUEUE, "DELETE", _path(queue.name))
+
+    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
+        """Refused: whoever runs the broker sets what destinations do."""
+        del settings
+        raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
+
+    def settings(self, address: Destination | None) -> DestinationSettings:
+        """Refused, as `configure`."""
+        raise NotSupportedError(f"Settings of {address} are told by the broker's own configuration.")
+
+    def _counts(self, source: Destination | Subscription) -> dict[str, Any] | None:
+        where = self._place(source)
+        status, counts = self._ask(_QUEUE, "getStatistics", where) if where else (_MISSING, None)
+        return None if status == _MISSING else counts
+
+    def _place(self, source: Destination | Subscription) -> dict[str, str] | None:
+        """How the queue is named that holds the messages. That of a subscription has a name that is no path."""
+        if isinstance(source, Queue):
+            return _path(source.name)
+        if isinstance(source, Destination):
+            raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
+        name = _queue_of(source)
+        return next(({"identity": row[0]} for row in self._query(_QUEUE, "identity", "name") if row[1] == name), None)
+
+    def _made_for_links(self, kind: str) -> set[str]:
+        return {name for name, lifetime in self._query(kind, "name", "lifetimePolicy") if lifetime == _MADE_FOR_A_LINK}
+
+    def _query(self, kind: str, *columns: str) -> list[list[str]]:
+        """Some attributes of each object of a kind."""
+        _, table = self._ask(_ITSELF, "QUERY", {"entityType": kind, "identity": "self"})
+        places = [table["attributeNames"].index(name) for name in columns]
+        return [[row[place] for place in places] for row in table["results"]]
+
+    def _ask(self, kind: str, operation: str, further: dict[str, str]) -> tuple[int, Any]:
+        """Carry an operation out: its status and its result."""
+        request = MapMessage({}, properties={"type": kind, "operation": operation, **further})
+        answer = self._requests.ask(request)
+        status = int(answer.properties["statusCode"])
+        if status >= _FAILED and status != _MISSING:
+            refused = status == _FORBIDDEN
+            raise (JMSSecurityError if refused else JMSError)(
+                f"The broker refuses {operation}: {str(answer.properties.get('statusDescription'))[:500]}"
+            )
+        return status, answer.body
+
+
+def _path(name: str) -> dict[str, str]:
+    return {"index": "object-path", "key": name}
+
+
+def _queue_of(source: Subscription) -> str:
+    """The queue that holds the messages, as `ExchangeSendingDestination` names it."""
+    owner = "_global_" if source.client_id is None else source.client_id.translate(_ESCAPES)
+    kind = "nondurable" if source.volatile else "durable"
+    return f"{_SUBSCRIPTION}{owner}_/{str(source.name).translate(_ESCAPES)}_/{kind}"

@@ -1,0 +1,124 @@
+"""Requests to a broker's management: messages to an address of its own, which it answers."""
+
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import JMSError, JMSSecurityError, TransactionRolledBackError
+from jmsjca.messages import Message
+from jmsjca.providers.amqp.consumer import AMQPConsumer
+from jmsjca.providers.amqp.delivery import AMQPDelivery
+from jmsjca.providers.amqp.mapping.incoming import Incoming
+from jmsjca.providers.amqp.sections import APPLICATION_PROPERTIES, VALUE
+from jmsjca.providers.amqp.unit import AMQPUnit
+
+__all__ = ["Answer", "Asker", "Requests"]
+
+_CORRELATION = 5  # which of the properties it is
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the management said.
+
+    Args:
+        properties: The application properties.
+        body: The value of the body, of any type of AMQP's.
+    """
+
+    properties: Mapping[str, Any]
+    body: Any
+
+
+class Asker(Protocol):
+    """What is needed of a connection."""
+
+    def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
+        """Make a temporary destination."""
+        ...
+
+    def consumer(self, source: Destination | Subscription) -> AMQPConsumer:
+        """Consume from a destination."""
+        ...
+
+    def unit(self, *, atomic: bool = True) -> AMQPUnit:
+        """Open a unit."""
+        ...
+
+
+class Requests:
+    """Asks one at a time; answers come to a temporary queue of its own.
+
+    Args:
+        connection: Where to ask.
+        address: Where the broker takes requests.
+        seconds: How long to wait for an answer.
+    """
+
+    def __init__(self, connection: Asker, address: str, seconds: float) -> None:
+        self._connection = connection
+        self._to = Queue(address)
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._reply_to: Destination | None = None
+        self._replies: AMQPConsumer | None = None
+
+    def ask(self, request: Message) -> Answer:
+        """Send a request, and wait for its answer.
+
+        Raises:
+            JMSSecurityError: The broker takes no requests from this user.
+            JMSError: It does not answer.
+        """
+        with self._lock:
+            replies = self._open()
+            request.reply_to = self._reply_to
+            request.correlation_id = uuid.uuid4().hex
+            self._send(request)
+            return self._answer_to(request.correlation_id, replies)
+
+    def consume(self, queue: Queue, most: int) -> int:
+        """Take messages out of a queue, at most so many; tell how many that were."""
+        if not most:
+            return 0
+        left, consumer = most, self._connection.consumer(queue)
+        while left and (chunk := consumer.receive(left, 0)):
+            self._settle(chunk)
+            left -= len(chunk)
+        consumer.close()
+        return most - left
+
+    def _settle(self, chunk: Sequence[AMQPDelivery]) -> None:
+        unit = self._connection.unit(atomic=False)
+        unit.take(chunk)
+        unit.commit()
+
+    def _open(self) -> AMQPConsumer:
+        if self._replies is None:
+            self._reply_to = self._connection.temporary("queue")
+            self._replies = self._connection.consumer(self._reply_to)
+        return self._replies
+
+    def _send(self, request: Message) -> None:
+        unit = self._connection.unit(atomic=False)
+        unit.send(request, self._to)
+        try:
+            unit.commit()
+        except TransactionRolledBackError as error:
+            raise JMSSecurityError(
+                f"The broker takes no requests for its management from this user at {self._to.name}; give it the"
+                f" permission, or do without: {error}"
+            ) from error
+
+    def _answer_to(self, correlation: str, replies: AMQPConsumer) -> Answer:
+        """What answers an earlier request came too late, and is passed over."""
+        while chunk := replies.receive(1, self._seconds):
+            self._settle(chunk)
+            found = Incoming(chunk[0].encoded, None, 0.0, "capability")
+            if found.fields[_CORRELATION] == correlation:
+                [body] = found.values(VALUE) or [None]
+                return Answer(found.mapping(APPLICATION_PROPERTIES), body)
+        raise JMSError(f"The broker's management did not answer within {self._seconds:g} s.")
