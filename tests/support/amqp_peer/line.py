@@ -21,6 +21,7 @@ class Cut(NamedTuple):
 
     A frame of the client (``up``) that is cut before never arrives; after, it is carried out and its answers are lost.
     Of one to the client (``down``) nothing, a half (``inside``) or all is written; after all of it the end is in order.
+    ``silent`` ends nothing: from there on the client is heard, and nothing more is written.
     """
 
     direction: str
@@ -68,6 +69,9 @@ class Line:
             return
         data = body if isinstance(body, bytes) else frame(body, channel, payload)
         moment = self._moment("down")
+        if moment == "silent":
+            self.mute()
+            return
         self.log.append(f"← {f'{len(body)} bytes' if isinstance(body, bytes) else body}"[:200])
         self.frames.append(Frame(None if isinstance(body, bytes) else body, channel, payload))
         if moment == "before":
@@ -112,7 +116,9 @@ class Line:
         self.frames.append(found if isinstance(found, Frame) else Frame(None))
         if moment == "before":
             self.end(reset=True)
-        self._dying = bool(moment)
+        if moment == "silent":
+            self.mute()
+        self._dying = moment == "after"
         return found
 
     def _moment(self, direction):

@@ -38,8 +38,8 @@ class Account:
             raise
         self.known.append(what)
 
-    def run(self, job, connect):
-        """Do a job on a new connection, as far as that goes."""
+    def run(self, job, connect, patience=None):
+        """Do a job on a new connection, as far as that goes; its close may take so many seconds."""
         connection = None
         try:
             connection = connect()
@@ -50,7 +50,7 @@ class Account:
             self.lost.append(error)
         finally:
             if connection is not None:
-                connection.close()
+                connection.close(timeout=patience)
 
 
 def move(connection, account):

@@ -15,13 +15,16 @@ from jmsjca.errors import ConnectionLostError
 from jmsjca.links import ConnectionSettings, connect
 from tests.unit.amqp.wire.account import JOBS, MESSAGES, Account, body_of, encoded
 
-__all__ = ["CELLS", "Run", "points"]
+__all__ = ["CELLS", "SILENT_CELLS", "Run", "points"]
 
 _PRODUCTS = ("apache-activemq-artemis", "ActiveMQ", "Apache Qpid Broker-J Core", "RabbitMQ")
 _MOMENTS = {"up": ("before", "after"), "down": ("before", "inside", "after")}
+_SILENT = {"up": ("silent",), "down": ("silent",)}
+_PATIENCE = 0.3  # seconds for an answer that does not come
 _QUEUES = {"ActiveMQ": "queue://{}", "RabbitMQ": "/queue/{}"}
 
 CELLS = tuple(itertools.product(_PRODUCTS, JOBS))
+SILENT_CELLS = (("apache-activemq-artemis", "move"), ("RabbitMQ", "move"))
 
 
 class Run:
@@ -48,7 +51,7 @@ class Run:
         peer = self.peer = Peer(self.broker)
         try:
             peer.cut = self.cut
-            self.account.run(JOBS[self.job], lambda: self._connect(peer))
+            self._play_to_the_cut(peer)
             self._between(peer)
             while self._left():
                 self.account.run(JOBS[self.job], lambda: self._connect(peer))
@@ -58,13 +61,18 @@ class Run:
             peer.close()
         return self
 
+    def _play_to_the_cut(self, peer):
+        patience = _PATIENCE if self.cut and self.cut.moment == "silent" else None
+        options = f"&reply_timeout={patience}&connect_timeout={patience}" if patience else ""
+        self.account.run(JOBS[self.job], lambda: self._connect(peer, options), patience)
+
     @property
     def sprung(self):
         """True if the cut was reached."""
         return self.cut is not None and self.peer.lines[0].counts[self.cut.direction] > self.cut.index
 
-    def _connect(self, peer):
-        return connect(ConnectionSettings(f"amqp://{peer.address}?heartbeat=0"), self._told.append)
+    def _connect(self, peer, options=""):
+        return connect(ConnectionSettings(f"amqp://{peer.address}?heartbeat=0{options}"), self._told.append)
 
     def _between(self, peer):
         """Directly after the cut."""
@@ -140,19 +148,19 @@ def _answers(answer, frame):
     return isinstance(body.state, Accepted) and body.first <= frame.body.delivery_id <= (body.last or body.first)
 
 
-def points(product, job):
-    """Every place where the connection of a job can be cut."""
+def points(product, job, *, silent=False):
+    """Every place where the connection of a job can be cut, or where the broker can fall silent."""
     counts = Run(product, job).play().peer.lines[0].counts
-    for direction, moments in _MOMENTS.items():
+    for direction, moments in (_SILENT if silent else _MOMENTS).items():
         yield from (Cut(direction, *place) for place in itertools.product(range(counts[direction]), moments))
 
 
 def main():
     total = visited = 0
-    for product, job in CELLS:
-        sprung = [Run(product, job, cut).play().sprung for cut in points(product, job)]
+    for (product, job), silent in [*((cell, False) for cell in CELLS), *((cell, True) for cell in SILENT_CELLS)]:
+        sprung = [Run(product, job, cut).play().sprung for cut in points(product, job, silent=silent)]
         total, visited = total + len(sprung), visited + sum(sprung)
-        print(f"{product:<26} {job:<8} {sum(sprung)}/{len(sprung)} cuts")
+        print(f"{product:<26} {job:<8} {sum(sprung)}/{len(sprung)} {'silences' if silent else 'cuts'}")
     print(f"visited {visited}/{total}: no run may be shorter than the first one was")
 
 
