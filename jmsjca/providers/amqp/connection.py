@@ -10,12 +10,10 @@ from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import (
     ConnectionLostError,
     IllegalStateError,
-    InvalidClientIDError,
     InvalidDestinationError,
     JMSError,
     NotSupportedError,
 )
-from jmsjca.providers.amqp.addresses import Address, address_of
 from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.browser import browse
 from jmsjca.providers.amqp.consumer import AMQPConsumer
@@ -23,8 +21,7 @@ from jmsjca.providers.amqp.consumers import Consumers, Terms
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.management import manager_of
-from jmsjca.providers.amqp.source import Source
-from jmsjca.providers.amqp.subscription import subscription_link
+from jmsjca.providers.amqp.sources import Sources
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.providers.amqp.unsubscribing import end_common_subscription, end_subscription
 from jmsjca.providers.amqp.wire import Wire
@@ -51,9 +48,9 @@ class AMQPConnection:
         self._wire = wire
         self._broker = broker
         self._limits = limits
-        self._client_id = client_id
         self._temporaries = wire.temporaries
         self._lock = threading.RLock()  # the broker's management is asked over this connection, too
+        self._sources = Sources(broker, wire.temporaries, client_id)
         self._consumers = Consumers()
         self._manager = manager_of(broker.product, self, wire.reply_timeout)
         self._units: WeakSet[AMQPUnit] = WeakSet()
@@ -75,7 +72,7 @@ class AMQPConnection:
     ) -> AMQPConsumer:
         """Consume from a queue, a topic or a subscription."""
         self._check_open()
-        self._check_source(source, no_local=no_local)
+        self._sources.check(source, no_local=no_local)
         with self._lock:  # two threads may ask for one subscription
             terms = self._consumers.admit(Terms(source, selector, no_local))
             consumer = self._make_consumer(terms, order, window)
@@ -91,8 +88,7 @@ class AMQPConnection:
         self._broker.data.require("browse")
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
-        self._temporaries.check_own(queue)
-        source = Source(self._address(queue), selector=self._filter(selector), browse=True)
+        source = self._sources.of_copies(queue, selector)
         return browse(
             self._engine,
             source,
@@ -177,28 +173,10 @@ class AMQPConnection:
             raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's own tools.")
         self._manager.remove(what)
 
-    def _check_source(self, source: Destination | Subscription, *, no_local: bool) -> None:
-        data = self._broker.data
-        data.require("no_local", asked=no_local)
-        if not isinstance(source, Subscription):
-            if no_local and isinstance(source, Queue):
-                raise InvalidDestinationError(f"Only subscribers of topics can be spared own messages, not {source}.")
-            self._temporaries.check_own(source)
-            return
-        data.require("shared", asked=source.shared)
-        data.require("durable", asked=source.durable)
-        data.require("durable_no_local", asked=source.durable and not source.shared and no_local)
-        if no_local and source.shared:
-            raise NotSupportedError("A shared subscription cannot be spared what its own connection sends.")
-        self._check_client(source)
-        self._temporaries.check_own(source.topic)
-        if source.durable and source.topic.temporary:
-            raise InvalidDestinationError(f"A subscription of {source.topic} cannot outlive it.")
-
     def _make_consumer(self, terms: Terms, order: Order, window: int | None) -> AMQPConsumer:
         return AMQPConsumer(
             self._engine,
-            self._source(terms),
+            self._sources.of(terms),
             terms.topic,
             order=order,
             window=self._limits.prefetch_messages if window is None else window,
@@ -218,43 +196,13 @@ class AMQPConnection:
                 raise IllegalStateError(f"{terms.source} is in use: {error}") from error
             raise
 
-    def _source(self, terms: Terms) -> Source:
-        selector = self._filter(terms.selector)
-        return Source(
-            self._address(terms.topic),
-            selector=f"({selector})" if selector and terms.no_local else selector,  # some put "AND …" behind it
-            no_local=terms.no_local,
-            subscription=subscription_link(terms.source, terms.number),
-            in_use=self._broker.in_use,
-        )
-
-    def _address(self, what: Destination) -> Address:
-        return address_of(self._temporaries.named(what), self._broker.naming)
-
-    def _filter(self, selector: str | None) -> str | None:
-        self._broker.data.require("selectors", asked=bool(selector))
-        return self._broker.filter_of(selector) if selector else None
-
     def _unsubscribe(self, what: Subscription) -> None:
-        if not what.durable:
-            raise InvalidDestinationError(f"A subscription of {what.topic} that is not durable ends by itself.")
-        self._check_client(what)
+        self._sources.check_removable(what)
         seconds = self._wire.reply_timeout
         if what.client_id is not None or not what.shared:
             end_subscription(self._engine, str(what.name), seconds)
         else:
-            self._broker.data.require("shared")
-            end_common_subscription(self._engine, self._source(Terms(what)), seconds)
-
-    def _check_client(self, subscription: Subscription) -> None:
-        """See whose a subscription is: a shared one may be everybody's."""
-        if subscription.client_id is None and (subscription.shared or not subscription.durable):
-            return
-        if not self._client_id or subscription.client_id not in {None, self._client_id}:
-            raise InvalidClientIDError(
-                f"The durable subscription {subscription.name!r} belongs to the client id {subscription.client_id!r}, "
-                f"and this connection has {self._client_id!r}."
-            )
+            end_common_subscription(self._engine, self._sources.of(Terms(what)), seconds)
 
     def _check_open(self) -> None:
         if self._closed:
