@@ -49,7 +49,7 @@ class CCDelivery(ConcurrentDelivery):
                 self._offer(self._arrivals.admit(chunk))
             elif not self._pace.calm:
                 self._start_worker()
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: not self._workers or self._error is not None)
 
     def _close(self) -> None:
@@ -59,7 +59,7 @@ class CCDelivery(ConcurrentDelivery):
 
     def _wait_for_room(self) -> int:
         """Tell how many messages may be taken ahead; 0 if there is something else to do first."""
-        with self._changed:
+        with self._lock:
             self._pace.calm_down()
             room = 0 if self._is_full() else self._stock.room(calm=self._pace.calm)
             if not room and not self._stopping:
@@ -77,7 +77,7 @@ class CCDelivery(ConcurrentDelivery):
         """Let workers have these."""
         offered = list(deliveries)
         if offered:
-            with self._changed:
+            with self._lock:
                 urgent = not self._stock or not self._pace.calm
                 self._stock.add(offered)
             if urgent:
@@ -89,7 +89,7 @@ class CCDelivery(ConcurrentDelivery):
         So quick handlers get by with a few, and no message waits for a slow one.
         """
         most = max(self.endpoint.terms.pool_size - self.endpoint.busy_elsewhere, 1)
-        with self._changed:
+        with self._lock:
             if not self._stock or self._coming or self._workers >= most:
                 return
             self._coming = True
@@ -117,7 +117,7 @@ class CCDelivery(ConcurrentDelivery):
         self._leave()
 
     def _work(self) -> None:
-        with self._changed:
+        with self._lock:
             self._coming = False
             self._pace.began()
         with self.endpoint.statistics.endpoint():
@@ -132,7 +132,7 @@ class CCDelivery(ConcurrentDelivery):
 
     def _take(self) -> list[spi.Delivery]:
         """Take what one unit is to hold, in a place that is reserved for it; nothing if the worker is to end."""
-        with self._changed:
+        with self._lock:
             if self._stopping or not self._stock or self._pace.overtaken or not self._reserve():
                 self._leave()
                 return []
@@ -149,7 +149,7 @@ class CCDelivery(ConcurrentDelivery):
         return self.outstanding.reserve(0)  # it may have become free just before
 
     def _leave(self) -> None:
-        with self._changed:
+        with self._lock:
             self._workers -= 1
             self._changed.notify_all()
 
@@ -171,7 +171,7 @@ class CCDelivery(ConcurrentDelivery):
     def _put_back(self, rest: list[spi.Delivery]) -> None:
         """Let others have what was to be in a unit that failed before."""
         if rest:
-            with self._changed:
+            with self._lock:
                 self._stock.put_back(rest)
                 self._pace.hurry()  # nobody may be watching
 
@@ -179,11 +179,11 @@ class CCDelivery(ConcurrentDelivery):
         if self._starved:
             self._starved = False
             self._start_worker()
-            with self._changed:
+            with self._lock:
                 self._changed.notify_all()
 
     def _give_back(self) -> None:
-        with self._changed:
+        with self._lock:
             rest = [*self._stock.clear(), *self._arrivals.clear()]
         with suppress(JMSError):  # on a lost connection they come again by themselves
             self.endpoint.put_off(rest)

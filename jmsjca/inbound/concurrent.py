@@ -26,7 +26,8 @@ class ConcurrentDelivery(ABC):
         self.endpoint = endpoint
         self.link = link
         self.outstanding = Outstanding(endpoint.terms.max_outstanding, self._place_is_free)
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)  # `with` takes the lock itself: that costs less
         self._stopping = self._given_up = False
         self._error: Exception | None = None
         self._hands: set[InHand] = set()  # whose handlers are at work
@@ -53,7 +54,7 @@ class ConcurrentDelivery(ABC):
 
     def stop(self, error: Exception | None = None) -> None:
         """Take no more messages; with an error let `run` end at once, whatever the handlers do."""
-        with self._changed:
+        with self._lock:
             self._stopping = True
             self._error = self._error or error
             self._changed.notify_all()
@@ -67,7 +68,7 @@ class ConcurrentDelivery(ABC):
             ConnectionLostError: The connection is given up.
         """
         hand = self._open()
-        with self._changed:
+        with self._lock:
             if self._given_up:
                 raise ConnectionLostError(
                     f"The connection of {self.endpoint.name} is given up; its messages come again."
@@ -77,7 +78,7 @@ class ConcurrentDelivery(ABC):
 
     def put_down(self, hand: InHand) -> None:
         """Note that the handler is done with a unit."""
-        with self._changed:
+        with self._lock:
             self._hands.discard(hand)
 
     @abstractmethod
@@ -101,6 +102,6 @@ class ConcurrentDelivery(ABC):
 
     def _give_up(self) -> None:
         """From now on no handler begins; those at work are left alone."""
-        with self._changed:
+        with self._lock:
             self._given_up = True
             self.endpoint.abandon(self._hands)

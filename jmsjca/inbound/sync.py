@@ -41,7 +41,7 @@ class SyncDelivery(ConcurrentDelivery):
         self._start(self._receivers[0])
         while not self._ended():
             self._start_missing()
-            with self._changed:
+            with self._lock:
                 self._changed.wait_for(self._ended, _LOOK_AGAIN if self._missing() else None)
 
     def _missing(self) -> int:
@@ -51,7 +51,7 @@ class SyncDelivery(ConcurrentDelivery):
     def _start_missing(self) -> None:
         for _ in range(self._missing() - self.endpoint.busy_elsewhere):
             receiver = Receiver(self)
-            with self._changed:
+            with self._lock:
                 self._receivers.append(receiver)
                 if self._stopping:
                     receiver.stop()
@@ -60,7 +60,7 @@ class SyncDelivery(ConcurrentDelivery):
     def _start(self, receiver: "Receiver") -> None:
         name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.terms.destination.name})"
         thread = threading.Thread(target=inside(partial(self._receive, receiver)), name=name, daemon=True)
-        with self._changed:
+        with self._lock:
             self._running += 1
         thread.start()
 
@@ -73,12 +73,12 @@ class SyncDelivery(ConcurrentDelivery):
         except Exception as error:  # noqa: BLE001  # raised by `run`
             self.stop(error)
         finally:
-            with self._changed:
+            with self._lock:
                 self._running -= 1
                 self._changed.notify_all()
 
     def _wake(self) -> None:
-        with self._changed:
+        with self._lock:
             receivers = list(self._receivers)
         self.turns.close()
         for receiver in receivers:

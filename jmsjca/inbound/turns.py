@@ -14,7 +14,8 @@ class Turns:
     """The receivers of one listener. The one that rests longest is the next."""
 
     def __init__(self) -> None:
-        self._changed = Condition(Lock())
+        self._lock = Lock()
+        self._changed = Condition(self._lock)
         self._pace = Pace()
         self._taken = 0
         self._closed = False
@@ -26,7 +27,7 @@ class Turns:
 
     def took(self) -> None:
         """Note that this thread received a message."""
-        with self._changed:
+        with self._lock:
             self._pace.took(1)
             self._taken += 1
             if self._taken % _TURN == 0:
@@ -34,7 +35,7 @@ class Turns:
 
     def rest(self) -> None:
         """Wait a little if another thread took messages since this one did, and takes them fast enough."""
-        with self._changed:
+        with self._lock:
             self._pace.calm_down()
             if self._pace.overtaken and not self._closed:
                 self._pace.wait(self._changed, None, something_waits=True, ticks=_REST)
@@ -43,6 +44,6 @@ class Turns:
 
     def close(self) -> None:
         """Let nobody rest any more."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
