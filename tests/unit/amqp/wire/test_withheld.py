@@ -97,7 +97,7 @@ def test_a_message_that_is_not_answered_is_in_doubt(play, fault, sent):
 def test_a_drain_that_is_not_answered(stage):
     broker = Broker()
     broker.instead[Flow] = withhold
-    consumer = stage(broker).connect("reply_timeout=0.3").consumer(OUT)
+    consumer = stage(broker).connect("reply_timeout=2").consumer(OUT)
     with pytest.raises(ConnectionLostError, match="did not answer within"):
         consumer.drain()
 
