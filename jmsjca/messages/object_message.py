@@ -42,9 +42,12 @@ class ObjectMessage(Message):
         """Make a message of plain data: texts, numbers, bytes, UUIDs, None, and lists and dictionaries of them.
 
         Java's JMS clients read it over AMQP ("AMQP typed encoding"). Where it goes over something else it is pickled.
+
+        Raises:
+            MessageFormatError: It cannot be copied, so it is no such data.
         """
         message = cls()
-        message._body = PlainData(copy.deepcopy(data))
+        message._body = PlainData(_copied(data))
         return message
 
     @property
@@ -53,7 +56,7 @@ class ObjectMessage(Message):
         if self._body is None:
             return None
         if isinstance(self._body, PlainData):
-            return copy.deepcopy(self._body.value)
+            return _copied(self._body.value)
         raise MessageFormatError(
             "The object of an ObjectMessage is not unpickled by itself, for a pickle can run any code. Name the classes"
             ' that it may hold: get_object(allowed={("decimal", "Decimal")}); or take the bytes: pickled.'
@@ -113,3 +116,12 @@ class ObjectMessage(Message):
         from jmsjca.messages.pickles import dump  # noqa: PLC0415
 
         return None if body is None else dump(body)
+
+
+def _copied(data: Any) -> Any:
+    try:
+        return copy.deepcopy(data)
+    except Exception as error:  # whatever is no data may raise
+        raise MessageFormatError(
+            f"{type(data).__name__} cannot be copied, so it is no plain data ({type(error).__name__})."
+        ) from error

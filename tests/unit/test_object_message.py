@@ -3,6 +3,7 @@
 import ast
 import copyreg
 import pickle
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -317,3 +318,28 @@ def dangerous(tree: ast.AST) -> bool:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in calls:
             return True
     return False
+
+
+def test_plain_data_is_a_copy_that_nobody_changes():
+    data = {"parts": [1, "two", None]}
+    message = ObjectMessage.from_data(data)
+    data["parts"].append(3)
+    message.body["parts"].append(4)
+    assert message.body == message.get_body(dict) == message.get_object(frozenset()) == {"parts": [1, "two", None]}
+    assert message.is_body_assignable_to(dict)
+    assert pickle.loads(message.pickled) == {"parts": [1, "two", None]}  # for what has no form for data
+    message.clear_body()
+    assert (message.body, message.plain_data) == (None, None)
+
+
+def nested(depth):
+    data = []
+    for _ in range(depth):
+        data = [data]
+    return data
+
+
+@pytest.mark.parametrize("data", [nested(100_000), [threading.Lock()]], ids=["deep", "lock"])
+def test_data_that_cannot_be_copied_is_refused(data):
+    with pytest.raises(MessageFormatError):
+        ObjectMessage.from_data(data)
