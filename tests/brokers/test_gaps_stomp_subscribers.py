@@ -124,6 +124,29 @@ def test_activemq_shows_a_browser_one_page_only(client):
     assert ["browser" in one.read()[1] for _ in range(PAGE + 1)] == [False] * PAGE + [True]
 
 
+def _temporary(asking, server):
+    """The name that others know a new temporary queue by."""
+    server.subscribe("auto")
+    asking.send("question", reply_to="/temp-queue/answers")
+    return server.read()[1]["reply-to"].replace("\\c", ":")
+
+
+def test_activemq_has_a_queue_of_the_name_of_a_temporary_one(client):
+    """Nobody else gets its messages, but its plain name is no secret that keeps others out."""
+    asking, server, stranger = (client("activemq") for _ in range(3))
+    name = _temporary(asking, server)
+    assert stranger.joins(destination=name.replace("/remote-temp-queue/", "/queue/").replace(":", "\\c")) == "RECEIPT"
+    assert stranger.joins(id="2", destination=name.replace(":", "\\c")) == "ERROR"
+
+
+def test_activemq_refuses_what_is_sent_to_a_temporary_queue_that_is_gone(client):
+    asking, server, other = (client("activemq") for _ in range(3))
+    address = _temporary(asking, server).replace(":", "\\c")
+    assert other.send("answer", destination=address) == "RECEIPT"
+    asking.leave()
+    assert other.send("answer", destination=address) == "ERROR"
+
+
 def test_artemis_takes_a_temporary_queue_for_any_other(client):
     name = f"/temp-queue/{uuid.uuid4().hex}"
     for each in (client("artemis"), client("artemis")):

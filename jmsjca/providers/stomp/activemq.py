@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from jmsjca.destinations import Destination, Subscription
+from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
 
 __all__ = ["ActiveMQ", "RecentActiveMQ"]
 
+_TEMPORARY = re.compile(r"/remote-temp-(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[,*>?]|\A\s|\s\Z")
 
 
@@ -28,6 +29,17 @@ class ActiveMQ(Dialect):
     def special(self) -> re.Pattern[str]:
         """Lists, wildcards, options, and blanks that it strips."""
         return _SPECIAL
+
+    def address(self, to: Destination) -> dict[str, str]:
+        """A temporary destination is addressed by the name that others know."""
+        if to.temporary:
+            return {"destination": f"/remote-temp-{to.kind}/{self.checked(to)}"}
+        return Dialect.address(self, to)
+
+    def read_address(self, text: str) -> Destination | None:
+        """As others see it."""
+        found = _TEMPORARY.match(text)
+        return destination(found[2], found[1], temporary=True) if found else Dialect.read_address(self, text)
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """Prefetch in messages; a durable subscription belongs to the client id of CONNECT."""

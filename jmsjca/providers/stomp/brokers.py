@@ -22,6 +22,7 @@ ACTIVEMQ = Broker(
         durable=True,
         subscription_lock=True,
         client_ids=True,
+        temporary=True,
         no_local=True,
         structured=True,
         shared_between_processes=True,

@@ -72,7 +72,8 @@ def _encode_headers(message: Message, reply_to: str | None, headers: dict[str, s
         if text is not None:
             _put(name, text, headers, ours, short)
     if message.reply_to:
-        ours["r"] = [message.reply_to.kind, message.reply_to.name]
+        to = message.reply_to
+        ours["r"] = [to.kind, to.name, True] if to.temporary else [to.kind, to.name]
     ours["s"], ours["x"], ours["d"] = (
         _milliseconds(moment) for moment in (message.timestamp, message.expiration, message.delivery_time)
     )

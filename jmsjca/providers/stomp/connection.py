@@ -22,6 +22,7 @@ from jmsjca.providers.stomp.durables import Durables
 from jmsjca.providers.stomp.refusals import explained
 from jmsjca.providers.stomp.sources import check_no_local, check_subscription
 from jmsjca.providers.stomp.supply import Subscriptions
+from jmsjca.providers.stomp.temporaries import Temporaries
 from jmsjca.providers.stomp.unit import STOMPUnit
 from jmsjca.providers.stomp.wire import Wire
 from jmsjca.spi import Capabilities, Order
@@ -55,6 +56,7 @@ class STOMPConnection:
     ) -> None:
         self._wire = wire
         self._durables = Durables(wire, dialect, aside)
+        self._temporaries = Temporaries(wire, dialect, aside)
         self._dialect = dialect
         self._broker = dialect.broker
         self._client_id = client_id
@@ -87,6 +89,7 @@ class STOMPConnection:
         if no_local:
             check_no_local(self._broker, source)
         check_subscription(self._broker, source, self._client_id)
+        self._temporaries.check_own(source)
         self._durables.note(source)
         ahead = self._ahead(order) if window is None else window
         ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
@@ -120,7 +123,7 @@ class STOMPConnection:
         """
         self._check_open()
         self._broker.require("atomic", asked=atomic)
-        unit = STOMPUnit(self._wire, self._dialect, self._limits.message_bytes)
+        unit = STOMPUnit(self._wire, self._dialect, self._limits.message_bytes, self._temporaries.check_not_removed)
         with self._lock:
             self._units.add(unit)
         return unit
@@ -135,22 +138,31 @@ class STOMPConnection:
         self._dialect.address(target)
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Refused: STOMP's temporary destinations have no name that others could be told."""
-        raise NotSupportedError(f"There are no temporary {kind}s over STOMP in this release; use a named one.")
+        """Make a destination that the broker removes with this connection."""
+        self._check_open()
+        self._broker.require("temporary")
+        with explained(f"make a temporary {kind}"):
+            return self._temporaries.make(kind)
 
     def remove(self, what: Destination | Subscription) -> None:
-        """Remove a durable subscription with what waits there.
+        """Remove a durable subscription with what waits there, or give up a temporary destination.
 
         Raises:
-            NotSupportedError: It is a queue or a topic, or the broker cannot.
+            NotSupportedError: It is a queue or a topic that lasts, or the broker cannot.
             InvalidDestinationError: There is none.
+            IllegalStateError: It has consumers.
         """
         self._check_open()
-        if not isinstance(what, Subscription) or not what.durable:
+        if isinstance(what, Subscription) and what.durable:
+            check_subscription(self._broker, what, self._client_id)
+            with explained(f"remove the subscription {what.name}"):
+                self._durables.remove(what)
+        elif isinstance(what, Destination) and what.temporary:
+            if any(c.source == what and not c.done for c in list(self._consumers)):
+                raise IllegalStateError(f"{what} has consumers.")
+            self._temporaries.remove(what)
+        else:
             raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
-        check_subscription(self._broker, what, self._client_id)
-        with explained(f"remove the subscription {what.name}"):
-            self._durables.remove(what)
 
     def admin(self) -> None:
         """STOMP lets nobody look inside."""

@@ -170,6 +170,11 @@ class STOMPConsumer:
             self._changed.notify_all()
 
     @property
+    def source(self) -> Destination:
+        """Where the messages come from."""
+        return self._source
+
+    @property
     def done(self) -> bool:
         """True if it is closed and no unit holds anything of it."""
         return self._stopped

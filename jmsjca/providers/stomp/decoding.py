@@ -16,6 +16,7 @@ from jmsjca.providers.stomp.reserved import ABSENT, OURS, is_property
 __all__ = ["Content", "decode"]
 
 _IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")  # as RabbitMQ and Artemis show what came over AMQP
+_NAMED = 2  # kind and name; a third value marks a temporary destination
 _UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
@@ -105,10 +106,10 @@ def _value(text: str | None, kind: str | None) -> PropertyValue:
 
 
 def _reply_to(
-    ours: list[str] | None, theirs: str | None, read_address: Callable[[str], Destination | None]
+    ours: list[Any] | None, theirs: str | None, read_address: Callable[[str], Destination | None]
 ) -> Destination | None:
     if ours:
-        return destination(ours[1], ours[0])
+        return destination(ours[1], ours[0], temporary=len(ours) > _NAMED)
     return read_address(theirs) if theirs else None
 
 

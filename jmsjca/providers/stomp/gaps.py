@@ -2,7 +2,7 @@
 
 from jmsjca.providers.evidence import Gap
 
-__all__ = ["EVERYWHERE", "GROUPS_WAIT", "NO_LOCAL", "TEXT_IS_NUMBER", "TWO_CLIENTS"]
+__all__ = ["EVERYWHERE", "GROUPS_WAIT", "NO_LOCAL", "NO_TEMPORARY", "TEXT_IS_NUMBER", "TWO_CLIENTS"]
 
 _NO_COUNT = Gap(
     "delivery_count",
@@ -52,9 +52,11 @@ _FURTHER = (
         "UNSUBSCRIBE gives back what is unsettled, so a closed consumer stays until its units have ended.",
         "STOMP 1.2, UNSUBSCRIBE",
     ),
-    Gap("temporary_guarded", "As temporary.", "The same"),
-    Gap("temporary_ends", "As temporary.", "The same"),
     Gap("groups_apart", "As groups.", "The same"),
 )
 NO_LOCAL = Gap("durable_no_local", "As no_local.", "The same")
+NO_TEMPORARY = (
+    Gap("temporary_guarded", "As temporary.", "The same"),
+    Gap("temporary_ends", "As temporary.", "The same"),
+)
 EVERYWHERE = (_NO_CHECK, _NO_COUNT, _NO_BROWSE_COUNTS, _NO_DELAY, _NO_ADMIN, _NOT_CONFIGURABLE, *_FURTHER)

@@ -53,9 +53,15 @@ ACTIVEMQ_GAPS = (
         "JMS 3.1, section 8.3.3, wants it otherwise",
     ),
     Gap(
-        "temporary",
-        "SUBSCRIBE /temp-queue/x makes a queue that no frame deletes before its connection ends, and only others"
-        " are told its name: in the reply-to of what they receive.",
+        "temporary_guarded",
+        "SUBSCRIBE /queue/ID:… with the name of another connection's temporary queue -> RECEIPT: it is a queue of its"
+        " own with that name. SUBSCRIBE /remote-temp-queue/ID:… -> ERROR.",
+        "activemq.apache.org/stomp: temp destinations",
+    ),
+    Gap(
+        "temporary_ends",
+        "SEND to one whose connection has ended -> ERROR. But no frame deletes one before that: what others send to a"
+        " deleted one is confirmed, and goes with the connection.",
         "activemq.apache.org/stomp: temp destinations",
     ),
     GROUPS_WAIT,

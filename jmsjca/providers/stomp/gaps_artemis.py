@@ -1,7 +1,7 @@
 """What Apache Artemis lacks over STOMP, and what it did when it was asked."""
 
 from jmsjca.providers.evidence import Gap
-from jmsjca.providers.stomp.gaps import EVERYWHERE, GROUPS_WAIT, NO_LOCAL, TEXT_IS_NUMBER, TWO_CLIENTS
+from jmsjca.providers.stomp.gaps import EVERYWHERE, GROUPS_WAIT, NO_LOCAL, NO_TEMPORARY, TEXT_IS_NUMBER, TWO_CLIENTS
 
 __all__ = ["ARTEMIS_GAPS"]
 
@@ -58,6 +58,7 @@ ARTEMIS_GAPS = (
     ),
     TWO_CLIENTS,
     NO_LOCAL,
+    *NO_TEMPORARY,
     GROUPS_WAIT,
     TEXT_IS_NUMBER,
     *EVERYWHERE,

@@ -1,7 +1,7 @@
 """What RabbitMQ lacks over STOMP, and what it did when it was asked."""
 
 from jmsjca.providers.evidence import Gap
-from jmsjca.providers.stomp.gaps import EVERYWHERE, NO_LOCAL, TWO_CLIENTS
+from jmsjca.providers.stomp.gaps import EVERYWHERE, NO_LOCAL, NO_TEMPORARY, TWO_CLIENTS
 
 __all__ = ["RABBITMQ_GAPS"]
 
@@ -82,5 +82,6 @@ RABBITMQ_GAPS = (
     ),
     TWO_CLIENTS,
     NO_LOCAL,
+    *NO_TEMPORARY,
     *EVERYWHERE,
 )

@@ -1,6 +1,6 @@
 """A unit over STOMP: a note, written at its end in one burst."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from jmsjca.destinations import Destination
@@ -25,10 +25,14 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
         wire: The connection.
         dialect: What the broker calls things.
         message_bytes: The largest body that may be sent.
+        check_target: Raises an error for what is known to be gone.
     """
 
-    def __init__(self, wire: Wire, dialect: Dialect, message_bytes: int) -> None:
+    def __init__(
+        self, wire: Wire, dialect: Dialect, message_bytes: int, check_target: Callable[[Destination], None]
+    ) -> None:
         super().__init__()
+        self._check_target = check_target
         self._wire = wire
         self._dialect = dialect
         self._message_bytes = message_bytes
@@ -43,8 +47,10 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
         Raises:
             NotSupportedError: It has a delivery time, and the broker holds no message back.
             ResourceAllocationError: It is too large.
+            InvalidDestinationError: It goes to a temporary destination that this connection has deleted.
         """
         self._check_open()
+        self._check_target(to)
         self._dialect.broker.require("delivery_delay", asked=message.delivery_time is not None)
         outgoing = self._dialect.encode(message, to)
         if len(outgoing.body) > self._message_bytes:
