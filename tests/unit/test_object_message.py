@@ -327,7 +327,8 @@ def test_plain_data_is_a_copy_that_nobody_changes():
     message.body["parts"].append(4)
     assert message.body == message.get_body(dict) == message.get_object(frozenset()) == {"parts": [1, "two", None]}
     assert message.is_body_assignable_to(dict)
-    assert pickle.loads(message.pickled) == {"parts": [1, "two", None]}  # for what has no form for data
+    pickled = ObjectMessage.from_pickled(message.pickled)  # for what has no form for data
+    assert pickled.get_object(ALLOWED) == {"parts": [1, "two", None]}
     message.clear_body()
     assert (message.body, message.plain_data) == (None, None)
 
