@@ -1,19 +1,23 @@
 """Logging in to real brokers over AMQP: by PLAIN with the right password only, and in the clear only where allowed."""
 
 import logging
+import uuid
+from contextlib import closing
 
 import pytest
 from brokers import BROKERS, registry
 from brokers.pairs import variable_of
 
+from jmsjca.config import Limits
 from jmsjca.destinations import Queue
-from jmsjca.errors import JMSSecurityError
+from jmsjca.errors import JMSSecurityError, ResourceAllocationError
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from jmsjca.testing.contract.harness import prepare
 
 ALLOWED = "?allow_insecure_login=true"
 WRONG = "wr0ng-secret"
+SECONDS = 30
 
 
 @pytest.fixture(params=BROKERS)
@@ -55,3 +59,21 @@ def test_wrong_login_is_refused_and_shown_nowhere(login_url, caplog, user, passw
     with pytest.raises(JMSSecurityError) as told:
         login(login_url + ALLOWED, password, user)
     assert WRONG not in f"{caplog.text} {told.value!r} {told.value.__cause__!r} {told.value.__context__!r}"
+
+
+def test_a_message_over_the_limit_stays_with_the_broker(login_url):
+    """It is refused while it arrives; who takes larger ones gets it."""
+    queue, url = Queue(f"security.large.{uuid.uuid4().hex}"), login_url + ALLOWED
+    with closing(login(url)) as sender:
+        unit = sender.unit(atomic=False)
+        unit.send(prepare(TextMessage("x" * 500_000), queue), queue)
+        unit.commit()
+    small = ConnectionSettings(url, "jmsjca", "jmsjca", limits=Limits(message_bytes=100_000))
+    with closing(connect(small)) as connection, pytest.raises(ResourceAllocationError, match="raise Limits"):
+        connection.consumer(queue).receive(1, SECONDS)
+    with closing(login(url)) as connection:
+        (delivery,) = connection.consumer(queue).receive(1, SECONDS)
+        assert len(delivery.message.body) == 500_000
+        unit = connection.unit(atomic=False)
+        unit.take([delivery])
+        unit.commit()
