@@ -21,15 +21,13 @@ from jmsjca.providers.stomp.dialect import Dialect
 from jmsjca.providers.stomp.durables import Durables
 from jmsjca.providers.stomp.refusals import explained
 from jmsjca.providers.stomp.sources import check_no_local, check_subscription
-from jmsjca.providers.stomp.supply import Subscriptions
+from jmsjca.providers.stomp.supply import Subscriptions, taken_ahead
 from jmsjca.providers.stomp.temporaries import Temporaries
 from jmsjca.providers.stomp.unit import STOMPUnit
 from jmsjca.providers.stomp.wire import Wire
 from jmsjca.spi import Capabilities, Order
 
 __all__ = ["STOMPConnection"]
-
-_ORDERED_WINDOW = 1000
 
 
 class STOMPConnection:
@@ -91,7 +89,7 @@ class STOMPConnection:
         check_subscription(self._broker, source, self._client_id)
         self._temporaries.check_own(source)
         self._durables.note(source)
-        ahead = self._ahead(order) if window is None else window
+        ahead = taken_ahead(order, self._limits.prefetch_messages) if window is None else window
         ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
         chosen = self._dialect.selector(selector) if selector else {}
         if no_local:
@@ -181,14 +179,6 @@ class STOMPConnection:
         """Let everybody know that the connection broke."""
         self._lost = error
         self._lose(error)
-
-    def _ahead(self, order: Order) -> int:
-        """How much is taken ahead unless somebody says so.
-
-        What must stay in order comes over one subscription, whose window is all that may be unsettled; so it is wide.
-        """
-        few = self._limits.prefetch_messages
-        return few if order is Order.ANY else max(few, _ORDERED_WINDOW)
 
     def _lose(self, error: JMSError) -> None:
         with self._lock:

@@ -9,10 +9,12 @@ from jmsjca.providers.stomp.dialect import Dialect
 from jmsjca.providers.stomp.frames import Frame
 from jmsjca.providers.stomp.returns import return_by_nack, round_trip
 from jmsjca.providers.stomp.wire import Wire
+from jmsjca.spi import Order
 
-__all__ = ["Subscriptions"]
+__all__ = ["Subscriptions", "taken_ahead"]
 
 _TOPIC_WINDOW = 1000
+_ORDERED_WINDOW = 1000
 _numbers = count(1)
 
 
@@ -99,3 +101,11 @@ class Subscriptions:
             raise
         self._ids.append(name)
         self._window += window
+
+
+def taken_ahead(order: Order, few: int) -> int:
+    """How many messages are taken ahead unless somebody says so.
+
+    What must stay in order comes over one subscription, whose window is all that may be unsettled; so it is wide.
+    """
+    return few if order is Order.ANY else max(few, _ORDERED_WINDOW)

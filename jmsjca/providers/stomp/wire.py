@@ -9,16 +9,14 @@ from itertools import groupby
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
+from jmsjca.providers.stomp.answers import heartbeat_of, reason_of
 from jmsjca.providers.stomp.channel import Channel, WriteError
 from jmsjca.providers.stomp.frames import Frame, connect_frame, encode_frame
-from jmsjca.providers.stomp.library import agreed_heartbeat
 from jmsjca.providers.stomp.parser import FrameParser
 from jmsjca.providers.stomp.receipts import Receipts, RefusedError
 from jmsjca.providers.stomp.transport import Transport
 
 __all__ = ["Wire"]
-
-_SHOWN = 500  # characters of what a broker says
 
 
 class Wire:
@@ -72,7 +70,7 @@ class Wire:
             raise ConnectionLostError(f"The broker did not answer CONNECT within {timeout:g} seconds.") from error
         except WriteError as error:
             raise ConnectionLostError("The broker broke the connection at the login.") from error
-        self._transport.beat(*(span / 1000 for span in _heartbeat(answer, offer)))
+        self._transport.beat(*(span / 1000 for span in heartbeat_of(answer, offer)))
         return answer
 
     def listen(self, subscription: str, listener: Callable[[Sequence[Frame]], None]) -> None:
@@ -190,7 +188,7 @@ class Wire:
         if frame.command == "RECEIPT":
             self.receipts.arrived(frame.headers["receipt-id"])
         elif frame.command == "ERROR":
-            self._refused(RefusedError(_said(frame), frame.headers.get("receipt-id")))
+            self._refused(RefusedError(reason_of(frame), frame.headers.get("receipt-id")))
         elif self._connected.done():
             raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
         else:
@@ -218,17 +216,3 @@ class Wire:
 
 def _kind(frame: Frame) -> str | None:
     return frame.headers["subscription"] if frame.command == "MESSAGE" else None
-
-
-def _heartbeat(answer: Mapping[str, str], offer: int) -> tuple[int, int]:
-    try:
-        return agreed_heartbeat(answer.get("heart-beat", "0,0"), offer)
-    except ValueError as error:
-        raise ConnectionLostError("The broker broke the STOMP protocol: its heart-beat header is none.") from error
-
-
-def _said(frame: Frame) -> str:
-    """What the broker says is wrong, on one line: it may repeat what anybody sent."""
-    first = frame.body[:_SHOWN].decode(errors="replace").strip().partition("\n")[0]
-    text = ": ".join(dict.fromkeys(part for part in (frame.headers.get("message", "").strip(), first) if part))
-    return "".join(character if character.isprintable() else " " for character in text[:_SHOWN]) or "no reason given"
