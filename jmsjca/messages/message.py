@@ -13,7 +13,7 @@ from jmsjca.messages.contexts import DeliveryContext
 from jmsjca.messages.delivery import DeliveryMode
 from jmsjca.messages.properties import Properties
 from jmsjca.messages.shown import shown
-from jmsjca.messages.slots import set_if_unset
+from jmsjca.messages.slots import set_if_unset, unchanged
 
 __all__ = ["Message"]
 
@@ -117,7 +117,7 @@ class Message(PropertyAccessors):
             if name not in _HEADERS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             headers = self._undecoded()
-            self._undecoded = partial(_decoded, headers)
+            self._undecoded = partial(unchanged, headers)
             return set_if_unset(_HEADERS[name], self, headers[name])
 
     @property
@@ -197,11 +197,6 @@ class Message(PropertyAccessors):
             return f"<{type(self).__name__} {shown(self.message_id)} to {shown(self.destination)}>"
         except MessageFormatError:  # its headers are damaged, which is found out here
             return f"<{type(self).__name__} that cannot be decoded>"
-
-
-def _decoded(headers: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What gives them from then on: a function with a name, or a message could not be pickled."""
-    return headers
 
 
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
