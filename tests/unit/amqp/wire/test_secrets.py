@@ -8,7 +8,7 @@ from dataclasses import fields
 from urllib.parse import quote
 
 import pytest
-from amqp_peer import Broker, Peer
+from amqp_peer import SECONDS, Broker, Peer
 from amqp_peer.frames import AMQP
 from amqp_peer.performatives import Attach, Begin, Close, Error, Flow, Init, Open
 from amqp_peer.script import drop, expect, offer, reply, reset, script, send
@@ -22,6 +22,7 @@ from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from jmsjca.outbound import ConnectionFactory
 from jmsjca.providers.network import NetworkOptions
+from tests.unit.amqp.wire.account import encoded
 
 LOGIN = (offer("PLAIN"), expect(Init), reply(), expect(AMQP), send(AMQP))
 FORCED = Close(error=Error(condition="amqp:connection:forced", description="over"))
@@ -131,15 +132,16 @@ def test_every_bound_is_finite_by_default(bounds):
 
 def test_the_bounds_are_told_to_the_broker():
     broker = Broker()
+    broker.store.put("in", encoded("x"))
     peer = Peer(broker)
     connection = connect(ConnectionSettings(f"amqp://{peer.address}"))
-    connection.consumer(Queue("in"))
+    assert connection.consumer(Queue("in")).receive(1, SECONDS)
     connection.close()
     peer.close()
-    told = {type(frame.body): frame.body for frame in peer.lines[0].frames if frame.body and frame.body.fields}
     opened = next(f.body for f in peer.lines[0].frames if isinstance(f.body, Open))
     assert opened.max_frame_size <= 1024 * 1024
     assert 0 < opened.idle_time_out <= 60_000
-    assert told[Flow].link_credit <= Limits().prefetch_messages
+    flows = [f.body for f in peer.lines[0].frames if isinstance(f.body, Flow)]
+    assert max(flow.link_credit or 0 for flow in flows) <= Limits().prefetch_messages
     attached = next(f.body for f in peer.lines[0].frames if isinstance(f.body, Attach))
     assert attached.max_message_size == Limits().message_bytes
