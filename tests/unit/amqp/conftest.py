@@ -26,10 +26,15 @@ class Line:
         self.connection: AMQPConnection = None  # type: ignore[assignment]
 
     def open(
-        self, options: str = "", user: str = "", clock: Clock = SYSTEM_CLOCK, limits: Limits | None = None
+        self,
+        options: str = "",
+        user: str = "",
+        clock: Clock = SYSTEM_CLOCK,
+        limits: Limits | None = None,
+        client_id: str | None = None,
     ) -> AMQPConnection:
         settings = ConnectionSettings(
-            f"amqp://{user}{self.peer.address}?{options}", clock=clock, limits=limits or Limits()
+            f"amqp://{user}{self.peer.address}?{options}", client_id=client_id, clock=clock, limits=limits or Limits()
         )
         self.connection = connect(settings, self._end)  # type: ignore[assignment]
         return self.connection

@@ -170,8 +170,7 @@ def _commit(unit):
 @pytest.mark.parametrize("call", CALLS)
 def test_calls_after_the_loss(line, call):
     line = line()
-    line.open()
-    line.connection._client_id = "id"
+    line.open(client_id="id")
     line.peer.do(line.peer.cut)
     assert line.lost.wait(SECONDS)
     with pytest.raises(ConnectionLostError):
@@ -191,8 +190,7 @@ def test_calls_after_the_close(line, call):
 @pytest.mark.parametrize("call", ["consumer", "check", "remove"])
 def test_link_that_stays_unanswered_ends_the_connection(line, impatient, call, step):
     line = line()
-    line.open()
-    line.connection._client_id = "id"
+    line.open(client_id="id")
     impatient(line.peer)
     line.peer.silent(step)
     if step == "detach" and call != "remove":
