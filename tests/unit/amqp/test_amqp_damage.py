@@ -1,0 +1,84 @@
+"""The header of a message is read alone, and damaged messages are noticed."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from proton import Message as WireMessage
+
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import (
+    Int,
+    TextMessage,
+)
+from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.encoding.reading import MALFORMED
+from jmsjca.providers.amqp.header import header_of
+from jmsjca.providers.amqp.sections import split
+from tests.unit.amqp.coding import NOW, QUEUE, read
+
+
+@given(st.integers(0, 1000), st.booleans(), st.none() | st.booleans())
+def test_header_is_read_alone(count, first, durable):
+    message = WireMessage(body="x", delivery_count=count, first_acquirer=first, durable=bool(durable))
+    head = bytes(message.encode())
+    assert header_of(head) == (count, first)
+    assert header_of(head + b"poison") == (count, first)
+    assert decode(head, QUEUE).delivery_count == count + 1
+
+
+HEADER = bytes(WireMessage(body="x", delivery_count=3, first_acquirer=True, ttl=1, durable=True).encode())
+
+
+def assert_harmless(header):
+    assert isinstance(header.before, int)
+    assert isinstance(header.first, bool)
+    assert header.before >= 0
+
+
+@given(st.binary(max_size=80))
+def test_header_of_noise_does_no_harm(noise):
+    assert_harmless(header_of(noise))
+
+
+@given(st.integers(0, 20), st.binary(min_size=1, max_size=4))
+def test_damaged_header_does_no_harm(position, damage):
+    assert_harmless(header_of(HEADER[:position] + damage + HEADER[position + len(damage) :]))
+
+
+WHOLE = encode(TextMessage("text", properties={"a": Int(1), "b": "x"}, correlation_id="c"), QUEUE, NOW)
+
+
+def test_every_cut_is_noticed():
+    split(WHOLE)
+    ends = []
+    for length in range(len(WHOLE)):
+        try:
+            read(WHOLE[:length], QUEUE)
+            ends.append(length)
+        except MessageFormatError:
+            pass
+    assert len(ends) <= 5  # where one of the sections before the body ends
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(0, 255))
+def test_damage_is_a_message_or_a_format_error(position, value):
+    damaged = WHOLE[:position] + bytes([value]) + WHOLE[position + 1 :]
+    with suppress(MessageFormatError):
+        read(damaged, QUEUE)
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_a_format_error(noise):
+    try:
+        split(noise)
+    except MALFORMED:
+        with pytest.raises(MessageFormatError):
+            read(noise, QUEUE)
+
+
+@pytest.mark.parametrize("body", ["\ud800", "x\ud800"])
+def test_what_cannot_be_encoded_says_so(body):
+    with pytest.raises(MessageFormatError):
+        encode(TextMessage(body), QUEUE, NOW)
