@@ -89,4 +89,9 @@ ARTEMIS = AMQPBroker(
     ids_first=True,
     filter_of=as_filter,
     in_use=("AMQ229200", "AMQ229082"),
+    offers={
+        "client_ids": "sole-connection-for-container",
+        "delivery_delay": "DELAYED_DELIVERY",
+        "shared": "SHARED-SUBS",
+    },
 )

@@ -1,7 +1,8 @@
 """What the provider knows about a broker that speaks AMQP 1.0."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.evidence import Broker
@@ -22,6 +23,7 @@ class AMQPBroker:
         ids_first: True if a transaction rolls back for a message whose duplicate id is known. Then messages with such
             an id are sent before the transaction: sending them again is harmless.
         filter_of: Writes a selector as the broker wants it.
+        offers: What its open frame must offer for a capability; without it the connection does without.
         in_use: What it says if something has a consumer already, where no condition tells.
     """
 
@@ -33,3 +35,16 @@ class AMQPBroker:
     ids_first: bool = False
     filter_of: Callable[[str], str] = str
     in_use: tuple[str, ...] = ()
+    offers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def settled(self, offered: Collection[str]) -> "AMQPBroker":
+        """Leave out what this broker, or this release of it, does not offer.
+
+        Args:
+            offered: The capabilities that its open frame offers.
+        """
+        lost: dict[str, Any] = {
+            capability: False for capability, needed in self.offers.items() if needed not in offered
+        }
+        capabilities = replace(self.data.capabilities, **lost)
+        return replace(self, data=replace(self.data, capabilities=capabilities))

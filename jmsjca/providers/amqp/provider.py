@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 from proton import Connection, Transport, symbol
 
@@ -52,9 +53,13 @@ class AMQPProvider:
         engine.start()
         engine.wait(engine.opened, options.connect_timeout, "the opening of the connection")
         properties = engine.call(lambda: engine.properties)  # a turn later: a close may be directly behind the open
-        broker = broker_of(str(properties.get("product", "")))
+        broker = broker_of(str(properties.get("product", "")), engine.call(lambda: _offers_of(connection)))
         wire = Wire(engine, clock, limits, broker, reply_timeout=options.reply_timeout)
         return AMQPConnection(engine, wire, broker, limits, client_id)
+
+
+def _offers_of(connection: Any) -> set[str]:
+    return set(map(str, connection.remote_offered_capabilities or ()))
 
 
 def _connection(url: ConnectionURL, credentials: Credentials | None, client_id: str | None) -> Connection:

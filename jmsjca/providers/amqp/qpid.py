@@ -81,4 +81,9 @@ _DATA = Broker(
     ),
 )
 
-QPID = AMQPBroker("Apache Qpid Broker-J Core", "exchange", _DATA)
+QPID = AMQPBroker(
+    "Apache Qpid Broker-J Core",
+    "exchange",
+    _DATA,
+    offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
+)
