@@ -102,6 +102,7 @@ class AMQPConsumer:
             limit: How many at most.
             timeout: Seconds to wait; None waits for ever, 0 does not wait.
         """
+        self._engine.check_process()
         with self._changed:
             self._check_usable()
             self._limit = limit
@@ -122,6 +123,7 @@ class AMQPConsumer:
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; in order, so what came later goes back with them."""
+        self._engine.check_process()
         self.take_back([], [d for d in self._own(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[AMQPDelivery]:
@@ -138,6 +140,8 @@ class AMQPConsumer:
 
     def close(self) -> None:
         """Give back what no unit took; what a unit took stays with the unit."""
+        if self._engine.left is not None:
+            return
         with self._changed:
             if self.closed:
                 return

@@ -16,6 +16,7 @@ from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.providers.amqp.conditions import connection_error, transport_error
 from jmsjca.providers.amqp.constants import LOGGED_IN
+from jmsjca.providers.amqp.forks import left_by_forks
 from jmsjca.providers.amqp.loop import Loop
 from jmsjca.providers.amqp.mailbox import Errand, Mailbox
 from jmsjca.providers.amqp.owners import Events, Owner
@@ -49,6 +50,7 @@ class Engine:
         buffer: For bytes on their way between proton and us, on the engine's thread.
         opened: Done when the broker has opened the connection.
         properties: What the broker tells of itself.
+        left: Why nothing works here any more, in a forked child.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Engine:
         self.connection = connection
         self.opened: Future[None] = Future()
         self.properties: dict[Any, Any] = {}
+        self.left: ConnectionLostError | None = None
         self._pump = Pump(sock, transport, self.buffer)
         self._loop = Loop(
             sock,
@@ -98,6 +101,7 @@ class Engine:
         self.connection.collect(self._collector)
         self._transport.bind(self.connection)
         self.connection.open()
+        left_by_forks(self)
         self._thread.start()
 
     def post(self, function: Callable[[], T]) -> "Future[T]":
@@ -197,6 +201,18 @@ class Engine:
         if self._thread.is_alive():
             self.abort(ConnectionLostError("The broker did not answer the close."))
             self._thread.join(timeout)
+
+    def leave(self, error: ConnectionLostError) -> None:
+        """Let go of the parent's connection, without a word to the broker. In a forked child."""
+        self._closing = True
+        self.left = error
+        self._mailbox.leave(error)
+        self._socket.close()
+
+    def check_process(self) -> None:
+        """Raise `ConnectionLostError` in a forked child, where a thread may hold locks that is not there."""
+        if self.left is not None:
+            raise self.left
 
     def _run(self) -> None:
         try:

@@ -55,6 +55,7 @@ class Mailbox:
         Raises:
             ConnectionLostError: Nothing is taken any more; it will not run.
         """
+        self.check()  # a forked child may not get the lock
         with self._lock:
             self.check()
             self._errands.append(errand)
@@ -99,6 +100,12 @@ class Mailbox:
         """Raise `ConnectionLostError` if nothing is taken any more."""
         if self.error is not None:
             raise ConnectionLostError(str(self.error)) from self.error
+
+    def leave(self, error: ConnectionLostError) -> None:
+        """Take nothing more, without the lock, which a thread may hold that is not in this forked child."""
+        self.error = error
+        self._button.close()
+        self.bell.close()
 
     def close(self) -> None:
         """Tell those who wait for an errand that it will not run."""

@@ -93,6 +93,7 @@ class Wire:
         Raises:
             InvalidDestinationError: The broker does not let us send there.
         """
+        self.check()
         most = max(_MOST_SENDERS, len(destinations))
         with self.committing:
             for to in destinations:
