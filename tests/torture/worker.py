@@ -29,8 +29,8 @@ class Worker:
     tries: int = 0  # how many transactions it tried to end
 
     @property
-    def delays(self) -> bool:
-        """Not every broker keeps a message until it is due."""
+    def is_embedded(self) -> bool:
+        """Whether it has what others may lack: delays, and depths that nobody is asked for over a network."""
         return self.url.startswith("embedded:")
 
     def goes_on(self) -> bool:

@@ -169,7 +169,7 @@ def _connect(worker: Worker) -> Connection:
 def _send_work(worker: Worker, session: Session, producer: MessageProducer, message_id: str) -> None:
     body = "x" * worker.dice.randint(0, 300)
     message = session.create_text_message(body, properties={"id": message_id})
-    delay = 0.05 if worker.delays and worker.chance(0.02) else 0
+    delay = 0.05 if worker.is_embedded and worker.chance(0.02) else 0
     producer.send(message, priority=worker.dice.randint(0, 9), delivery_delay=delay)
 
 
@@ -201,7 +201,7 @@ def _wait_for_room(worker: Worker, connection: Connection) -> None:
 
 
 def _is_full(worker: Worker, connection: Connection) -> bool:
-    admin = connection.admin
+    admin = connection.admin if worker.is_embedded else None  # elsewhere it asks the broker that is being killed
     return worker.is_full() if admin is None else admin.depth(WORK).total > MOST_WAITING
 
 
