@@ -20,7 +20,7 @@ from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.consumers import Consumers, Terms
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.management import manager_of
+from jmsjca.providers.amqp.management import Manager, manager_of
 from jmsjca.providers.amqp.sources import Sources
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.providers.amqp.unsubscribing import end_common_subscription, end_subscription
@@ -52,7 +52,7 @@ class AMQPConnection:
         self._lock = threading.RLock()  # the broker's management is asked over this connection, too
         self._sources = Sources(broker, wire.temporaries, client_id)
         self._consumers = Consumers()
-        self._manager = manager_of(broker.product, self, wire.reply_timeout)
+        self._manager: Manager | None = None  # made when it is asked for: it knows this connection
         self._units: WeakSet[AMQPUnit] = WeakSet()
         self._closed = False
 
@@ -149,13 +149,14 @@ class AMQPConnection:
     def admin(self) -> Admin | None:
         """The operator's view; None if the broker has no management over AMQP."""
         self._check_open()
-        return self._manager
+        return self._management()
 
     def close(self, timeout: float | None = None) -> None:
         """Give back what is held, and close. What open units took comes again, counted."""
         if self._closed:
             return
         self._closed = True
+        self._manager = None
         try:
             for consumer in self._consumers:
                 consumer.revoke()
@@ -169,9 +170,15 @@ class AMQPConnection:
             self._engine.close(_CLOSE_TIMEOUT if timeout is None else timeout)
 
     def _remove_by_management(self, what: Destination) -> None:
-        if self._manager is None:
+        manager = self._management()
+        if manager is None:
             raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's own tools.")
-        self._manager.remove(what)
+        manager.remove(what)
+
+    def _management(self) -> Manager | None:
+        with self._lock:
+            self._manager = self._manager or manager_of(self._broker.product, self, self._wire.reply_timeout)
+            return self._manager
 
     def _make_consumer(self, terms: Terms, order: Order, window: int | None) -> AMQPConsumer:
         return AMQPConsumer(
