@@ -59,7 +59,11 @@ class AMQPProvider:
 
 
 def _offers_of(connection: Any) -> set[str]:
-    return set(map(str, connection.remote_offered_capabilities or ()))
+    """What the broker offers: nothing, if what it sent for that is no list of symbols."""
+    try:
+        return set(map(str, connection.remote_offered_capabilities or ()))
+    except TypeError:
+        return set()
 
 
 def _connection(url: ConnectionURL, credentials: Credentials | None, client_id: str | None) -> Connection:

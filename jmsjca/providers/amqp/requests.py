@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from jmsjca.destinations import Destination, Queue, Subscription
-from jmsjca.errors import JMSError, JMSSecurityError, TransactionRolledBackError
+from jmsjca.errors import (
+    ConnectionLostError,
+    JMSError,
+    JMSSecurityError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jmsjca.messages import Message
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
@@ -71,6 +77,7 @@ class Requests:
 
         Raises:
             JMSSecurityError: The broker takes no requests from this user.
+            ConnectionLostError: The connection broke; what was asked for may have been done.
             JMSError: It does not answer.
         """
         with self._lock:
@@ -111,6 +118,10 @@ class Requests:
             raise JMSSecurityError(
                 f"The broker takes no requests for its management from this user at {self._to.name}; give it the"
                 f" permission, or do without: {error}"
+            ) from error
+        except TransactionInDoubtError as error:
+            raise ConnectionLostError(
+                f"The connection broke while the broker's management was asked, which may have done it: {error}"
             ) from error
 
     def _answer_to(self, correlation: str, replies: AMQPConsumer) -> Answer:
