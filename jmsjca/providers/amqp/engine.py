@@ -173,11 +173,12 @@ class Engine:
         """Tell this owner what happens to a session or a link, too. On the engine's thread."""
         self._events.owners[pointer_to(end)] = owner
 
-    def release(self, owner: Owner, *ends: Any) -> None:
+    def release(self, owner: Owner, session: Any, link: Any) -> None:
         """Forget an owner, whose link and session are closed. On the engine's thread."""
         self._owners.discard(owner)
-        for end in ends:
+        for end in (session, link):
             self._events.owners.pop(pointer_to(end), None)
+        self._loop.closed.append(session)
 
     def at(self, when: float, function: Callable[[], None]) -> None:
         """Run a function at a time of `now`, if the connection lasts. On the engine's thread."""

@@ -74,6 +74,7 @@ class LinkEnd:
             self._gone.set_result(None)
             self._session.close()  # not earlier: some brokers answer a detach no more once the session ends
             self._engine.release(self, self._session, self._link)
+            self._forget()
 
     def on_lost(self, error: JMSError) -> None:
         """The connection is gone."""
@@ -81,6 +82,7 @@ class LinkEnd:
         for future in (self._ended, self._gone):
             if not future.done():
                 future.set_result(None)
+        self._forget()
 
     def on_flow(self) -> None:
         """Nothing to do by default."""
@@ -115,6 +117,10 @@ class LinkEnd:
         self.error = self.error or error
         if not self._opened.done():
             self._opened.set_exception(self.error)
+
+    def _forget(self) -> None:
+        """Let go of proton's objects, on the thread that may touch them; nothing is done with them any more."""
+        self._link = self._session = None
 
     def shut(self) -> None:
         """Close our end; the session follows when the broker agrees. On the engine's thread."""

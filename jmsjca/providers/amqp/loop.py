@@ -4,7 +4,7 @@ import selectors
 import socket
 from concurrent.futures import Future
 
-from proton import Transport
+from proton import Session, Transport
 
 from jmsjca.config import Clock
 from jmsjca.providers.amqp.alarms import Alarms
@@ -29,6 +29,7 @@ class Loop:
 
     Attributes:
         alarms: What is to be done later.
+        closed: Sessions of which proton is to keep nothing once their end is written.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Loop:
         self._clock = clock
         self._opened = opened
         self.alarms = Alarms()
+        self.closed: list[Session] = []
 
     def run(self) -> None:
         """Turn until the connection is closed or nothing more is to be done on it."""
@@ -67,11 +69,18 @@ class Loop:
         self.alarms.run(now)
         deadline = self.alarms.next(self._transport.tick(now))
         pending = self._pump.write()
+        if not pending:
+            self._free_closed()
         if self._mailbox.error is not None or self._events.waiting():
             return  # it is over, or writing brought something up
         self._pump.check()
         self._listen(selector, pending)
         self._sleep(selector, max(deadline - now, 0) if deadline else None)
+
+    def _free_closed(self) -> None:
+        """Free sessions with their links; that settles what is not, which the broker must not hear."""
+        while self.closed:
+            self.closed.pop().free()
 
     def _listen(self, selector: selectors.BaseSelector, pending: bool) -> None:
         """Hear of room to write only where something waits for it."""

@@ -219,6 +219,11 @@ class ReceivingLink(LinkEnd):
             self._credit.end(error)
         self._arrivals.broken(error)
 
+    def _forget(self) -> None:
+        super()._forget()
+        self._credit = None
+        self._unsettled.clear()
+
     def _usable(self) -> Credit | None:
         return self._credit if self.error is None and not self._ended.done() else None
 
