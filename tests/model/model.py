@@ -162,7 +162,7 @@ class Model:
         """What no unit took and came later than what this one took: it must not overtake what comes again."""
         later: list[Message] = []
         for consumer in dict.fromkeys(m.holder for m in unit.taken if m.holder):
-            if consumer.order is Order.PREFIX:
+            if consumer.order is not Order.ANY:
                 first = min(consumer.held.index(m) for m in unit.taken if m.holder is consumer)
                 later += [m for m in consumer.held[first:] if m.unit is None]
         return later

@@ -94,7 +94,7 @@ class TestNeighbours(Contract):
 
     def test_groups_are_spread_over_processes(self, harness: Harness) -> None:
         """A group is one consumer's, wherever that is (Artemis' message groups)."""
-        harness.require("groups", "exact_credit")
+        harness.require("groups_apart", "exact_credit")
         queue = harness.queue()
         for body in ("a1", "b1", "a2", "b2"):
             harness.send_messages(queue, TextMessage(body, properties={"JMSXGroupID": body[0]}))
