@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 BIN = Path(sys.executable).parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
-BROKERS_AND_SPARK = ["tests/brokers/test_demo.py", "tests/brokers/test_spark.py"]
+SOME_BROKERS = [f"tests/brokers/{name}" for name in ("java", "test_broker_kills.py", "test_demo.py", "test_spark.py")]
+SOME_UNITS = ["tests/unit/delivering"]
 ONE_DEMO = "tests/demo/test_demo.py"
 LONGEST = 1000  # characters of what is repeated of a failure
 
@@ -18,10 +19,13 @@ LONGEST = 1000  # characters of what is repeated of a failure
 PARTS = {
     "lint": [[BIN / "ruff", "check", "."], [BIN / "ruff", "format", "--check", "."]],
     "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
-    "unit": [[*PYTEST, "-m", "not spark", "tests/unit", "tests/contract", "tests/docs"]],
+    "unit": [
+        [*PYTEST, "-m", "not spark", "tests/unit", *(f"--ignore={folder}" for folder in SOME_UNITS)],
+        [*PYTEST, "-m", "not spark", *SOME_UNITS, "tests/contract", "tests/docs"],
+    ],
     "brokers": [
-        [*PYTEST, "-m", "not torture", "tests/brokers", *(f"--ignore={file}" for file in BROKERS_AND_SPARK)],
-        [*PYTEST, "-m", "not torture", *BROKERS_AND_SPARK],
+        [*PYTEST, "-m", "not torture", "tests/brokers", *(f"--ignore={path}" for path in SOME_BROKERS)],
+        [*PYTEST, "-m", "not torture", *SOME_BROKERS],
     ],
     "crash": [[*PYTEST, "-s", "tests/torture"], [*PYTEST, "-s", "tests/model"]],
     "spark": [[*PYTEST, "-s", "tests/spark"], [*PYTEST, "-m", "spark", "tests/docs"]],
