@@ -140,7 +140,7 @@ class Held(Delivered):
     def acknowledge(self) -> Settlement:
         """Acknowledge; the last one of a unit settles it. Never blocks, and twice is as once."""
         self._held.acknowledged(self)
-        return self._settlement()
+        return self._held.settlement
 
     def set_rollback_only(self) -> None:
         """Let the unit end in a rollback, once all is acknowledged.

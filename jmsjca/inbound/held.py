@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from jmsjca import spi
 from jmsjca.inbound.delivered import Held
 from jmsjca.inbound.in_hand import InHand
-from jmsjca.messages import Message
+from jmsjca.messages import Message, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +45,7 @@ class HeldInHand(InHand):
         self._before = 0  # how many there were before the handler was called last
         self._awaited = 0
         self._complete = self.claimed = False
+        self._settlement: Settlement | None = None
         self.timeout = endpoint.terms.acknowledgement_timeout
 
     def finish(self) -> None:
@@ -66,9 +67,18 @@ class HeldInHand(InHand):
                 return
             context.acknowledged = True
             self._awaited -= 1
-            settle_now = self._claim_if_acknowledged()
+            settle_now = not self._awaited and self._claim_if_acknowledged()
         if settle_now:
             self._keeper.settle_soon(self)
+
+    @property
+    def settlement(self) -> Settlement:
+        """Tells how it ended; the same for all of its messages, and whoever asks at the same time makes the same."""
+        if self._settlement is None:
+            settlement = self.work.settlement
+            settlement.guard(self.is_asked_by_handler)
+            self._settlement = settlement
+        return self._settlement
 
     def give_up(self) -> bool:
         """Roll back instead of waiting any longer; False if it is being settled already."""
@@ -97,8 +107,8 @@ class HeldInHand(InHand):
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Held:
         context = Held(message, self, self._batch_index(index), end_of_batch=end_of_batch)
         with self._lock:
-            self._contexts.append(context)
             self._awaited += 1
+        self._contexts.append(context)
         if not end_of_batch:
             self._note_timeout(self.endpoint.asked_timeout(message))
             self.endpoint.held.note(context)

@@ -1,7 +1,6 @@
 """Held messages by their ids: for whoever settles a message without having it at hand."""
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from threading import Lock
 
 from jmsjca.errors import ConfigurationError, IllegalStateError
@@ -17,13 +16,14 @@ _REMEMBERED = 1000
 class HeldMessages:
     """The settlement registry of one endpoint (as the acknowledge activity of Jitterbit's connector has it).
 
-    It remembers how the last thousand ended, so that who comes late learns what happened.
+    It remembers how at least the last thousand ended, so that who comes late learns what happened.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._held: dict[str, Held] = {}
-        self._ended: OrderedDict[str, Outcome] = OrderedDict()
+        self._ended: dict[str, Outcome] = {}
+        self._ended_before: dict[str, Outcome] = {}  # a generation earlier
 
     def note(self, context: Held) -> None:
         """Let a message be known. Of two with one id it is the later."""
@@ -34,10 +34,11 @@ class HeldMessages:
     def forget(self, contexts: Sequence[Held], outcome: Outcome | None) -> None:
         """Let the messages of a unit be unknown: it is settled."""
         with self._lock:
-            for context in contexts:
-                if context.message_id is not None and self._held.get(context.message_id) is context:
-                    del self._held[context.message_id]
-                    self._remember(context.message_id, outcome or Outcome.LOST)
+            held = self._held
+            ended = [it.message_id for it in contexts if it.message_id is not None and held.get(it.message_id) is it]
+            for message_id in ended:
+                del held[message_id]
+            self._remember(ended, outcome or Outcome.LOST)
 
     def settle(self, message_id: str, action: str) -> Settlement:
         """Acknowledge a held message, or let its unit roll back. Does not wait.
@@ -60,7 +61,8 @@ class HeldMessages:
 
     def _find(self, message_id: str) -> Held:
         with self._lock:
-            context, ended = self._held.get(message_id), self._ended.get(message_id)
+            context = self._held.get(message_id)
+            ended = self._ended.get(message_id) or self._ended_before.get(message_id)
         if context is not None and not context.acknowledged:
             return context
         if context is not None:
@@ -72,8 +74,7 @@ class HeldMessages:
             " and are not settled can be."
         )
 
-    def _remember(self, message_id: str, outcome: Outcome) -> None:
-        self._ended.pop(message_id, None)
-        self._ended[message_id] = outcome
-        if len(self._ended) > _REMEMBERED:
-            self._ended.popitem(last=False)
+    def _remember(self, message_ids: Iterable[str], outcome: Outcome) -> None:
+        self._ended.update(dict.fromkeys(message_ids, outcome))
+        if len(self._ended) >= _REMEMBERED:
+            self._ended_before, self._ended = self._ended, {}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from enum import Enum
+from threading import Lock
 from typing import Any
 
 from jmsjca.errors import IllegalStateError
@@ -24,15 +25,15 @@ class Settlement:
     """What `Message.acknowledge` returns: wait for it, or ``await`` it, to learn the outcome of the unit."""
 
     def __init__(self) -> None:
-        self._future: Future[Outcome] = Future()
-        # Running from the start: whoever stops to await it cannot cancel it for the others.
-        self._future.set_running_or_notify_cancel()
+        self._lock = Lock()
+        self._outcome: Outcome | None = None
+        self._future: Future[Outcome] | None = None  # made for who waits, as most never do
         self._in_vain: Callable[[], bool] | None = None
 
     @property
     def outcome(self) -> Outcome | None:
         """The outcome; None while the unit is open."""
-        return self._future.result() if self._future.done() else None
+        return self._outcome
 
     def wait(self, timeout: float | None = None) -> Outcome | None:
         """Wait for the outcome.
@@ -49,7 +50,7 @@ class Settlement:
         if timeout != 0:
             self._refuse_in_vain()
         try:
-            return self._future.result(timeout)
+            return self._awaited().result(timeout)
         except FutureTimeoutError:
             return None
 
@@ -57,15 +58,18 @@ class Settlement:
         self._refuse_in_vain()
         import asyncio  # noqa: PLC0415  # who awaits has it; the others need not wait for it
 
-        return asyncio.wrap_future(self._future).__await__()
+        return asyncio.wrap_future(self._awaited()).__await__()
 
     def __repr__(self) -> str:
         return f"<Settlement {self.outcome.value if self.outcome else 'open'}>"
 
     def settle(self, outcome: Outcome) -> None:
         """Note the outcome; whoever settles the unit calls this, once."""
-        self._future.set_result(outcome)
-        self._in_vain = None
+        with self._lock:
+            self._outcome, self._in_vain = outcome, None
+            future = self._future
+        if future is not None:
+            future.set_result(outcome)
 
     def guard(self, in_vain: Callable[[], bool]) -> None:
         """Let nobody wait for whom it would be in vain.
@@ -73,8 +77,19 @@ class Settlement:
         Args:
             in_vain: Tells whether whoever calls it is who has to end first; for one unit always the same.
         """
-        if self._in_vain is None and self.outcome is None:
-            self._in_vain = in_vain
+        with self._lock:
+            if self._outcome is None:
+                self._in_vain = in_vain
+
+    def _awaited(self) -> "Future[Outcome]":
+        with self._lock:
+            if self._future is None:
+                self._future = Future()
+                # Running from the start: whoever stops to await it cannot cancel it for the others.
+                self._future.set_running_or_notify_cancel()
+                if self._outcome is not None:
+                    self._future.set_result(self._outcome)
+            return self._future
 
     def _refuse_in_vain(self) -> None:
         in_vain = self._in_vain
