@@ -72,3 +72,23 @@ def test_giving_up_the_wait_leaves_the_settlement_alone():
 
 async def _await(settlement: Settlement) -> Outcome:
     return await settlement
+
+
+def test_whoever_begins_to_wait_while_it_is_settled_learns_the_outcome():
+    for _ in range(200):
+        settlement = Settlement()
+        together = threading.Barrier(3, timeout=PATIENCE)
+        results: list[Outcome | None] = []
+
+        def wait(settlement=settlement, together=together, results=results) -> None:
+            together.wait()
+            results.append(settlement.wait(PATIENCE))
+
+        waiters = [threading.Thread(target=wait) for _ in range(2)]
+        for waiter in waiters:
+            waiter.start()
+        together.wait()
+        settlement.settle(Outcome.COMMITTED)
+        for waiter in waiters:
+            waiter.join(PATIENCE)
+        assert results == [Outcome.COMMITTED] * 2
