@@ -32,7 +32,6 @@ class Burst:
         self._wire = wire
         self._taken = taken
         self._seconds = seconds
-        self._settled = False
 
     def send_first(self, outgoing: Outgoing) -> None:
         """Send outside any transaction, and wait until the broker has taken it.
@@ -111,7 +110,7 @@ class Burst:
         """Write the acknowledgements and the discharge together. On the engine's thread."""
         try:
             self._wire.check_coordinator()
-            self._settled = True
+            self._check()  # all of it or nothing: what is settled in a transaction that ends is not to be given back
             self._settle(accept_in(accepted_in(transaction)))
             self._wire.discharge(transaction, reply)
         except JMSError as error:  # a link has ended, and the discharge is not written
@@ -128,10 +127,7 @@ class Burst:
             ) from error
         if state is None:
             self._wire.roll_back(transaction)
-            if not self._settled:
-                raise self._given_back(reason) from reason
-            self._let_go()
-            raise _rolled_back(reason) from reason
+            raise self._given_back(reason) from reason
         self._let_go()
         if state != ACCEPTED:
             self._start_anew()
@@ -147,7 +143,7 @@ class Burst:
             consumer.settle(deliveries, update)
 
     def _check(self) -> None:
-        """Raise what is known already, where nobody waits to hear more."""
+        """Raise why a link has ended, as far as that is known already."""
         for consumer in self._taken:
             consumer.check_link()
 

@@ -57,6 +57,22 @@ def test_a_unit_whose_link_was_ended_discharges_its_transaction(holding):
     assert line.peer.order[-1] == "rollback"
 
 
+def test_a_unit_whose_second_link_was_ended_settles_nothing_of_the_first(holding):
+    """In a transaction that is rolled back it would come again behind what is here already."""
+    line, _, consumer, unit = holding()
+    attach, links = line.peer.reactions["attach"], []
+    line.peer.reactions["attach"] = lambda event: (links.append(event.link), attach(event))
+    line.peer.stock.append(Message(body="third").encode())
+    other = line.connection.consumer(QUEUE, window=1)
+    unit.take(other.receive(1, 30))
+    end_link(line, links[0])
+    with pytest.raises(TransactionRolledBackError):
+        unit.commit()
+    assert line.peer.order[-1] == "rollback"
+    assert line.peer.settled == []
+    assert [d.message.body for d in consumer.receive(9, 30)] == ["first", "second"]
+
+
 def test_a_discharge_that_is_rejected_ends_the_connection(holding):
     """The broker has taken the messages of the unit back; only a new connection gets all of them in order."""
     line, _, _, unit = holding()
