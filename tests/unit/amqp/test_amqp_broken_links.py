@@ -62,7 +62,7 @@ def test_a_unit_whose_second_link_was_ended_settles_nothing_of_the_first(holding
     line, _, consumer, unit = holding()
     attach, links = line.peer.reactions["attach"], []
     line.peer.reactions["attach"] = lambda event: (links.append(event.link), attach(event))
-    line.peer.stock.append(Message(body="third").encode())
+    line.peer.do(lambda: line.peer.stock.append(Message(body="third").encode()))  # when it has answered that flow
     other = line.connection.consumer(QUEUE, window=1)
     unit.take(other.receive(1, 30))
     end_link(line, links[0])
