@@ -7,6 +7,7 @@ from typing import Any, Literal
 from proton import Array, symbol
 
 from jmsjca.destinations import Destination, DestinationKind, Queue, Topic
+from jmsjca.errors import InvalidDestinationError
 from jmsjca.providers.amqp.constants import CONFIGURATION, SYMBOLS
 
 __all__ = ["Address", "Naming", "address_of", "name_of"]
@@ -32,6 +33,17 @@ class Address:
     capability: str | None
     lasting: bool = False
     suffix: str = ""
+
+    def check(self) -> None:
+        """Refuse a name that cannot be written, before anything is asked for.
+
+        Raises:
+            InvalidDestinationError: It is no Unicode text.
+        """
+        try:
+            self.name.encode()
+        except UnicodeEncodeError:
+            raise InvalidDestinationError(f"The name {self.name!a:.200} holds half of a surrogate pair.") from None
 
     def apply(self, terminus: Any, more: Sequence[str] = ()) -> None:
         """Write it into a source or a target of proton.

@@ -67,6 +67,7 @@ class ReceivingLink(LinkEnd):
         *,
         drains: bool,
     ) -> None:
+        source.check()
         super().__init__(engine, f"the receiver from {source.address.name}", reply_timeout)
         self._drains = drains
         self._source = source

@@ -35,6 +35,7 @@ class SendingLink(LinkEnd):
     """
 
     def __init__(self, engine: Engine, address: Address, reply_timeout: float) -> None:
+        address.check()
         super().__init__(engine, f"the sender to {address.name}", reply_timeout)
         self._address = address
         self._waiting: deque[tuple[bytes, Sending]] = deque()

@@ -58,6 +58,21 @@ class Source:
     subscription: SubscriptionLink | None = None
     in_use: tuple[str, ...] = ()
 
+    def check(self) -> None:
+        """Refuse texts that cannot be written, before anything is asked for.
+
+        Raises:
+            InvalidDestinationError: The address is no Unicode text, or the subscription's name.
+            InvalidSelectorError: The selector is none.
+        """
+        self.address.check()
+        if self.subscription is not None:
+            Address(self.subscription.name, None).check()
+        try:
+            (self.selector or "").encode()
+        except UnicodeEncodeError:
+            raise InvalidSelectorError(f"The selector {self.selector!a:.200} holds half of a surrogate pair.") from None
+
     @property
     def lasting(self) -> bool:
         """True if the broker shall keep it when its link detaches."""

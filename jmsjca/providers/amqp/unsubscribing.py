@@ -54,6 +54,7 @@ class _Probe(LinkEnd):
     """A consumer that asks for nothing."""
 
     def __init__(self, engine: Engine, source: Source, reply_timeout: float) -> None:
+        source.check()
         super().__init__(engine, f"the subscription at {source.address.name}", reply_timeout)
         self._source = source
         self.objected: JMSError | None = None
