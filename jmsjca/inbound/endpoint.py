@@ -111,7 +111,8 @@ class Endpoint:
 
     def asked_timeout(self, message: Message) -> float | None:
         """Tell how long a message asks to be kept waiting for its acknowledgement, in seconds."""
-        asked = message.properties.get(_TIMEOUT_PROPERTY)
+        properties = message.properties
+        asked = properties.get(_TIMEOUT_PROPERTY) if properties else None
         if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
             return None
         return min(float(asked), self.limits.acknowledgement_timeout)

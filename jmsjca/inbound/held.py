@@ -110,13 +110,11 @@ class HeldInHand(InHand):
             self._awaited += 1
         self._contexts.append(context)
         if not end_of_batch:
-            self._note_timeout(self.endpoint.asked_timeout(message))
+            asked = self.endpoint.asked_timeout(message)
+            if asked is not None:
+                self.timeout = asked if self.timeout is None else min(asked, self.timeout)
             self.endpoint.held.note(context)
         return context
-
-    def _note_timeout(self, asked: float | None) -> None:
-        if asked is not None:
-            self.timeout = asked if self.timeout is None else min(asked, self.timeout)
 
     def _guarded(self, deliveries: "Sequence[spi.Delivery]", act: "Callable[[], None]") -> None:
         self._before = len(self._contexts)

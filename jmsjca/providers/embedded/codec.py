@@ -27,6 +27,8 @@ __all__ = ["SELECTABLE", "UNDECODABLE", "Outgoing", "decode", "encode", "header_
 _BUCKETS = 1024
 _KIND_FIRST = b'{"kind":"'
 
+_MODES = {int(mode): mode for mode in DeliveryMode}  # to look one up costs less than to ask the class
+
 # The headers that a selector may name, and the fields that hold them.
 SELECTABLE = {
     "JMSMessageID": "id",
@@ -163,7 +165,7 @@ def _named(fields: dict[str, Any], deliveries: int, expires: int | None) -> dict
         "correlation_id": fields.get("correlation"),
         "reply_to": _destination(reply) if reply else None,
         "type": fields.get("type"),
-        "delivery_mode": DeliveryMode(fields["mode"]),
+        "delivery_mode": _MODES.get(fields["mode"]) or DeliveryMode(fields["mode"]),
         "priority": fields["priority"],
         "timestamp": _moment(fields.get("time")),
         "expiration": _moment(expires),
