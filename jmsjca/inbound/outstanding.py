@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 __all__ = ["Outstanding"]
 
+_LOOK_AGAIN = 0.1
+
 
 class Outstanding:
     """Counts what is in flight; for any number of threads.
@@ -36,9 +38,12 @@ class Outstanding:
             return True
 
     def wait(self, timeout: float | None) -> None:
-        """Wait until a place is free, or this is closed, or so many seconds are over; take none."""
+        """Wait until a place is free, or this is closed, or so many seconds are over, or some are; take none.
+
+        Who was told of a free place may find no message for it, while one who was not told has some.
+        """
         with self._lock:
-            self._for_later.wait_for(self._is_free, timeout)
+            self._for_later.wait_for(self._is_free, _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN))
 
     def add(self) -> None:
         """Take one place, also over the bound: what has come already must be somewhere."""

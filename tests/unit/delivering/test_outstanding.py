@@ -65,6 +65,18 @@ def test_who_waits_until_a_place_is_free_learns_of_those_that_nobody_took():
         assert not waiter.is_alive()
 
 
+def test_a_place_is_not_only_for_the_one_who_was_told_of_it():
+    """He may find no message for it; what the others have already must not wait for him."""
+    outstanding = Outstanding(2)
+    outstanding.add()
+    outstanding.add()
+    looking = [in_thread(lambda: outstanding.wait(None)) for _ in range(2)]
+    outstanding.release()
+    for waiter in looking:
+        waiter.join(PATIENCE)
+        assert not waiter.is_alive()
+
+
 @pytest.mark.parametrize("mode", ["cc", "sync"])
 def test_what_is_acknowledged_is_settled_although_no_handler_comes_by(adapter, mode):
     """Each time: nothing is delivered any more that would settle what was acknowledged before."""
