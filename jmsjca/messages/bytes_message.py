@@ -4,8 +4,8 @@ import struct
 from typing import Any
 
 from jmsjca.errors import MessageEOFError, MessageFormatError
-from jmsjca.messages import java_text
 from jmsjca.messages.conversion import EntryValue, entry, type_name
+from jmsjca.messages.java_text import decode, encode
 from jmsjca.messages.numbers import Char
 from jmsjca.messages.sequential import SequentialMessage, piece
 
@@ -57,7 +57,7 @@ class BytesMessage(SequentialMessage):
         """Read a text that `write_utf` wrote."""
         begin = self._begin()
         try:
-            return java_text.decode(self._take(self.read_unsigned_short()))
+            return decode(self._take(self.read_unsigned_short()))
         except UnicodeDecodeError as error:
             self._position = begin
             raise MessageFormatError(f"At byte {begin} there is no text as write_utf writes it: {error}.") from error
@@ -126,7 +126,7 @@ def _packed(value: EntryValue) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    data = java_text.encode(value)
+    data = encode(value)
     if len(data) > _LONGEST_TEXT:
         raise MessageFormatError(f"write_utf takes texts up to {_LONGEST_TEXT} bytes; this one has {len(data)}.")
     return _UNSIGNED_SHORT.pack(len(data)) + data

@@ -94,6 +94,14 @@ class ReceivingLink(LinkEnd):
             True if the broker surely has no more.
         """
         answer = self._engine.call(lambda: credit.stop() if (credit := self._usable()) else _ended())
+        try:
+            return self._await_stop(answer)
+        except JMSError:
+            if self.error is None:
+                raise
+            return False  # it has ended meanwhile, and why is told by `Arrivals.broken`
+
+    def _await_stop(self, answer: "Future[bool]") -> bool:
         for _ in range(int(self._reply_timeout / _REMINDER)):
             with suppress(TimeoutError):
                 return answer.result(_REMINDER)

@@ -80,3 +80,20 @@ def test_a_discharge_that_is_rejected_ends_the_connection(holding):
     with pytest.raises(TransactionRolledBackError):
         unit.commit()
     assert line.lost.wait(30)
+
+
+@pytest.mark.parametrize("product", ["ActiveMQ", "RabbitMQ"])
+def test_a_link_that_ends_in_answer_to_the_stop_is_closed_all_the_same(line, product):
+    """The broker has taken back what it had sent, so there is nothing left to wait for."""
+    each = line(product)
+    each.open("reply_timeout=30")
+    consumer = each.connection.consumer(QUEUE, window=2)
+    each.peer.wait_for("flow")
+
+    def end(event):
+        event.link.condition = Condition("amqp:resource-deleted", "gone")
+        event.link.close()
+
+    each.peer.reactions.update(flow=end, drain=end)
+    consumer.close()
+    assert not each.lost.is_set()
