@@ -1,14 +1,15 @@
 """The end of a unit over AMQP: what it sends and acknowledges is written, and the broker's answers are awaited."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.proton_calls import Pointer, accept, accept_in
+from jmsjca.providers.amqp.proton_calls import accept, accept_in
 from jmsjca.providers.amqp.states import ACCEPTED, accepted_in
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ class Burst:
         """
         try:
             if confirmed:
-                self._wire.call(lambda: self._settle(accept))
+                self._wire.call(self._accept)
                 self._confirm()
             else:
+                self._wire.tell(self._accept)
                 self._check()
-                self._wire.tell(lambda: self._settle(accept))
         except JMSError as error:
             raise TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}") from error
         finally:
@@ -111,7 +112,9 @@ class Burst:
         try:
             self._wire.check_coordinator()
             self._check()  # all of it or nothing: what is settled in a transaction that ends is not to be given back
-            self._settle(accept_in(accepted_in(transaction)))
+            accepted = accept_in(accepted_in(transaction))
+            for consumer, deliveries in self._taken.items():
+                consumer.settle(deliveries, accepted)
             self._wire.discharge(transaction, reply)
         except JMSError as error:  # a link has ended, and the discharge is not written
             reply.set_result((None, error))
@@ -138,9 +141,16 @@ class Burst:
         if self._taken:
             self._wire.abort(ConnectionLostError("The broker rolled a unit back; what it took comes again."))
 
-    def _settle(self, update: Callable[[Pointer], None]) -> None:
+    def _accept(self) -> None:
+        """Acknowledge what can be: a link that has ended holds up no other. On the engine's thread."""
+        errors: list[JMSError] = []
         for consumer, deliveries in self._taken.items():
-            consumer.settle(deliveries, update)
+            try:
+                consumer.settle(deliveries, accept)
+            except JMSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _check(self) -> None:
         """Raise why a link has ended, as far as that is known already."""
@@ -162,9 +172,11 @@ class Burst:
         return _rolled_back(error)
 
     def _let_go(self) -> None:
+        """Nothing more is to be done; whether the links of closed consumers end well changes nothing for the unit."""
         for consumer, deliveries in self._taken.items():
             consumer.let_go(deliveries)
-            consumer.end_if_done()
+            with suppress(JMSError):
+                consumer.end_if_done()
 
 
 def _rolled_back(error: JMSError) -> TransactionRolledBackError:

@@ -1,6 +1,5 @@
 """What other threads want done on the thread of a connection."""
 
-import logging
 import socket
 import threading
 from collections import deque
@@ -12,8 +11,6 @@ from typing import Any, NamedTuple
 from jmsjca.errors import ConnectionLostError, JMSError
 
 __all__ = ["Errand", "Mailbox"]
-
-logger = logging.getLogger("jmsjca.amqp")
 
 _RINGS = 4096
 
@@ -119,13 +116,16 @@ class Mailbox:
 def _do(errand: Errand) -> None:
     try:
         errand.function()
-    except Exception as error:  # noqa: BLE001  # it belongs to whoever called
+    except JMSError as error:
         _fail(errand, error)
+    except Exception as error:  # how much of it was written nobody knows: the connection ends with it
+        lost = ConnectionLostError(f"A step on the connection failed, and it was given up: {error!r:.500}")
+        lost.__cause__ = error
+        _fail(errand, lost)
+        raise
 
 
-def _fail(errand: Errand, error: Exception) -> None:
-    if errand.reply is not None:
-        if not errand.reply.done():
-            errand.reply.set_exception(error)
-    elif not isinstance(error, JMSError):  # that of a link which has ended is told to all who use it
-        logger.error("A step on an AMQP connection failed, and nobody waits for it.", exc_info=error)
+def _fail(errand: Errand, error: JMSError) -> None:
+    """Tell who waits; if nobody does, the error of a link that has ended is told to all who use it."""
+    if errand.reply is not None and not errand.reply.done():
+        errand.reply.set_exception(error)
