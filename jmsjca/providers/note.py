@@ -15,6 +15,10 @@ class _Consumer(Protocol):
         """Let a unit have a delivery; `IllegalStateError` if it is settled, given back or another unit's."""
         ...
 
+    def take_back(self, failed: Sequence[Any], unused: Sequence[Any]) -> None:
+        """Let deliveries of a unit come again, the failed ones counted."""
+        ...
+
 
 class _Received(Protocol):
     @property
@@ -56,6 +60,14 @@ class Note(Generic[C, D]):
         for delivery in self._taken:
             groups.setdefault(cast("C", delivery.consumer), []).append(delivery)
         return groups
+
+    def _give_back(self, unused: Sequence[Delivery]) -> None:
+        """Let everything come again, counted but for what was not used."""
+        spared = {id(d) for d in unused}
+        for consumer, deliveries in self._by_consumer().items():
+            consumer.take_back(
+                [d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared]
+            )
 
     @contextmanager
     def _ending(self) -> Generator[None]:

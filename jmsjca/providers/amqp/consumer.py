@@ -1,26 +1,22 @@
 """A consumer over AMQP: what was taken ahead, what is held, and how it goes back."""
 
-import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.errors import IllegalStateError
 from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.proton_calls import Pointer, fail, release
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.amqp.sections import bare
-from jmsjca.providers.amqp.shelf import Shelf
 from jmsjca.providers.amqp.source import Source
+from jmsjca.providers.holder import Holder
 from jmsjca.spi import Delivery, Order
-
-if TYPE_CHECKING:
-    from jmsjca.providers.amqp.unit import AMQPUnit
 
 __all__ = ["AMQPConsumer"]
 
@@ -35,7 +31,7 @@ class _Awaited(NamedTuple):
     returns: int  #: how often what comes instead is returned
 
 
-class AMQPConsumer:
+class AMQPConsumer(Holder[AMQPDelivery]):
     """Takes messages ahead within its window, and hands them over in chunks.
 
     Args:
@@ -67,23 +63,18 @@ class AMQPConsumer:
         drains: bool,
         keeps: bool,
     ) -> None:
+        super().__init__(order)
         self._engine = engine
         self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
         self._window = window
         self._keeps = keeps
         self._max_bytes = limits.prefetch_bytes
-        self._changed = threading.Condition()
-        self._shelf = Shelf(order)
         self._credit = 0
         self._limit = 0
-        self._woken = False
         self._awaited: _Awaited | None = None
-        self._error: JMSError | None = None
         self.source = destination
-        self.order = order
         self.naming: Naming = naming
         self.counts = counts
-        self.closed = False
 
     def open(self) -> None:
         """Attach.
@@ -132,12 +123,6 @@ class AMQPConsumer:
         with self._changed:
             return self._pop(len(self._shelf.ready))
 
-    def wake(self) -> None:
-        """Let a waiting `receive` return."""
-        with self._changed:
-            self._woken = True
-            self._changed.notify_all()
-
     def close(self) -> None:
         """Give back what no unit took; what a unit took stays with the unit."""
         if self._engine.left is not None:
@@ -181,7 +166,7 @@ class AMQPConsumer:
     ) -> None:
         if self._keeps and not self.closed:  # the broker would send it again, too, but behind what it sent meanwhile
             with self._changed:
-                self._shelf.take_in(deliveries, counted)
+                self._shelf.take_in(self._shelf.with_later(deliveries), counted)
                 self._changed.notify_all()
             return
         if self.order is not Order.ANY and deliveries:
@@ -219,33 +204,10 @@ class AMQPConsumer:
         """Done when the broker has handled all that was settled before. On the engine's thread."""
         return self._link.round_trip()
 
-    def let_go(self, deliveries: Sequence[AMQPDelivery]) -> None:
-        """Forget deliveries that are settled or given back."""
-        with self._changed:
-            self._shelf.let_go(deliveries)
-
     def end_if_done(self) -> None:
         """Close the link of a closed consumer when no unit holds a delivery any more."""
         if self.closed and not self._shelf.outstanding and self._error is None:
             self._link.close()
-
-    def take(self, delivery: AMQPDelivery, unit: "AMQPUnit") -> None:
-        """Let a unit have a delivery.
-
-        Raises:
-            IllegalStateError: It is settled, given back or another unit's.
-            ConnectionLostError: The connection is gone.
-        """
-        with self._changed:
-            self._own([delivery])
-            if delivery.unit is not None:
-                raise IllegalStateError("This delivery is another unit's already.")
-            delivery.unit = unit
-
-    @property
-    def done(self) -> bool:
-        """True if it is closed and no unit holds anything of it."""
-        return self.closed and not self._shelf.outstanding
 
     def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
         """Messages are complete. On the engine's thread."""
@@ -264,13 +226,6 @@ class AMQPConsumer:
         """Credit was taken back, or had to be more. On the engine's thread."""
         with self._changed:
             self._credit += more
-
-    def broken(self, error: JMSError) -> None:
-        """Nothing more will come. On the engine's thread."""
-        with self._changed:
-            self._error = error
-            self._shelf.clear()
-            self._changed.notify_all()
 
     def _wait(self, timeout: float | None) -> bool:
         """Wait for a message; True if woken instead."""
@@ -309,6 +264,7 @@ class AMQPConsumer:
     def _settle_unclaimed(self, *, wait: bool = True) -> None:
         """Release all that no unit took."""
         with self._changed:
+            self._shelf.hand_out(len(self._shelf.ready))
             unclaimed = self._shelf.unclaimed()
         self._settle(unclaimed, (), wait=wait)
 
@@ -317,11 +273,6 @@ class AMQPConsumer:
         states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
         (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
         self.let_go(deliveries)
-
-    def _own(self, deliveries: Sequence[Delivery]) -> list[AMQPDelivery]:
-        if self._error is not None:
-            raise ConnectionLostError(str(self._error)) from self._error
-        return self._shelf.own(deliveries)
 
     def _check_usable(self) -> None:
         if self._error is not None:

@@ -101,15 +101,17 @@ class AMQPDelivery(ReceivedMessage):
 
     Attributes:
         handle: Names proton's delivery, which stays on the engine's thread.
+        size: How many bytes it takes.
         consumer: Who received it.
         unit: Which unit took it; None as long as none did.
     """
 
-    __slots__ = ("consumer", "handle", "unit")
+    __slots__ = ("consumer", "handle", "size", "unit")
 
     def __init__(self, encoded: bytes, handle: int, consumer: "AMQPConsumer", failures: int = 0) -> None:
         super().__init__(encoded, consumer.source, counts=consumer.counts, failures=failures, naming=consumer.naming)
         self.handle = handle
+        self.size = len(encoded)
         self.consumer = consumer
         self.unit: AMQPUnit | None = None
 

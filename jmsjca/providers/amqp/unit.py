@@ -76,11 +76,7 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
         """
         self._wire.broker.data.require("redelivery_delay", asked=bool(delay))
         with self._ending():
-            spared = {id(d) for d in unused}
-            for consumer, deliveries in self._by_consumer().items():
-                consumer.take_back(
-                    [d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared]
-                )
+            self._give_back(unused)
 
     def give_up(self) -> None:
         """Let everything go, counted: the connection closes over this unit."""

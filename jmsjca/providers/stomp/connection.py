@@ -16,7 +16,7 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.providers.stomp.consumer import STOMPConsumer
-from jmsjca.providers.stomp.delivery import ReceivedMessage
+from jmsjca.providers.stomp.delivery import STOMPDelivery
 from jmsjca.providers.stomp.dialect import Dialect
 from jmsjca.providers.stomp.durables import Durables
 from jmsjca.providers.stomp.refusals import explained
@@ -105,7 +105,7 @@ class STOMPConnection:
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
-    ) -> Iterator[Sequence[ReceivedMessage]]:
+    ) -> Iterator[Sequence[STOMPDelivery]]:
         """Look at what waits in a queue."""
         self._check_open()
         del selector, limit
@@ -186,14 +186,14 @@ class STOMPConnection:
         for unit in units:
             unit.lost = True
         for consumer in consumers:
-            consumer.fail(error)
+            consumer.broken(error)
 
     def _keep(self, consumer: STOMPConsumer) -> None:
         with self._lock:
             self._consumers = {c for c in self._consumers if not c.done} | {consumer}
             lost = self._lost
         if lost is not None:  # while it was made
-            consumer.fail(lost)
+            consumer.broken(lost)
 
     def _check_open(self) -> None:
         if self._closed:

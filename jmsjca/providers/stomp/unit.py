@@ -90,7 +90,7 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
         """
         self._dialect.broker.require("redelivery_delay", asked=bool(delay))
         with self._ending():
-            self._give_back({id(d) for d in unused})
+            self._give_back(unused)
 
     def _acknowledged(self) -> Sequence[Frame]:
         """What is acknowledged, in the order of receipt or of taking."""
@@ -114,10 +114,6 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
         else:
             yield make(self._receipt, sends=self._sends, later=later)
             yield make(self._wire.receipts.new_id(), acks=acks, later=True)
-
-    def _give_back(self, spared: set[int]) -> None:
-        for consumer, deliveries in self._by_consumer().items():
-            consumer.roll_back(deliveries, spared)
 
     def _let_go(self) -> None:
         for consumer, deliveries in self._by_consumer().items():

@@ -2,16 +2,42 @@
 
 from collections import deque
 from collections.abc import Collection, Sequence
-from typing import cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from jmsjca.errors import IllegalStateError
-from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.spi import Delivery, Order
 
-__all__ = ["Shelf"]
+__all__ = ["Shelf", "Shelved"]
 
 
-class Shelf:
+class Shelved(Delivery, Protocol):
+    """A delivery, as a shelf sees it.
+
+    Attributes:
+        unit: Which unit took it; None as long as none did.
+    """
+
+    unit: Any
+
+    @property
+    def handle(self) -> int:
+        """Names it; later ones have higher handles."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes."""
+        ...
+
+    def again(self, *, counted: bool) -> Self:
+        """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
+        ...
+
+
+D = TypeVar("D", bound=Shelved)
+
+
+class Shelf(Generic[D]):
     """Its consumer guards it with a lock.
 
     Args:
@@ -25,29 +51,29 @@ class Shelf:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self.ready: deque[AMQPDelivery] = deque()
+        self.ready: deque[D] = deque()
         self.size = 0
-        self.outstanding: dict[int, AMQPDelivery] = {}
+        self.outstanding: dict[int, D] = {}
 
-    def put(self, deliveries: Sequence[AMQPDelivery]) -> None:
+    def put(self, deliveries: Sequence[D]) -> None:
         """Add what arrived."""
         self.ready.extend(deliveries)
-        self.size += sum([len(d.encoded) for d in deliveries])
+        self.size += sum([d.size for d in deliveries])
 
-    def hand_out(self, limit: int) -> list[AMQPDelivery]:
+    def hand_out(self, limit: int) -> list[D]:
         """Let so many at most be received."""
         chunk = [self.ready.popleft() for _ in range(min(limit, len(self.ready)))]
-        self.size -= sum(len(d.encoded) for d in chunk)
-        self.outstanding.update((d.handle, d) for d in chunk)
+        self.size -= sum([d.size for d in chunk])
+        self.outstanding.update([(d.handle, d) for d in chunk])
         return chunk
 
-    def own(self, deliveries: Sequence[Delivery]) -> list[AMQPDelivery]:
+    def own(self, deliveries: Sequence[Delivery]) -> list[D]:
         """Check that deliveries are ours and not settled.
 
         Raises:
             IllegalStateError: One was settled, given back, or received by somebody else.
         """
-        ours = cast("Sequence[AMQPDelivery]", deliveries)
+        ours = cast("Sequence[D]", deliveries)
         for delivery in ours:
             if self.outstanding.get(delivery.handle) is not delivery:
                 raise IllegalStateError(
@@ -55,12 +81,11 @@ class Shelf:
                 )
         return list(ours)
 
-    def unclaimed(self) -> list[AMQPDelivery]:
-        """Everything that no unit took; nothing waits any more."""
-        self.hand_out(len(self.ready))
+    def unclaimed(self) -> list[D]:
+        """What was received and no unit took."""
         return [d for d in self.outstanding.values() if d.unit is None]
 
-    def with_later(self, deliveries: Sequence[AMQPDelivery]) -> list[AMQPDelivery]:
+    def with_later(self, deliveries: Sequence[D]) -> list[D]:
         """Deliveries together with all that must go back with them to keep the order, in that order."""
         back = {d.handle: d for d in deliveries}
         if back and self._order is not Order.ANY:
@@ -70,14 +95,13 @@ class Shelf:
             self._wait_again([d for d in self.ready if d.handle < first])
         return [back[handle] for handle in sorted(back)]
 
-    def take_in(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int]) -> None:
-        """Let deliveries wait again, for another attempt; those that were failures are counted."""
-        back = self.with_later(deliveries)
-        self.let_go(back)
-        again = [d.again(counted=d.handle in counted) for d in back]
+    def take_in(self, deliveries: Sequence[D], counted: Collection[int] = ()) -> None:
+        """Let deliveries wait again, for another attempt; those whose handles are counted have failed."""
+        self.let_go(deliveries)
+        again = [d.again(counted=d.handle in counted) for d in deliveries]
         self._wait_again(sorted([*again, *self.ready], key=lambda d: d.handle))
 
-    def let_go(self, deliveries: Sequence[AMQPDelivery]) -> None:
+    def let_go(self, deliveries: Sequence[D]) -> None:
         """Forget deliveries that are settled or given back."""
         for delivery in deliveries:
             self.outstanding.pop(delivery.handle, None)
@@ -86,6 +110,6 @@ class Shelf:
         """Forget what waits: it comes again to somebody else."""
         self._wait_again(())
 
-    def _wait_again(self, deliveries: Sequence[AMQPDelivery]) -> None:
+    def _wait_again(self, deliveries: Sequence[D]) -> None:
         self.ready = deque(deliveries)
-        self.size = sum(len(d.encoded) for d in deliveries)
+        self.size = sum([d.size for d in deliveries])
