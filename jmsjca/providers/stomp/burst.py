@@ -80,7 +80,7 @@ class Burst:
     def _decide(self, head: bytes, decision: bytes, receipts: Sequence[str], timeout: float) -> None:
         """Write the frame that decides, behind others that do not, and learn the outcome."""
         try:
-            with self._wire.hearing_out() if self._dialect.refuses_commits else nullcontext():
+            with self._wire.incoming.hearing_out() if self._dialect.refuses_commits else nullcontext():
                 self._exchange(head + decision, receipts, timeout)
         except (WriteError, JMSError) as error:
             self._wire.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Literal
 from weakref import WeakSet
 
@@ -16,12 +15,12 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.providers.stomp.consumer import STOMPConsumer
+from jmsjca.providers.stomp.consumers import Consumers
 from jmsjca.providers.stomp.delivery import STOMPDelivery
 from jmsjca.providers.stomp.dialect import Dialect
 from jmsjca.providers.stomp.durables import Durables
 from jmsjca.providers.stomp.refusals import explained
 from jmsjca.providers.stomp.sources import check_no_local, check_subscription
-from jmsjca.providers.stomp.supply import Subscriptions, taken_ahead
 from jmsjca.providers.stomp.temporaries import Temporaries
 from jmsjca.providers.stomp.unit import STOMPUnit
 from jmsjca.providers.stomp.wire import Wire
@@ -55,13 +54,12 @@ class STOMPConnection:
         self._wire = wire
         self._durables = Durables(wire, dialect, aside)
         self._temporaries = Temporaries(wire, dialect, aside)
+        self._consumers = Consumers(wire, dialect, limits, clock)
         self._dialect = dialect
         self._broker = dialect.broker
         self._client_id = client_id
         self._limits = limits
-        self._clock = clock
         self._lock = threading.Lock()
-        self._consumers: set[STOMPConsumer] = set()
         self._units: WeakSet[STOMPUnit] = WeakSet()
         self._closed = False
         self._lost: JMSError | None = None
@@ -89,18 +87,8 @@ class STOMPConnection:
         check_subscription(self._broker, source, self._client_id)
         self._temporaries.check_own(source)
         self._durables.note(source)
-        ahead = taken_ahead(order, self._limits.prefetch_messages) if window is None else window
-        ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
-        chosen = self._dialect.selector(selector) if selector else {}
-        if no_local:
-            chosen = {**chosen, **self._dialect.no_local}
-        supply = partial(Subscriptions, self._wire, self._dialect, source, chosen, ack=ack, window=ahead)
-        target = source.topic if isinstance(source, Subscription) else source
-        size = self._limits.prefetch_bytes
-        with explained(f"consume from {target}"):
-            consumer = STOMPConsumer(target, self._dialect, supply, order=order, max_bytes=size, clock=self._clock)
+        consumer = self._consumers.open(source, selector=selector, no_local=no_local, order=order, window=window)
         self._durables.consumed_by(source, consumer)
-        self._keep(consumer)
         return consumer
 
     def browse(
@@ -156,8 +144,7 @@ class STOMPConnection:
             with explained(f"remove the subscription {what.name}"):
                 self._durables.remove(what)
         elif isinstance(what, Destination) and what.temporary:
-            if any(c.source == what and not c.done for c in list(self._consumers)):
-                raise IllegalStateError(f"{what} has consumers.")
+            self._consumers.check_free(what)
             self._temporaries.remove(what)
         else:
             raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
@@ -182,18 +169,10 @@ class STOMPConnection:
 
     def _lose(self, error: JMSError) -> None:
         with self._lock:
-            units, consumers = list(self._units), list(self._consumers)
+            units = list(self._units)
         for unit in units:
             unit.lost = True
-        for consumer in consumers:
-            consumer.broken(error)
-
-    def _keep(self, consumer: STOMPConsumer) -> None:
-        with self._lock:
-            self._consumers = {c for c in self._consumers if not c.done} | {consumer}
-            lost = self._lost
-        if lost is not None:  # while it was made
-            consumer.broken(lost)
+        self._consumers.broken(error)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -88,16 +88,16 @@ class Subscriptions:
 
     def _unlisten(self) -> None:
         for name in self._ids:
-            self._wire.unlisten(name)
+            self._wire.incoming.unlisten(name)
 
     def _subscribe(self, window: int) -> None:
         name = f"s{next(_numbers)}"
         headers = {"id": name, "ack": self._ack, **self._chosen}
-        self._wire.listen(name, self._arrive)
+        self._wire.incoming.listen(name, self._arrive)
         try:
             self._wire.request("SUBSCRIBE", {**headers, **self._dialect.subscribe(self._source, window)})
         except JMSError:
-            self._wire.unlisten(name)
+            self._wire.incoming.unlisten(name)
             raise
         self._ids.append(name)
         self._window += window

@@ -90,7 +90,7 @@ class Temporaries:
 
         wire = self._aside()
         try:
-            wire.listen("names", hear)
+            wire.incoming.listen("names", hear)
             wire.request("SUBSCRIBE", {"id": "names", "ack": "auto", **_NAMES})
             self._wire.request("SEND", {**_NAMES, **headers})
             return heard.result(self._wire.reply_timeout)
