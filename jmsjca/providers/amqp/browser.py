@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 from jmsjca.config import Limits
-from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, MessageFormatError
-from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.proton_calls import accept
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.amqp.source import Source
@@ -44,25 +43,21 @@ class _Copies:
 def browse(
     engine: Engine,
     source: Source,
-    queue: Destination,
+    origin: Origin,
     limits: Limits,
     reply_timeout: float,
     *,
     limit: int | None,
-    naming: Naming,
-    counts: bool,
 ) -> Iterator[Sequence[ReceivedMessage]]:
     """Give the messages of a queue chunk by chunk.
 
     Args:
         engine: The connection.
         source: Where to look.
-        queue: The same, as messages name it.
+        origin: The same, as messages name it.
         limits: The bounds.
         reply_timeout: Seconds to wait for the broker's answers.
         limit: How many messages at most; None for all.
-        naming: How the broker names destinations.
-        counts: True if the broker counts deliveries.
 
     Yields:
         Chunks of messages, in order.
@@ -75,7 +70,7 @@ def browse(
             chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK))
             if chunk is None:
                 return
-            found = [ReceivedMessage(encoded, queue, counts=counts, naming=naming) for encoded in chunk]
+            found = [ReceivedMessage(encoded, origin) for encoded in chunk]
             yield [message for message in found if not _is_expired(message)]
             limit = None if limit is None else limit - len(chunk)
     finally:

@@ -6,7 +6,7 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.providers.amqp.addresses import Naming
-from jmsjca.providers.amqp.mapping.incoming import Incoming
+from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.mapping.outgoing import sections_of
 from jmsjca.providers.amqp.mapping.received_bodies import received_body
 from jmsjca.providers.amqp.mapping.received_headers import UNDECODABLE, ReceivedHeaders, undecodable
@@ -34,21 +34,21 @@ def encode(message: Message, to: Destination, now: float, naming: Naming = "capa
         raise MessageFormatError(f"The message to {to} cannot be encoded: {error}.") from error
 
 
-def decode(raw: bytes, source: Destination | None, arrived: float = 0.0, naming: Naming = "capability") -> Message:
+def decode(raw: bytes, origin: Origin, arrived: float = 0.0, failures: int = 0) -> Message:
     """Make the message that bytes hold, read-only. Each header is decoded when it is asked for.
 
     Args:
         raw: The bytes.
-        source: Where it was received, should it not say where it was sent to.
+        origin: Where it was received.
         arrived: When, in seconds since the epoch: from then its time to live counts if it tells no more.
-        naming: How the broker names destinations.
+        failures: How often it failed here, which the broker does not know.
 
     Raises:
         MessageFormatError: The bytes are no message; of damaged headers it is raised where they are asked for.
     """
     try:
-        incoming = Incoming(raw, source, arrived, naming)
-        kind, body = received_body(incoming)
-        return kind.received(body, ReceivedHeaders(incoming))
+        headers = ReceivedHeaders(raw, origin, arrived, failures)
+        kind, body = received_body(headers)
+        return kind.received(body, headers)
     except UNDECODABLE as error:
-        raise undecodable(source, error) from error
+        raise undecodable(origin.source, error) from error

@@ -21,6 +21,7 @@ from jmsjca.providers.amqp.consumers import Consumers, Terms
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.management import Manager, manager_of
+from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.sources import Sources
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.providers.amqp.unsubscribing import end_common_subscription, end_subscription
@@ -92,12 +93,10 @@ class AMQPConnection:
         return browse(
             self._engine,
             source,
-            queue,
+            self._origin(queue),
             self._limits,
             self._wire.reply_timeout,
             limit=limit,
-            naming=self._broker.naming,
-            counts=self._broker.counts,
         )
 
     def unit(self, *, atomic: bool = True) -> AMQPUnit:
@@ -184,16 +183,17 @@ class AMQPConnection:
         return AMQPConsumer(
             self._engine,
             self._sources.of(terms),
-            terms.topic,
+            self._origin(terms.topic),
             order=order,
             window=self._limits.prefetch_messages if window is None else window,
             limits=self._limits,
             reply_timeout=self._wire.reply_timeout,
-            naming=self._broker.naming,
-            counts=self._broker.counts,
             drains=self._broker.drains,
             keeps=self.capabilities.give_back == "local",
         )
+
+    def _origin(self, source: Destination) -> Origin:
+        return Origin(source, self._broker.naming, self._broker.counts)
 
     def _open(self, consumer: AMQPConsumer, terms: Terms) -> None:
         try:

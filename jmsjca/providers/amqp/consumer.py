@@ -6,11 +6,10 @@ from functools import partial
 from typing import NamedTuple
 
 from jmsjca.config import Limits
-from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError
-from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.proton_calls import Pointer, fail, release
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.amqp.sections import bare
@@ -37,13 +36,11 @@ class AMQPConsumer(Holder[AMQPDelivery]):
     Args:
         engine: The connection.
         source: What to receive from.
-        destination: The same, as messages name it.
+        origin: The same, as messages name it, and what its broker does.
         order: How deliveries are settled.
         window: How many messages are taken ahead; 0 for none.
         limits: The bounds.
         reply_timeout: Seconds to wait for the broker's answers.
-        naming: How the broker names destinations.
-        counts: True if the broker counts deliveries.
         drains: True if the broker understands drain.
         keeps: True if what goes back stays here until the consumer is closed.
     """
@@ -52,14 +49,12 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         self,
         engine: Engine,
         source: Source,
-        destination: Destination,
+        origin: Origin,
         *,
         order: Order,
         window: int,
         limits: Limits,
         reply_timeout: float,
-        naming: Naming,
-        counts: bool,
         drains: bool,
         keeps: bool,
     ) -> None:
@@ -72,9 +67,7 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         self._credit = 0
         self._limit = 0
         self._awaited: _Awaited | None = None
-        self.source = destination
-        self.naming: Naming = naming
-        self.counts = counts
+        self.origin = origin
 
     def open(self) -> None:
         """Attach.
@@ -269,7 +262,9 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         self._settle(unclaimed, (), wait=wait)
 
     def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
-        failed = fail if self.counts else release  # a broker that does not count may not know the state that counts
+        failed = (
+            fail if self.origin.counts else release
+        )  # a broker that does not count may not know the state that counts
         states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
         (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
         self.let_go(deliveries)

@@ -3,12 +3,11 @@
 import time
 from typing import TYPE_CHECKING
 
-from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, Message, ObjectMessage, TextMessage
-from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.codec import decode
 from jmsjca.providers.amqp.header import Header, header_of
+from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.sections import body
 
 if TYPE_CHECKING:
@@ -23,28 +22,16 @@ class ReceivedMessage:
 
     Args:
         encoded: The message as it came.
-        source: Where it came from.
-        counts: True if the broker counts deliveries.
+        origin: Where it came from.
         failures: How often it failed here, which the broker does not know.
-        naming: How the broker names destinations.
     """
 
-    __slots__ = ("_arrived", "_counts", "_failures", "_header", "_message", "_naming", "_source", "encoded")
+    __slots__ = ("_arrived", "_failures", "_header", "_message", "_origin", "encoded")
 
-    def __init__(
-        self,
-        encoded: bytes,
-        source: Destination,
-        *,
-        counts: bool,
-        failures: int = 0,
-        naming: Naming = "capability",
-    ) -> None:
+    def __init__(self, encoded: bytes, origin: Origin, failures: int = 0) -> None:
         self.encoded = encoded
-        self._source = source
-        self._naming: Naming = naming
+        self._origin = origin
         self._arrived = time.time()  # a time to live may begin here
-        self._counts = counts
         self._failures = failures
         self._header: Header | None = None
         self._message: Message | None = None
@@ -53,10 +40,7 @@ class ReceivedMessage:
     def message(self) -> Message:
         """The message; its body is decoded now, so one that cannot be raises `MessageFormatError` here."""
         if self._message is None:
-            message = decode(self.encoded, self._source, self._arrived, self._naming)
-            message.delivery_count = self.count or 0
-            message.redelivered = self.redelivered
-            self._message = message
+            self._message = decode(self.encoded, self._origin, self._arrived, self._failures)
         return self._message
 
     @property
@@ -71,13 +55,12 @@ class ReceivedMessage:
     @property
     def count(self) -> int | None:
         """How often the message was delivered, this time included; None if the broker does not count."""
-        return self._head().before + 1 + self._failures if self._counts or self._failures else None
+        return self._head().deliveries(self._failures, counts=self._origin.counts)
 
     @property
     def redelivered(self) -> bool:
         """True if it was delivered before."""
-        head = self._head()
-        return self._failures > 0 or (head.before > 0 if self._counts else not head.first)
+        return self._head().redelivered(self._failures, counts=self._origin.counts)
 
     def _head(self) -> Header:
         if self._header is None:
@@ -109,7 +92,7 @@ class AMQPDelivery(ReceivedMessage):
     __slots__ = ("consumer", "handle", "size", "unit")
 
     def __init__(self, encoded: bytes, handle: int, consumer: "AMQPConsumer", failures: int = 0) -> None:
-        super().__init__(encoded, consumer.source, counts=consumer.counts, failures=failures, naming=consumer.naming)
+        super().__init__(encoded, consumer.origin, failures)
         self.handle = handle
         self.size = len(encoded)
         self.consumer = consumer

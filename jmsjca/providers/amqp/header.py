@@ -20,6 +20,19 @@ class Header(NamedTuple):
     before: int  #: how often it was delivered before
     first: bool  #: True if nobody else can have acquired it
 
+    def deliveries(self, failures: int, *, counts: bool) -> int | None:
+        """How often the message was delivered, this time included; None if nobody knows.
+
+        Args:
+            failures: How often it failed here, which the broker does not know.
+            counts: True if the broker counts deliveries.
+        """
+        return self.before + 1 + failures if counts or failures else None
+
+    def redelivered(self, failures: int, *, counts: bool) -> bool:
+        """True if the message was delivered before. Takes what `deliveries` takes."""
+        return failures > 0 or (self.before > 0 if counts else not self.first)
+
 
 _NOTHING = Header(0, first=False)
 

@@ -18,6 +18,7 @@ from jmsjca.messages import Message
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.mapping.incoming import Incoming
+from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.sections import APPLICATION_PROPERTIES, VALUE
 from jmsjca.providers.amqp.unit import AMQPUnit
 
@@ -128,8 +129,7 @@ class Requests:
         """What answers an earlier request came too late, and is passed over."""
         while chunk := replies.receive(1, self._seconds):
             self._settle(chunk)
-            found = Incoming(chunk[0].encoded, None, 0.0, "capability")
+            found = Incoming(chunk[0].encoded, Origin(None))
             if found.fields[_CORRELATION] == correlation:
-                [body] = found.values(VALUE) or [None]
-                return Answer(found.mapping(APPLICATION_PROPERTIES), body)
+                return Answer(found.mapping(APPLICATION_PROPERTIES), found.value_of(VALUE))
         raise JMSError(f"The broker's management did not answer within {self._seconds:g} s.")

@@ -1,5 +1,6 @@
 """Where the sections of a message begin (AMQP 1.0, section 3.2), found without decoding what is in them."""
 
+from struct import Struct
 from typing import Any
 
 from jmsjca.errors import MessageFormatError
@@ -16,13 +17,15 @@ __all__ = [
     "Sections",
     "bare",
     "body",
+    "end_of",
     "expected",
     "fields_of",
     "split",
+    "values",
 ]
 
-Sections = dict[int, list[tuple[int, int]]]
-"""By the code of a section where its value begins and ends; data and sequences may have several."""
+Sections = dict[int, int]
+"""By the code of a section where its value begins; of data and sequences, which may be several, the first."""
 
 HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = 0x70, 0x72, 0x73, 0x74
 DATA, SEQUENCE, VALUE = 0x75, 0x76, 0x77
@@ -42,12 +45,15 @@ _BODIES = {DATA, SEQUENCE, VALUE}
 _REPEATED = {DATA, SEQUENCE}
 
 _DESCRIBED = 0
-_USUAL = b"\x00\x53"  # how all write it: described by a small number
+_USUAL, _USUAL_MARK = b"\x00\x53", 0x0053  # how all write it: described by a small number
 _HEAD = range(HEADER, ANNOTATIONS + 1)
+_begin = Struct(">HBB").unpack_from  # that mark, the code of the section and that of its value; none is shorter
+_four_bytes = Struct(">I").unpack_from
 
 # How many bytes follow a code, and how many of them tell how many more: by its upper half.
 _FIXED = [-1, -1, -1, -1, 0, 1, 2, 4, 8, 16, 1, 4, 1, 4, 1, 4]
 _SIZED = [0] * 10 + [1, 4, 1, 4, 1, 4]
+_SHORT, _LONG = ({code for code in range(256) if _SIZED[code >> 4] == width} for width in (1, 4))
 
 
 def split(raw: bytes) -> Sections:
@@ -60,19 +66,40 @@ def split(raw: bytes) -> Sections:
     found: Sections = {}
     at, size, last = 0, len(raw), _FIRST - 1
     while at < size:
-        if raw.startswith(_USUAL, at):
-            code, at = raw[at + 2], at + 3
+        mark, code, form = _begin(raw, at)
+        if mark == _USUAL_MARK:
+            at += 3
         else:
             code, at = _descriptor(raw, at)
-        end = _end(raw, at)
+            form = raw[at]
         if last < code <= _LAST:
-            found[code] = [(at, end)]
+            found[code] = at
         else:
             _check_follows(code, last)
-            found[code].append((at, end))
-        last, at = code, end
+        if form in _SHORT:
+            at += 2 + raw[at + 1]
+        elif form in _LONG:
+            at += 5 + _four_bytes(raw, at + 1)[0]
+        else:
+            at = _end_of_any(raw, at)
+        last = code
     if at != size or not found:
         raise MessageFormatError("it is cut off")
+    return found
+
+
+def values(raw: bytes, code: int, begin: int) -> list[Any]:
+    """The value that begins there, and those of the sections behind it that have the same code.
+
+    Raises:
+        MALFORMED: There is none.
+    """
+    found: list[Any] = []
+    following = code
+    while following == code:
+        value, at = read(raw, begin)
+        found.append(value)
+        following, begin = _descriptor(raw, at) if at < len(raw) else (0, at)
     return found
 
 
@@ -81,7 +108,7 @@ def bare(raw: bytes) -> bytes:
     at = 0
     try:
         while raw.startswith(_USUAL, at) and raw[at + 2] in _HEAD:
-            at = _end(raw, at + 3)
+            at = end_of(raw, at + 3)
     except (LookupError, MessageFormatError):
         return raw
     return raw[at:]
@@ -94,7 +121,7 @@ def body(raw: bytes) -> bytes:
         MALFORMED: The bytes are no message.
     """
     found = split(raw)
-    begins = [places[0][0] for code, places in found.items() if code in _BODIES]
+    begins = [begin for code, begin in found.items() if code in _BODIES]
     return raw[begins[0] :] if begins else b""
 
 
@@ -134,12 +161,9 @@ def _check_follows(code: int, last: int) -> None:
         raise MessageFormatError(f"section {code:#x} follows section {last:#x}")
 
 
-def _end(raw: bytes, at: int) -> int:
+def end_of(raw: bytes, at: int) -> int:
     """Where the value ends that begins here."""
-    width = _SIZED[raw[at] >> 4]
-    if width == 1:
-        return at + 2 + raw[at + 1]
-    return _end_of_any(raw, at)
+    return at + 2 + raw[at + 1] if raw[at] in _SHORT else _end_of_any(raw, at)
 
 
 def _end_of_any(raw: bytes, at: int) -> int:

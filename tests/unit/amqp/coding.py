@@ -4,13 +4,14 @@ from proton import Message as WireMessage
 
 from jmsjca.destinations import Queue
 from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.mapping.origin import Origin
 
 QUEUE = Queue("q")
 NOW = 1_700_000_000.0
 
 
 def read(encoded, source=QUEUE):
-    message = decode(encoded, source)
+    message = decode(encoded, Origin(source))
     assert message.priority is not None  # its headers are decoded now, too
     return message
 

@@ -24,6 +24,7 @@ from jmsjca.messages import (
 )
 from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.mapping.origin import Origin
 from tests.unit.amqp.coding import NOW, QUEUE, through, wire
 
 
@@ -69,7 +70,7 @@ def test_headers_come_back(message_id, correlation_id, kind, reply_to, to):
 
 @given(st.sampled_from(get_args(Naming)), destinations, destinations)
 def test_names_come_back_however_the_broker_writes_them(naming, reply_to, to):
-    got = decode(encode(Message(reply_to=reply_to), to, NOW, naming), QUEUE, naming=naming)
+    got = decode(encode(Message(reply_to=reply_to), to, NOW, naming), Origin(QUEUE, naming))
     assert (got.reply_to, got.destination) == (reply_to, to)
 
 

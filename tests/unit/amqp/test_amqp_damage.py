@@ -15,6 +15,7 @@ from jmsjca.messages import (
 from jmsjca.providers.amqp.codec import decode, encode
 from jmsjca.providers.amqp.encoding.reading import MALFORMED
 from jmsjca.providers.amqp.header import header_of
+from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.sections import split
 from tests.unit.amqp.coding import NOW, QUEUE, read
 
@@ -25,7 +26,7 @@ def test_header_is_read_alone(count, first, durable):
     head = bytes(message.encode())
     assert header_of(head) == (count, first)
     assert header_of(head + b"poison") == (count, first)
-    assert decode(head, QUEUE).delivery_count == count + 1
+    assert decode(head, Origin(QUEUE)).delivery_count == count + 1
 
 
 HEADER = bytes(WireMessage(body="x", delivery_count=3, first_acquirer=True, ttl=1, durable=True).encode())

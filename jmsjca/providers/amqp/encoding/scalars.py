@@ -6,7 +6,10 @@ from typing import Any
 
 from jmsjca.messages import Char
 
-__all__ = ["Reader", "boolean", "char", "constant", "fixed", "long", "number", "short"]
+__all__ = ["Reader", "boolean", "char", "constant", "fixed", "four_bytes", "long", "number", "short"]
+
+four_bytes = struct.Struct(">I").unpack_from
+"""Reads a number of four bytes, as the only one of a tuple."""
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
 """Reads what is behind a code: of these bytes, from there, that deep. Gives the value and where it ends."""
@@ -49,7 +52,7 @@ def long(make: Callable[[bytes], Any]) -> Reader:
 
     def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         begin = at + 4
-        end = begin + int.from_bytes(raw[at:begin], "big")
+        end = begin + four_bytes(raw, at)[0]
         return make(raw[begin:end]), end
 
     return read

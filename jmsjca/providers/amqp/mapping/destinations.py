@@ -6,6 +6,7 @@ from typing import Any
 from jmsjca.destinations import Destination, DestinationKind, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.addresses import Naming, name_of
+from jmsjca.providers.amqp.mapping.origin import Origin
 
 __all__ = ["REPLY_TO", "TO", "kind_number", "received_destination"]
 
@@ -23,7 +24,7 @@ def kind_number(of: Destination) -> int:
 
 
 def received_destination(
-    address: Any, annotations: Mapping[Any, Any], annotation: str, source: Destination | None, naming: Naming
+    address: Any, annotations: Mapping[Any, Any], annotation: str, origin: Origin
 ) -> Destination | None:
     """The destination that a received message names.
 
@@ -31,8 +32,7 @@ def received_destination(
         address: Its address.
         annotations: Those of the message.
         annotation: The one that tells its kind: `TO` or `REPLY_TO`.
-        source: What the message was received from, which is of the same kind if nothing else is told.
-        naming: How the broker names destinations.
+        origin: What the message was received from, which is of the same kind if nothing else is told.
 
     Returns:
         The destination; None if there is no address.
@@ -44,6 +44,7 @@ def received_destination(
         return None
     if not isinstance(address, str):
         raise MessageFormatError(f"an address is a text, not {type(address).__name__}")
+    source, naming = origin.source, origin.naming
     kind, temporary = (
         _told(annotations.get(annotation))
         or _told_before(annotations.get(_LEGACY[annotation]))

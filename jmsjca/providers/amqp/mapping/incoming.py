@@ -4,10 +4,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from jmsjca.destinations import Destination
-from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.encoding.reading import read
-from jmsjca.providers.amqp.sections import ANNOTATIONS, HEADER, PROPERTIES, Sections, expected, fields_of, split
+from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.sections import (
+    ANNOTATIONS,
+    HEADER,
+    PROPERTIES,
+    Sections,
+    end_of,
+    expected,
+    fields_of,
+    split,
+    values,
+)
 
 __all__ = ["Incoming"]
 
@@ -20,46 +29,52 @@ class Incoming:
 
     Args:
         raw: Its bytes.
-        source: What it was received from.
+        origin: What it was received from.
         arrived: When, in seconds since the epoch.
-        naming: How the broker names destinations.
+        failures: How often it failed here, which the broker does not know.
 
     Attributes:
+        sections: Where they are.
         typed: True if the body is an object of AMQP's own types.
 
     Raises:
         MALFORMED: The bytes are no sections.
     """
 
-    __slots__ = ("_fields", "_header", "_raw", "arrived", "naming", "sections", "source", "typed")
+    __slots__ = ("_fields", "_header", "arrived", "failures", "origin", "raw", "sections", "typed")
 
-    def __init__(self, raw: bytes, source: Destination | None, arrived: float, naming: Naming) -> None:
-        self._raw = raw
+    def __init__(self, raw: bytes, origin: Origin, arrived: float = 0.0, failures: int = 0) -> None:
+        self.raw = raw
         self.sections: Sections = split(raw)
-        self.source = source
+        self.origin = origin
         self.arrived = arrived
-        self.naming: Naming = naming
+        self.failures = failures
         self.typed = False
         self._header: list[Any] | None = None
         self._fields: list[Any] | None = None
 
-    def values(self, code: int) -> list[Any]:
+    def values_of(self, code: int) -> list[Any]:
         """The values of the sections with that code; of most there is one or none."""
-        return [read(self._raw, begin)[0] for begin, _ in self.sections.get(code, ())]
+        begin = self.sections.get(code)
+        return [] if begin is None else values(self.raw, code, begin)
+
+    def value_of(self, code: int, otherwise: Any = None) -> Any:
+        """The value of a section of which there is one, or what stands for it if there is none."""
+        begin = self.sections.get(code)
+        return otherwise if begin is None else read(self.raw, begin)[0]
 
     def mapping(self, code: int) -> Mapping[Any, Any]:
         """The value of a section that is a map; an empty one if there is none."""
-        [value] = self.values(code) or [_NONE]
-        found: dict[Any, Any] = expected(value, dict)
+        found: dict[Any, Any] = expected(self.value_of(code, _NONE), dict)
         return found
 
     @property
     def annotations(self) -> Mapping[Any, Any]:
         """What brokers and clients say about the message."""
-        if ANNOTATIONS not in self.sections:
+        begin = self.sections.get(ANNOTATIONS)
+        if begin is None:
             return _NONE
-        [(begin, end)] = self.sections[ANNOTATIONS]
-        encoded = self._raw[begin:end]
+        encoded = self.raw[begin : end_of(self.raw, begin)]
         return _remembered(encoded) if len(encoded) <= _REMEMBERED else _annotations(encoded)
 
     @property
@@ -83,8 +98,7 @@ class Incoming:
         return str(told) if told else None
 
     def _list(self, code: int, size: int) -> list[Any]:
-        [value] = self.values(code) or [[]]
-        return fields_of(value, size)
+        return fields_of(self.value_of(code, []), size)
 
 
 def _annotations(encoded: bytes) -> Mapping[Any, Any]:

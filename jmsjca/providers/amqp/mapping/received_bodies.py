@@ -19,11 +19,9 @@ from jmsjca.providers.amqp.mapping.content_types import OBJECT, OCTETS, charset_
 from jmsjca.providers.amqp.mapping.incoming import Incoming
 from jmsjca.providers.amqp.mapping.kinds import JAVA_NULL, KIND, KINDS
 from jmsjca.providers.amqp.mapping.values import as_entry
-from jmsjca.providers.amqp.sections import DATA, SEQUENCE, VALUE, expected
+from jmsjca.providers.amqp.sections import DATA, SEQUENCE, VALUE, Sections, expected
 
 __all__ = ["received_body"]
-
-_BODIES = (DATA, SEQUENCE, VALUE)
 
 
 def received_body(incoming: Incoming) -> tuple[type[Message], Any]:
@@ -33,11 +31,8 @@ def received_body(incoming: Incoming) -> tuple[type[Message], Any]:
         MessageFormatError: No such type is known, or the body does not fit it.
         MALFORMED: The bytes are no body.
     """
-    present = [code for code in _BODIES if code in incoming.sections]
-    if len(present) > 1:
-        raise MessageFormatError("it has bodies of several kinds")
-    section = present[0] if present else None
-    content: Any = None if section is None else _content(incoming, section)
+    section = _section(incoming.sections)
+    content = None if section is None else _content(incoming, section)
     number = incoming.annotations.get(KIND)
     kind = _guessed(incoming, section, content) if number is None else KINDS.get(number)
     if kind is None:
@@ -45,13 +40,23 @@ def received_body(incoming: Incoming) -> tuple[type[Message], Any]:
     return kind, _DECODERS[kind](incoming, section, content)
 
 
+def _section(sections: Sections) -> int | None:
+    """Where the body is; None if there is none."""
+    data, sequence, value = DATA in sections, SEQUENCE in sections, VALUE in sections
+    if data + sequence + value > 1:
+        raise MessageFormatError("it has bodies of several kinds")
+    if data:
+        return DATA
+    return SEQUENCE if sequence else VALUE if value else None
+
+
 def _content(incoming: Incoming, section: int) -> Any:
-    values = incoming.values(section)
+    if section == VALUE:
+        return incoming.value_of(VALUE)
+    values = incoming.values_of(section)
     if section == DATA:
-        return b"".join(value or b"" for value in values)
-    if section == SEQUENCE:
-        return [item for value in values for item in _expected(value, list) or ()]
-    return values[0]
+        return b"".join(filter(None, values))  # some brokers write null for no bytes
+    return [item for value in values for item in _expected(value, list) or ()]
 
 
 def _guessed(incoming: Incoming, section: int | None, content: Any) -> type[Message]:

@@ -8,6 +8,7 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DeliveryMode
 from jmsjca.providers.amqp.encoding.reading import MALFORMED
+from jmsjca.providers.amqp.header import header_of
 from jmsjca.providers.amqp.mapping.destinations import REPLY_TO, TO, received_destination
 from jmsjca.providers.amqp.mapping.ids import as_correlation_id, as_message_id
 from jmsjca.providers.amqp.mapping.incoming import Incoming
@@ -23,23 +24,19 @@ _DUE = "x-opt-delivery-time"
 _HIGHEST, _NORMAL = 9, 4
 
 
-class ReceivedHeaders(Mapping[str, Any]):
+class ReceivedHeaders(Incoming, Mapping[str, Any]):
     """The headers by the names of the attributes of `Message`. Asking raises `MessageFormatError` if they are damaged.
 
-    Args:
-        incoming: The message.
+    They are the message as it came: one object less for each.
     """
 
-    __slots__ = ("_incoming",)
-
-    def __init__(self, incoming: Incoming) -> None:
-        self._incoming = incoming
+    __slots__ = ()
 
     def __getitem__(self, name: str) -> Any:
         try:
-            return _DECODERS[name](self._incoming)
+            return _DECODERS[name](self)
         except UNDECODABLE as error:
-            raise undecodable(self._incoming.source, error) from error
+            raise undecodable(self.origin.source, error) from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(_DECODERS)
@@ -58,12 +55,12 @@ def undecodable(source: Destination | None, error: Exception) -> MessageFormatEr
 
 
 def _destination(incoming: Incoming) -> Destination | None:
-    to = received_destination(incoming.fields[2], incoming.annotations, TO, incoming.source, incoming.naming)
-    return to or incoming.source
+    to = received_destination(incoming.fields[2], incoming.annotations, TO, incoming.origin)
+    return to or incoming.origin.source
 
 
 def _reply_to(incoming: Incoming) -> Destination | None:
-    return received_destination(incoming.fields[4], incoming.annotations, REPLY_TO, incoming.source, incoming.naming)
+    return received_destination(incoming.fields[4], incoming.annotations, REPLY_TO, incoming.origin)
 
 
 def _delivery_mode(incoming: Incoming) -> DeliveryMode:
@@ -88,8 +85,12 @@ def _properties(incoming: Incoming) -> Any:
     return received_properties(values, incoming.fields, typed=incoming.typed)
 
 
-def _before(incoming: Incoming) -> int:
-    return incoming.header[4] or 0
+def _delivery_count(incoming: Incoming) -> int:
+    return header_of(incoming.raw).deliveries(incoming.failures, counts=incoming.origin.counts) or 0
+
+
+def _redelivered(incoming: Incoming) -> bool:
+    return header_of(incoming.raw).redelivered(incoming.failures, counts=incoming.origin.counts)
 
 
 _DECODERS: dict[str, Callable[[Incoming], Any]] = {
@@ -104,8 +105,8 @@ _DECODERS: dict[str, Callable[[Incoming], Any]] = {
     "expiration": _expiration,
     "delivery_time": lambda incoming: _moment(incoming.annotations.get(_DUE)),
     "properties": _properties,
-    "delivery_count": lambda incoming: _before(incoming) + 1,
-    "redelivered": lambda incoming: _before(incoming) > 0,
+    "delivery_count": _delivery_count,
+    "redelivered": _redelivered,
 }
 
 

@@ -7,6 +7,7 @@ from jmsjca import Message, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.addresses import address_of
 from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.mapping.origin import Origin
 from tests.unit.amqp.mapping.proton_sections import PROPERTIES, annotated, listed, read
 from tests.unit.amqp.mapping.through import NOW, QUEUE
 
@@ -14,7 +15,7 @@ NAMINGS = ["capability", "exchange", "path", "scheme"]
 
 
 def replies(raw, naming, source=QUEUE):
-    return decode(raw, source, NOW, naming).reply_to
+    return decode(raw, Origin(source, naming), NOW).reply_to
 
 
 @pytest.mark.parametrize("naming", NAMINGS)
@@ -38,7 +39,7 @@ def test_every_kind_comes_back(number, kind):
     place = kind("temp-queue://ID:1")
     raw = encode(Message(reply_to=place), kind("to"), NOW)
     assert read(raw)[0x72]["x-opt-jms-dest"] == read(raw)[0x72]["x-opt-jms-reply-to"] == byte(number)
-    got = decode(raw, QUEUE, NOW, "scheme")
+    got = decode(raw, Origin(QUEUE, "scheme"), NOW)
     assert (got.reply_to, got.destination) == (place, kind("to"))
 
 

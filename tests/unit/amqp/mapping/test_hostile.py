@@ -14,6 +14,7 @@ from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Char, Float, Long, Short
 from jmsjca.providers.amqp.codec import decode, encode
 from jmsjca.providers.amqp.delivery import ReceivedMessage
+from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.sections import bare
 from tests.unit.amqp.mapping.proton_sections import DATA, HEADER, PROPERTIES, SEQUENCE, VALUE, annotated, section
 from tests.unit.amqp.mapping.through import NOW, QUEUE
@@ -41,7 +42,7 @@ SEEDS = [
 
 def look(raw):
     """All that anybody asks of a message that came."""
-    found = ReceivedMessage(raw, QUEUE, counts=True)
+    found = ReceivedMessage(raw, Origin(QUEUE))
     assert found.count >= 1
     assert found.redelivered in {True, False}
     assert isinstance(found.raw, bytes)
@@ -56,7 +57,7 @@ def look(raw):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_whole_is_a_message(seed):
-    assert decode(seed, QUEUE).priority == 4
+    assert decode(seed, Origin(QUEUE)).priority == 4
     look(seed)
 
 
@@ -130,7 +131,7 @@ def test_bombs_are_refused_within_little_memory(raw):
     tracemalloc.start()
     try:
         with pytest.raises(MessageFormatError):
-            assert decode(raw, QUEUE).priority
+            assert decode(raw, Origin(QUEUE)).priority
         look(raw)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -140,10 +141,10 @@ def test_bombs_are_refused_within_little_memory(raw):
 
 @pytest.mark.parametrize("body", [section(DATA, b"x"), section(SEQUENCE, [True])])
 def test_sections_that_may_come_again_are_joined(body):
-    assert len(decode(body * 3, QUEUE).body) == 3
+    assert len(decode(body * 3, Origin(QUEUE)).body) == 3
 
 
 def test_an_unknown_charset_or_content_type_leaves_bytes():
     for told in ("text/plain;charset=nobody's", "text/plain;charset=idna", "nonsense", "text/plain;charset="):
         raw = section(PROPERTIES, [None] * 6 + [told]) + section(DATA, b"xn--a")
-        assert type(decode(raw, QUEUE)) is BytesMessage
+        assert type(decode(raw, Origin(QUEUE))) is BytesMessage

@@ -10,6 +10,7 @@ from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessa
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short, type_name
 from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.mapping.origin import Origin
 from tests.unit.amqp.mapping.proton_sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,
@@ -180,7 +181,7 @@ def test_a_stream_may_come_in_several_sections():
 
 def test_each_header_is_damaged_alone():
     raw = listed(PROPERTIES, message_id=7, reply_to="r") + section(DATA, b"x")
-    message = decode(raw, QUEUE, NOW)
+    message = decode(raw, Origin(QUEUE), NOW)
     assert (type(message), message.body, message.reply_to.name) == (BytesMessage, b"x", "r")
     with pytest.raises(MessageFormatError, match="queue:q"):
         _ = message.message_id

@@ -2,6 +2,7 @@
 
 from jmsjca import Queue
 from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.mapping.origin import Origin
 from tests.unit.amqp.mapping.proton_sections import read
 
 NOW = 1_700_000_000.0
@@ -15,6 +16,6 @@ def sent(message, to=QUEUE):
 
 def received(raw, source=QUEUE):
     """The message, with all of it decoded."""
-    message = decode(raw, source, NOW)
+    message = decode(raw, Origin(source), NOW)
     assert message.priority is not None
     return message
