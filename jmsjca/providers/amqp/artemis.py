@@ -1,5 +1,6 @@
 """What Apache Artemis can do over AMQP 1.0, and what it did where it cannot."""
 
+from jmsjca.providers.amqp.artemis_admin import ADDRESS
 from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.gaps import ENDS_LATE, EVERYWHERE
 from jmsjca.providers.artemis import as_filter
@@ -89,6 +90,7 @@ ARTEMIS = AMQPBroker(
     ids_first=True,
     filter_of=as_filter,
     in_use=("AMQ229200", "AMQ229082"),
+    unrelayed=(ADDRESS,),
     offers={
         "client_ids": "sole-connection-for-container",
         "delivery_delay": "DELAYED_DELIVERY",

@@ -4,10 +4,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jmsjca.destinations import Destination
 from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.evidence import Broker
 
 __all__ = ["AMQPBroker"]
+
+_RELAY = "ANONYMOUS-RELAY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class AMQPBroker:
         filter_of: Writes a selector as the broker wants it.
         offers: What its open frame must offer for a capability; without it the connection does without.
         in_use: What it says if something has a consumer already, where no condition tells.
+        relays: True if it takes messages for all destinations over one link.
+        unrelayed: Names that cannot be reached so.
     """
 
     product: str
@@ -35,10 +40,12 @@ class AMQPBroker:
     ids_first: bool = False
     filter_of: Callable[[str], str] = str
     in_use: tuple[str, ...] = ()
+    relays: bool = False
+    unrelayed: tuple[str, ...] = ()
     offers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def settled(self, offered: Collection[str]) -> "AMQPBroker":
-        """Leave out what this broker, or this release of it, does not offer.
+        """Leave out what this broker, or this release of it, does not offer, and see whether it offers a relay.
 
         Args:
             offered: The capabilities that its open frame offers.
@@ -47,4 +54,9 @@ class AMQPBroker:
             capability: False for capability, needed in self.offers.items() if needed not in offered
         }
         capabilities = replace(self.data.capabilities, **lost)
-        return replace(self, data=replace(self.data, capabilities=capabilities))
+        data = replace(self.data, capabilities=capabilities)
+        return replace(self, data=data, relays=_RELAY in offered)
+
+    def relays_to(self, to: Destination) -> bool:
+        """True if a message gets there over the link to all destinations."""
+        return self.relays and to.name not in self.unrelayed

@@ -5,19 +5,17 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.proton_calls import accept, accept_in
+from jmsjca.providers.amqp.senders import Outgoing
 from jmsjca.providers.amqp.states import ACCEPTED, accepted_in
 
 if TYPE_CHECKING:
     from jmsjca.providers.amqp.wire import Wire
 
 __all__ = ["Burst"]
-
-Outgoing = Mapping[Destination, Sequence[bytes]]
 
 
 class Burst:
@@ -38,8 +36,8 @@ class Burst:
         """Send outside any transaction, and wait until the broker has taken it.
 
         Raises:
-            TransactionRolledBackError: The broker refused; the deliveries are given back.
-            TransactionInDoubtError: Some may have been sent.
+            TransactionRolledBackError: The broker refused all; the deliveries are given back.
+            TransactionInDoubtError: Some were sent, and then the deliveries are given back, or may have been.
         """
         if not outgoing:
             return
@@ -52,6 +50,9 @@ class Burst:
         except ConnectionLostError as error:
             self._let_go()
             raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
+        except TransactionInDoubtError:
+            self._give_back()
+            raise
         except JMSError as error:
             raise self._given_back(error) from error
 
@@ -163,13 +164,16 @@ class Burst:
             self._wire.wait(answer, self._seconds, "the acknowledgement of messages")
 
     def _given_back(self, error: JMSError) -> TransactionRolledBackError:
+        self._give_back()
+        return _rolled_back(error)
+
+    def _give_back(self) -> None:
         """Give the deliveries back after a failure; on a lost connection the broker does it by itself."""
         try:
             for consumer, deliveries in self._taken.items():
                 consumer.take_back(deliveries, [])
         except ConnectionLostError:
             self._let_go()
-        return _rolled_back(error)
 
     def _let_go(self) -> None:
         """Nothing more is to be done; whether the links of closed consumers end well changes nothing for the unit."""

@@ -119,7 +119,7 @@ class AMQPConnection:
         """
         self._check_open()
         self._temporaries.check_not_removed(target)
-        self._wire.prepare([target])
+        self._wire.check_target(target)
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
         """Make a destination that the broker removes with this connection."""

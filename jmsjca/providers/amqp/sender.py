@@ -1,12 +1,14 @@
-"""Sending: a link per destination, and what the broker says to each message."""
+"""Sending: a link to one destination, or to all, and what the broker says to each message."""
 
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidDestinationError, JMSError
 from jmsjca.providers.amqp.addresses import Address
 from jmsjca.providers.amqp.conditions import link_error
+from jmsjca.providers.amqp.constants import UNSPECIFIED
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
 from jmsjca.providers.amqp.proton_calls import (
@@ -22,7 +24,7 @@ from jmsjca.providers.amqp.proton_calls import (
 from jmsjca.providers.amqp.sending import Sending
 from jmsjca.providers.amqp.states import ACCEPTED, TRANSACTIONAL, outcome_of
 
-__all__ = ["SendingLink"]
+__all__ = ["RelayLink", "SendingLink"]
 
 
 class SendingLink(LinkEnd):
@@ -38,47 +40,48 @@ class SendingLink(LinkEnd):
         address.check()
         super().__init__(engine, f"the sender to {address.name}", reply_timeout)
         self._address = address
-        self._waiting: deque[tuple[bytes, Sending]] = deque()
-        self._sent: dict[Pointer, Sending] = {}
+        self._waiting: deque[tuple[bytes, Sending, Destination]] = deque()
+        self._sent: dict[Pointer, tuple[Sending, Destination]] = {}
         self._pointer: Pointer = None
         self._tag = 0
 
-    def send(self, payloads: Sequence[bytes], sending: Sending) -> None:
+    def send(self, payloads: Sequence[bytes], sending: Sending, to: Destination) -> None:
         """Send encoded messages as credit allows. On the engine's thread."""
         if self.error is not None:
             sending.fail(self.error)
             return
-        self._waiting.extend((payload, sending) for payload in payloads)
+        self._waiting.extend((payload, sending, to) for payload in payloads)
         self.on_flow()
 
     def on_flow(self) -> None:
         """Send what credit allows."""
         for _ in range(min(self._link.credit, len(self._waiting))):
-            payload, sending = self._waiting.popleft()
+            payload, sending, to = self._waiting.popleft()
             self._tag += 1
-            self._sent[send(self._pointer, b"%d" % self._tag, payload, sending.state)] = sending
+            self._sent[send(self._pointer, b"%d" % self._tag, payload, sending.state)] = sending, to
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The broker answered a message."""
-        sending = self._sent.get(delivery)
-        if sending is not None:
+        sent = self._sent.get(delivery)
+        if sent is not None:
+            sending, to = sent
             state = remote_state(delivery)
             if state == ACCEPTED or (state == TRANSACTIONAL and self._is_taken(delivery, sending)):
                 self._answered(delivery, sending, None)
             elif state or is_settled(delivery):
-                self._hear(delivery, sending)
+                self._hear(delivery, sending, to)
         return False
 
     def _is_taken(self, delivery: Pointer, sending: Sending) -> bool:
         """True if the broker says what it said before, when it took a message of the same transaction."""
         return bool(sending.taken) and remote_data(delivery, self._engine.buffer) == sending.taken
 
-    def _hear(self, delivery: Pointer, sending: Sending) -> None:
+    def _hear(self, delivery: Pointer, sending: Sending, to: Destination) -> None:
         outcome, condition = outcome_of(public(delivery))
         if outcome is None and not is_settled(delivery):
             return
         if outcome != ACCEPTED:
-            error = link_error(condition, f"{self._address.name} did not take a message")
+            error = link_error(condition, f"{to} did not take a message")
             self._answered(delivery, sending, error)
             return
         sending.taken = remote_data(delivery, self._engine.buffer)
@@ -92,9 +95,12 @@ class SendingLink(LinkEnd):
     def _make(self, session: Any, name: str) -> Any:
         link = session.sender(name)
         self._pointer = pointer_to(link)
-        self._address.apply(link.target)
+        self._aim(link.target)
         link.source.address = name
         return link
+
+    def _aim(self, target: Any) -> None:
+        self._address.apply(target)
 
     def _is_refused(self) -> bool:
         return self._link.remote_target.address is None
@@ -106,7 +112,25 @@ class SendingLink(LinkEnd):
 
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)
-        for sending in [*self._sent.values(), *(sending for _, sending in self._waiting)]:
+        for sending in {sending for _, sending, _ in self._waiting} | {sending for sending, _ in self._sent.values()}:
             sending.fail(error)
         self._waiting.clear()
         self._sent.clear()
+
+
+class RelayLink(SendingLink):
+    """A link to all destinations: each message tells where it goes (AMQP, Anonymous Terminus for Message Routing).
+
+    Args:
+        engine: The connection.
+        reply_timeout: Seconds to wait for the broker's answers.
+    """
+
+    def __init__(self, engine: Engine, reply_timeout: float) -> None:
+        super().__init__(engine, Address("any destination", None), reply_timeout)
+
+    def _aim(self, target: Any) -> None:
+        """At no address."""
+
+    def _is_refused(self) -> bool:
+        return bool(self._link.remote_target.type == UNSPECIFIED)

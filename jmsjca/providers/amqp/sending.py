@@ -15,6 +15,7 @@ class Sending:
         state: The fields of the state that tells their transaction, encoded; None outside any transaction.
 
     Attributes:
+        some: True once the broker has taken a message.
         taken: Fields of the broker's state that tell that it took a message, encoded.
         done: When all is answered.
     """
@@ -23,6 +24,7 @@ class Sending:
         self._missing = count
         self._error: JMSError | None = None
         self.state = state
+        self.some = False
         self.taken = b""
         self.done: Future[None] = Future()
         self._end_if_complete()
@@ -30,6 +32,7 @@ class Sending:
     def answered(self, error: JMSError | None) -> None:
         """Note what the broker said to one message: an error, or that it took it."""
         self._missing -= 1
+        self.some = self.some or error is None
         self._error = self._error or error
         self._end_if_complete()
 

@@ -1,7 +1,7 @@
-"""The links that the units of a connection share: senders by destination, and the coordinator."""
+"""The links that the units of a connection share: its senders, and the coordinator."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -9,21 +9,17 @@ from typing import Any, TypeVar
 from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.amqp.addresses import address_of
 from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.codec import encode
 from jmsjca.providers.amqp.coordinator import Coordinator
 from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.sender import SendingLink
-from jmsjca.providers.amqp.sending import Sending
+from jmsjca.providers.amqp.senders import Outgoing, Senders
 from jmsjca.providers.amqp.states import sent_in
 from jmsjca.providers.amqp.temporary import Temporaries
 
 __all__ = ["Wire"]
 
 T = TypeVar("T")
-
-_MOST_SENDERS = 64
 
 
 class Wire:
@@ -46,7 +42,7 @@ class Wire:
     ) -> None:
         self._engine = engine
         self._clock = clock
-        self._senders: dict[Destination, SendingLink] = {}  # the least recently used first
+        self._senders = Senders(engine, broker, reply_timeout)
         self._coordinator: Coordinator | None = None
         self.committing = threading.RLock()
         self.broker = broker
@@ -83,29 +79,32 @@ class Wire:
         """Give the connection up."""
         self._engine.abort(error)
 
-    def prepare(self, destinations: Collection[Destination], timeout: float | None = None) -> None:
-        """Attach the senders that are missing, and end those that were not used for long.
-
-        Args:
-            destinations: Where to.
-            timeout: Seconds to wait for each; None for the connection's own limit.
+    def check_target(self, to: Destination) -> None:
+        """Attach a sender to a destination.
 
         Raises:
             InvalidDestinationError: The broker does not let us send there.
         """
         self.check()
-        most = max(_MOST_SENDERS, len(destinations))
         with self.committing:
-            for to in destinations:
-                self._attach_sender(to, timeout, most)
+            self._senders.check(to, self.reply_timeout)
 
-    def send(self, outgoing: Mapping[Destination, Sequence[bytes]], transaction: bytes | None, timeout: float) -> None:
+    def prepare(self, destinations: Collection[Destination], timeout: float) -> None:
+        """Attach the senders that are missing.
+
+        Args:
+            destinations: Where to.
+            timeout: Seconds to wait for each.
+
+        Raises:
+            InvalidDestinationError: The broker does not let us send there.
+        """
+        self.check()
+        self._senders.prepare(destinations, timeout)
+
+    def send(self, outgoing: Outgoing, transaction: bytes | None, timeout: float) -> None:
         """Send encoded messages, and wait until the broker took them all."""
-        state = None if transaction is None else sent_in(transaction)
-        sending = Sending(sum(map(len, outgoing.values())), state)
-        senders = [(self._senders[to], payloads) for to, payloads in outgoing.items()]
-        self.tell(lambda: _send(senders, sending), sending.done)
-        self.wait(sending.done, timeout, "the messages of a unit")
+        self._senders.send(outgoing, None if transaction is None else sent_in(transaction), timeout)
 
     def declare(self, timeout: float) -> bytes:
         """Begin a transaction."""
@@ -132,21 +131,3 @@ class Wire:
         with suppress(JMSError):
             self.tell(lambda: self.discharge(transaction, reply, fail=True), reply)
             self.wait(reply, self.reply_timeout, "a rollback")
-
-    def _attach_sender(self, to: Destination, timeout: float | None, most: int) -> None:
-        sender = self._senders.pop(to, None)
-        if sender is None or sender.error is not None:
-            sender = SendingLink(self._engine, address_of(to, self.broker.naming), self.reply_timeout)
-            sender.attach(timeout)
-            self._make_room(most)
-        self._senders[to] = sender
-
-    def _make_room(self, most: int) -> None:
-        while len(self._senders) >= most:
-            oldest = self._senders.pop(next(iter(self._senders)))
-            self.call(oldest.shut)
-
-
-def _send(senders: Sequence[tuple[SendingLink, Sequence[bytes]]], sending: Sending) -> None:
-    for sender, payloads in senders:
-        sender.send(payloads, sending)

@@ -23,11 +23,12 @@ from amqp_peer.performatives import (
 )
 from amqp_peer.values import Described, Symbol, decode
 
-__all__ = ["TRANSACTION", "WINDOW", "agree", "command_of", "consent"]
+__all__ = ["TRANSACTION", "WINDOW", "address_in", "agree", "command_of", "consent"]
 
 WINDOW = 2**31 - 1
 TRANSACTION = b"transaction"
-_AMQP_VALUE = 0x77
+_AMQP_VALUE, _PROPERTIES = 0x77, 0x73
+_TO = 2  # which of the properties it is
 
 
 def agree(frame, **fields):
@@ -48,11 +49,21 @@ def consent(frame):
 
 def command_of(frame):
     """What a transfer to the coordinator asks for; None for a message."""
+    return composed(_section(frame.payload, _AMQP_VALUE))
+
+
+def address_in(payload):
+    """Where a message says that it goes."""
+    return _section(payload, _PROPERTIES)[_TO]
+
+
+def _section(payload, code):
+    """The value of a section; None if there is none."""
     at = 0
-    while at < len(frame.payload):
-        section, at = decode(frame.payload, at)
-        if isinstance(section, Described) and section.descriptor == _AMQP_VALUE:
-            return composed(section.value)
+    while at < len(payload):
+        section, at = decode(payload, at)
+        if isinstance(section, Described) and section.descriptor == code:
+            return section.value
     return None
 
 

@@ -14,6 +14,7 @@ class Broker:
     Args:
         product: What it calls itself.
         mechanisms: The logins that it offers.
+        offers: The capabilities that its open frame offers.
 
     Attributes:
         store: The queues.
@@ -21,8 +22,8 @@ class Broker:
             Commands to the coordinator have the types `Declare` and `Discharge`.
     """
 
-    def __init__(self, product="apache-activemq-artemis", mechanisms=("ANONYMOUS",)):
-        self.product, self.mechanisms = product, mechanisms
+    def __init__(self, product="apache-activemq-artemis", mechanisms=("ANONYMOUS",), offers=()):
+        self.product, self.mechanisms, self.offers = product, mechanisms, offers
         self.store = Store()
         self.instead = {}
         self.seen = Counter()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import count
 
-from amqp_peer.answers import WINDOW, agree, command_of
+from amqp_peer.answers import WINDOW, address_in, agree, command_of
 from amqp_peer.frames import AMQP, SASL
 from amqp_peer.line import Gone
 from amqp_peer.performatives import (
@@ -33,6 +33,7 @@ from amqp_peer.values import Symbol
 __all__ = ["Service"]
 
 _PART = 60_000  # bytes of a message in one frame
+_CREDIT = 1000  # what clients may send ahead
 
 
 @dataclass
@@ -99,7 +100,8 @@ class Service:
         return command_of(frame) if link and isinstance(link.attach.target, Coordinator) else None
 
     def _open(self, frame):
-        self.agree(frame, properties={Symbol("product"): self.broker.product})
+        offers = [Symbol(name) for name in self.broker.offers] or None
+        self.agree(frame, properties={Symbol("product"): self.broker.product}, offered_capabilities=offers)
 
     def _begin(self, frame):
         self._numbers[frame.channel] = count()
@@ -112,7 +114,7 @@ class Service:
         self.links[frame.channel, frame.body.handle] = link
         self.agree(frame)
         if frame.body.role == SENDER:
-            self._tell_credit(link, 1000)
+            self._tell_credit(link, _CREDIT)
 
     def _flow(self, frame):
         link = self.links.get((frame.channel, frame.body.handle))
@@ -164,13 +166,19 @@ class Service:
         if frame.body.more:
             return
         payload, link.partial = link.partial, b""
-        queue = link.attach.target.address
+        queue = link.attach.target.address or address_in(payload)
         if isinstance(frame.body.state, Transactional):
             self.store.transactions[frame.body.state.txn_id].sent.append((queue, payload))
         else:
             self.store.put(queue, payload)
         self.agree(frame)
+        self._renew_credit(link)
         self.deliver()
+
+    def _renew_credit(self, link):
+        link.given += 1
+        if link.given % (_CREDIT // 2) == 0:
+            self._tell_credit(link, _CREDIT)
 
     def _declare(self, frame):
         txn_id = self.store.begin()
