@@ -1,7 +1,7 @@
 """A mapping from names to typed values that can be made read-only: properties, and the body of a map message."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import ItemsView, Iterator, Mapping, MutableMapping
 from itertools import islice
 from typing import ClassVar, Generic, Self, TypeVar, cast
 
@@ -58,11 +58,18 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
         self._check_writeable()
         del self._values[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def items(self) -> ItemsView[str, V]:
+        """The names with their values."""
+        return self._values.items()  # the inherited one asks for each value
 
     def __repr__(self) -> str:
         names = ", ".join(shown(name) for name in islice(self._values, _NAMES_SHOWN))

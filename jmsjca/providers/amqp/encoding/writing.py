@@ -4,7 +4,7 @@ import struct
 import uuid
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
@@ -20,13 +20,15 @@ from jmsjca.providers.amqp.encoding.marks import (
     UShort,
 )
 
-__all__ = ["NULL", "binary", "list_of", "map_of", "symbol", "text", "write"]
+__all__ = ["NULL", "binary", "list_of", "map_of", "symbol", "text", "timestamp", "write"]
+
+T = TypeVar("T")
 
 NULL = b"\x40"
 
 _SIZES = [bytes([size]) for size in range(256)]
 _SHORT, _LONG = 1 << 8, 1 << 32
-_SMALL, _BYTE = range(-0x80, 0x80), range(0x100)
+_short_head, _long_head = struct.Struct("BBB").pack, struct.Struct(">BI").pack
 
 
 def write(value: Any, depth: int = 0) -> bytes:
@@ -47,21 +49,6 @@ def write(value: Any, depth: int = 0) -> bytes:
     return compound(value, depth + 1)
 
 
-def text(value: str) -> bytes:
-    """Write a text."""
-    return _text(value.encode())
-
-
-def binary(value: bytes) -> bytes:
-    """Write bytes."""
-    return _binary(value)
-
-
-def symbol(value: str) -> bytes:
-    """Write a word of the protocol."""
-    return _symbol(value.encode("ascii"))
-
-
 def list_of(values: list[bytes]) -> bytes:
     """Make a list of values that are written already."""
     return _compound(0xC0, values) if values else b"\x45"
@@ -72,13 +59,14 @@ def map_of(names_and_values: list[bytes]) -> bytes:
     return _compound(0xC1, names_and_values)
 
 
-def _variable(code: int) -> Callable[[bytes], bytes]:
+def _variable(code: int, encode: Callable[[T], bytes]) -> Callable[[T], bytes]:
     """What has its length before it: in one byte if it fits."""
-    heads, long_head = [bytes([code, size]) for size in range(_SHORT)], bytes([code + 0x10])
+    heads = [bytes([code, size]) for size in range(_SHORT)]
 
-    def variable(encoded: bytes) -> bytes:
+    def variable(value: T) -> bytes:
+        encoded = encode(value)
         size = len(encoded)
-        return heads[size] + encoded if size < _SHORT else long_head + _four_bytes(size) + encoded
+        return heads[size] + encoded if size < _SHORT else _long_head(code + 0x10, _checked(size)) + encoded
 
     return variable
 
@@ -86,14 +74,14 @@ def _variable(code: int) -> Callable[[bytes], bytes]:
 def _compound(code: int, parts: list[bytes]) -> bytes:
     body, count = b"".join(parts), len(parts)
     if count < _SHORT and len(body) < _SHORT - 1:
-        return _SIZES[code] + _SIZES[len(body) + 1] + _SIZES[count] + body
-    return _SIZES[code + 0x10] + _four_bytes(len(body) + 4) + _four_bytes(count) + body
+        return _short_head(code, len(body) + 1, count) + body
+    return _long_head(code + 0x10, _checked(len(body) + 4)) + count.to_bytes(4, "big") + body
 
 
-def _four_bytes(size: int) -> bytes:
+def _checked(size: int) -> int:
     if size >= _LONG:
         raise MessageFormatError("a part of more than 4 GiB has no place in AMQP")
-    return size.to_bytes(4, "big")
+    return size
 
 
 def _packed(code: int, layout: str) -> Callable[[Any], bytes]:
@@ -104,7 +92,7 @@ def _packed(code: int, layout: str) -> Callable[[Any], bytes]:
 def _integer(small: int, large: int, layout: str) -> Callable[[Any], bytes]:
     """A number in one byte if it fits, else in all that its type has."""
     pack_small, pack_large = struct.Struct(">Bb").pack, struct.Struct(">B" + layout).pack
-    return lambda value: pack_small(small, value) if value in _SMALL else pack_large(large, value)
+    return lambda value: pack_small(small, value) if -0x80 <= value < 0x80 else pack_large(large, value)  # noqa: PLR2004
 
 
 def _unsigned(zero: int, small: int, large: int, layout: str) -> Callable[[Any], bytes]:
@@ -112,14 +100,21 @@ def _unsigned(zero: int, small: int, large: int, layout: str) -> Callable[[Any],
     nothing = _SIZES[zero]
 
     def unsigned(value: int) -> bytes:
-        if value in _BYTE:
+        if 0 <= value < _SHORT:
             return _SIZES[small] + _SIZES[value] if value else nothing
         return pack(large, value)
 
     return unsigned
 
 
-_binary, _text, _symbol = _variable(0xA0), _variable(0xA1), _variable(0xA3)
+def _ascii(value: str) -> bytes:
+    return value.encode("ascii")
+
+
+binary = _variable(0xA0, bytes)
+text = _variable(0xA1, str.encode)
+symbol = _variable(0xA3, _ascii)
+timestamp = _packed(0x83, "q")
 _write_int, _write_long = _integer(0x54, 0x71, "i"), _integer(0x55, 0x81, "q")
 
 
@@ -168,7 +163,7 @@ _WRITERS: dict[type, Callable[[Any], bytes]] = {
     UShort: _packed(0x60, "H"),
     UInt: _unsigned(0x43, 0x52, 0x70, "I"),
     ULong: _unsigned(0x44, 0x53, 0x80, "Q"),
-    Timestamp: _packed(0x83, "q"),
+    Timestamp: timestamp,
     Symbol: symbol,
     Decimal: _decimal,
 }

@@ -6,8 +6,8 @@ from functools import lru_cache
 from jmsjca.destinations import Destination
 from jmsjca.messages import Byte, DeliveryMode, Long, Message
 from jmsjca.providers.amqp.addresses import Naming, address_of
-from jmsjca.providers.amqp.encoding.marks import Timestamp, UByte, UInt
-from jmsjca.providers.amqp.encoding.writing import NULL, list_of, map_of, symbol, text, write
+from jmsjca.providers.amqp.encoding.marks import UByte, UInt
+from jmsjca.providers.amqp.encoding.writing import NULL, list_of, map_of, symbol, text, timestamp, write
 from jmsjca.providers.amqp.mapping.destinations import REPLY_TO, TO, kind_number
 from jmsjca.providers.amqp.mapping.ids import as_id
 from jmsjca.providers.amqp.mapping.kinds import KIND, kind_of
@@ -46,8 +46,10 @@ def sections_of(message: Message, to: Destination, now: float, naming: Naming) -
 
 
 def _header(message: Message, now: float) -> bytes:
-    persistent = message.delivery_mode is DeliveryMode.PERSISTENT
-    return _header_of(persistent, min(max(message.priority, 0), _HIGHEST), _time_to_live(message, now))
+    persistent, priority = message.delivery_mode is DeliveryMode.PERSISTENT, message.priority
+    if not 0 <= priority <= _HIGHEST:
+        priority = _HIGHEST if priority > _HIGHEST else 0
+    return _header_of(persistent, priority, _time_to_live(message, now))
 
 
 def _time_to_live(message: Message, now: float) -> int | None:
@@ -66,20 +68,24 @@ def _header_of(persistent: bool, priority: int, time_to_live: int | None) -> byt
 
 def _annotations(message: Message, kind: int, to: Destination) -> bytes:
     reply = None if message.reply_to is None else kind_number(message.reply_to)
-    parts = _kinds(kind, kind_number(to), reply)
-    if message.delivery_time is not None:
-        parts = [*parts, _DUE, write(Long(_milliseconds(message.delivery_time)))]  # as Java's clients send it
-    return _ANNOTATIONS + map_of(parts)
+    if message.delivery_time is None:
+        return _usual_annotations(kind, kind_number(to), reply)
+    due = write(Long(_milliseconds(message.delivery_time)))  # as Java's clients send it
+    return _ANNOTATIONS + map_of([*_kinds(kind, kind_number(to), reply), _DUE, due])
 
 
-@lru_cache(256)
+@lru_cache(256)  # there are no more of them
+def _usual_annotations(kind: int, to: int, reply: int | None) -> bytes:
+    return _ANNOTATIONS + map_of(_kinds(kind, to, reply))
+
+
 def _kinds(kind: int, to: int, reply: int | None) -> list[bytes]:
     """What kind of message goes where, and what kind of destination gets the reply."""
     parts = [symbol(KIND), write(Byte(kind)), symbol(TO), write(Byte(to))]
     return parts if reply is None else [*parts, symbol(REPLY_TO), write(Byte(reply))]
 
 
-def _fields(message: Message, to: Destination, content_type: str | None, naming: Naming) -> bytes:
+def _fields(message: Message, to: Destination, content_type: bytes, naming: Naming) -> bytes:
     """The section of properties; what is not set at its end is left out."""
     reply_to, properties = message.reply_to, message.properties
     fields = [
@@ -89,12 +95,13 @@ def _fields(message: Message, to: Destination, content_type: str | None, naming:
         _optional(message.type),
         NULL if reply_to is None else _address(reply_to, naming),
         _id(message.correlation_id),
-        NULL if content_type is None else symbol(content_type),
+        content_type,
         NULL,
         _moment(message.expiration),
         _moment(message.timestamp),
-        *(group_fields(properties) if properties else ()),
     ]
+    if properties:
+        fields += group_fields(properties)
     while fields[-1] == NULL:
         fields.pop()
     return _PROPERTIES + list_of(fields)
@@ -114,7 +121,7 @@ def _optional(value: str | None) -> bytes:
 
 
 def _moment(moment: datetime | None) -> bytes:
-    return NULL if moment is None else write(Timestamp(_milliseconds(moment)))
+    return NULL if moment is None else timestamp(_milliseconds(moment))
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -1,6 +1,7 @@
 """Properties: most are application properties of AMQP, some are fields of the message itself."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from jmsjca.errors import MessageFormatError
@@ -26,8 +27,11 @@ def application_properties(properties: Properties) -> bytes:
     parts: list[bytes] = []
     for name, value in properties.items():
         if name not in _ELSEWHERE:
-            parts += (text(name), write(value))
+            parts += (_name(name), write(value))
     return map_of(parts) if parts else b""
+
+
+_name = lru_cache(1024)(text)  # programs use few names, again and again
 
 
 def group_fields(properties: Properties) -> list[bytes]:
@@ -45,10 +49,9 @@ def own_time_to_live(properties: Properties) -> int | None:
     Raises:
         MessageFormatError: The header has no room for it.
     """
-    value = properties.get(TIME_TO_LIVE) if properties else None
-    if value is None:
+    if TIME_TO_LIVE not in properties or properties[TIME_TO_LIVE] is None:
         return None
-    milliseconds = _integer(TIME_TO_LIVE, value)
+    milliseconds = _integer(TIME_TO_LIVE, properties[TIME_TO_LIVE])
     if not 0 <= milliseconds < _UNSIGNED:
         raise MessageFormatError(f"{TIME_TO_LIVE} is {milliseconds}, not between 0 and 2 to the power of 32")
     return milliseconds

@@ -5,7 +5,7 @@ from typing import Any
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, MapMessage, ObjectMessage, StreamMessage, TextMessage
-from jmsjca.providers.amqp.encoding.writing import NULL, binary, list_of, map_of, text, write
+from jmsjca.providers.amqp.encoding.writing import NULL, binary, list_of, map_of, symbol, text, write
 from jmsjca.providers.amqp.mapping.content_types import OBJECT, OCTETS
 from jmsjca.providers.amqp.mapping.kinds import JAVA_NULL
 from jmsjca.providers.amqp.mapping.properties import TYPED
@@ -13,10 +13,11 @@ from jmsjca.providers.amqp.mapping.properties import TYPED
 __all__ = ["sent_body"]
 
 _DATA, _SEQUENCE, _VALUE = b"\x00\x53\x75", b"\x00\x53\x76", b"\x00\x53\x77"
+_OCTETS, _OBJECT = symbol(OCTETS), symbol(OBJECT)
 
 
-def sent_body(message: Any, kind: int) -> tuple[bytes, str | None]:
-    """Encode the body of a message, and name its content type.
+def sent_body(message: Any, kind: int) -> tuple[bytes, bytes]:
+    """Encode the body of a message, and its content type.
 
     Args:
         message: The message.
@@ -28,42 +29,42 @@ def sent_body(message: Any, kind: int) -> tuple[bytes, str | None]:
     return _ENCODERS[kind](message)
 
 
-def _plain(message: Any) -> tuple[bytes, None]:  # noqa: ARG001
-    return b"", None
+def _plain(message: Any) -> tuple[bytes, bytes]:  # noqa: ARG001
+    return b"", NULL
 
 
-def _text(message: TextMessage) -> tuple[bytes, None]:
-    return _VALUE + (NULL if message.body is None else text(message.body)), None
+def _text(message: TextMessage) -> tuple[bytes, bytes]:
+    return _VALUE + (NULL if message.body is None else text(message.body)), NULL
 
 
-def _bytes(message: BytesMessage) -> tuple[bytes, str]:
-    return _DATA + binary(message.body or b""), OCTETS
+def _bytes(message: BytesMessage) -> tuple[bytes, bytes]:
+    return _DATA + binary(message.body or b""), _OCTETS
 
 
-def _map(message: MapMessage) -> tuple[bytes, None]:
+def _map(message: MapMessage) -> tuple[bytes, bytes]:
     parts: list[bytes] = []
     for name, value in message.body.items():
         parts += (text(name), write(value))
-    return _VALUE + map_of(parts), None
+    return _VALUE + map_of(parts), NULL
 
 
-def _stream(message: StreamMessage) -> tuple[bytes, None]:
-    return _SEQUENCE + list_of([write(value) for value in message.body]), None
+def _stream(message: StreamMessage) -> tuple[bytes, bytes]:
+    return _SEQUENCE + list_of([write(value) for value in message.body]), NULL
 
 
-def _object(message: ObjectMessage) -> tuple[bytes, str | None]:
+def _object(message: ObjectMessage) -> tuple[bytes, bytes]:
     """As the bytes that they are; as a value of AMQP if it holds one, or is to hold none and be one."""
     plain, typed = message.plain_data, message.properties.get(TYPED) is True
     if plain is not None:
-        return _VALUE + write(plain.value), None
+        return _VALUE + write(plain.value), NULL
     if not typed:
-        return _DATA + binary(JAVA_NULL if message.pickled is None else message.pickled), OBJECT
+        return _DATA + binary(JAVA_NULL if message.pickled is None else message.pickled), _OBJECT
     if message.pickled is not None:
         raise MessageFormatError(f"{TYPED} is set, but a pickle is no data of AMQP: use ObjectMessage.from_data(…)")
-    return _VALUE + NULL, None
+    return _VALUE + NULL, NULL
 
 
-_ENCODERS: dict[int, Callable[[Any], tuple[bytes, str | None]]] = {
+_ENCODERS: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
     0: _plain,
     1: _object,
     2: _map,
