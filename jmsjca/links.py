@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jmsjca.config import SYSTEM_CLOCK, Address, Clock, ConnectionURL, Credentials, Limits
+from jmsjca.config.texts import check_unicode
 from jmsjca.errors import (
     ConfigurationError,
     ConnectionLostError,
@@ -54,6 +55,19 @@ class ConnectionSettings:
     clock: Clock = field(default=SYSTEM_CLOCK, repr=False)
     wait: Wait = field(default=threading.Event.wait, repr=False)
 
+    def check(self, url: ConnectionURL) -> None:
+        """Refuse texts that no broker can be told.
+
+        Raises:
+            ConfigurationError: One is no Unicode text, or holds NUL, with which some libraries end it.
+        """
+        who = self.credentials(url)
+        login = {"user name": who.user_name, "password": who.password} if who else {}
+        for name, text in {**login, "client id": self.client_id}.items():
+            check_unicode(text, f"The {name}", ConfigurationError)
+            if "\0" in (text or ""):
+                raise ConfigurationError(f"The {name} holds NUL, which cannot be sent.")
+
     def credentials(self, url: ConnectionURL) -> Credentials | None:
         """The pair to connect with: the dedicated one, else that of the URL."""
         if self.user_name:
@@ -82,11 +96,12 @@ class Connector:
             goes_on: Asked before each further host; false to leave the others alone.
 
         Raises:
-            ConfigurationError: The URL cannot be used.
+            ConfigurationError: The URL cannot be used, or the user name, the password or the client id.
             ConnectionLostError: No host of a fail-over list can be reached; the message tells why for each.
             JMSError: The broker cannot be reached, or refuses.
         """
         url = ConnectionURL.parse(self._settings.url).for_provider()
+        self._settings.check(url)
         failures: dict[Address, JMSError] = {}
         for position, turn in enumerate(url.beginning_with(self._next), self._next + 1):
             if failures and not goes_on():

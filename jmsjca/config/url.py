@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 from urllib.parse import unquote, unquote_plus
 
 from jmsjca.config.option_names import own_options, provider_options
+from jmsjca.config.texts import check_unicode
 from jmsjca.errors import InvalidURLError
 
 __all__ = ["Address", "ConnectionURL"]
@@ -66,8 +67,9 @@ class ConnectionURL:
 
         Raises:
             InvalidURLError: It has no ``://``, a list with a host missing or with a second user name, a port that is no
-                number, or an option without ``=``.
+                number, or an option without ``=``; or it is no Unicode text.
         """
+        check_unicode(text, "The connection URL", InvalidURLError)
         protocol, mark, rest = text.partition("://")
         if not mark or not _PROTOCOL.match(protocol):
             raise InvalidURLError(

@@ -80,7 +80,7 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
     """Connect to the broker, with TLS verified for exactly this host.
 
     Raises:
-        InvalidURLError: The URL names no host.
+        InvalidURLError: The URL names no host, or one that cannot exist.
         JMSSecurityError: The broker's certificate is not to be trusted, or an own one cannot be read.
         ConnectionLostError: The broker cannot be reached.
     """
@@ -96,6 +96,8 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
         raise JMSSecurityError(
             f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}"
         ) from error
+    except UnicodeError as error:  # a name longer than names can be, or with nothing between two dots
+        raise InvalidURLError(f"{url} names a host that cannot exist: {error}.") from error
     except OSError as error:
         raise broken(f"Cannot connect to {host}:{port}", error) from error
 
@@ -137,7 +139,7 @@ def _tls_context(options: NetworkOptions) -> ssl.SSLContext:
         context.hostname_checks_common_name = False  # no name of a host (RFC 9525, section 2)
         if options.certificate_file:
             context.load_cert_chain(options.certificate_file, options.key_file)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the latter for a name with NUL
         raise JMSSecurityError(f"The files of ca_file, certificate_file or key_file cannot be used: {error}") from error
     return context
 

@@ -11,7 +11,14 @@ from types import SimpleNamespace
 import pytest
 
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSError, JMSSecurityError
+from jmsjca.errors import (
+    ConfigurationError,
+    ConnectionLostError,
+    InvalidOptionError,
+    InvalidURLError,
+    JMSError,
+    JMSSecurityError,
+)
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
 
@@ -248,6 +255,41 @@ def test_client_certificate_that_is_missing(files, serve):
     with pytest.raises((JMSError, OSError)):
         assert ping(port, ca_file=files.pem["authority"]) == b"pong"
     assert b"ping" not in seen
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, *SCHEMES.values()])
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example", "a" * 300])
+def test_host_that_cannot_exist(scheme, host):
+    with pytest.raises(InvalidURLError, match="cannot exist"):
+        connect(ConnectionSettings(f"{scheme}://{host}:1"))
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, *SCHEMES.values()])
+@pytest.mark.parametrize(
+    "rest", ["a\ud800", "ann:pass\ud800@host", "ann\ud800:pass@host", "host/\ud800", "host?ca_file=\ud800"]
+)
+def test_url_with_half_of_a_surrogate_pair(scheme, rest):
+    with pytest.raises(InvalidURLError, match="surrogate") as told:
+        connect(ConnectionSettings(f"{scheme}://{rest}"))
+    assert "pass" not in str(told.value)
+    assert told.value.__cause__ is None
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, *SCHEMES.values()])
+@pytest.mark.parametrize("text", ["hush\ud800", "hush\0"])
+@pytest.mark.parametrize("what", ["user_name", "password", "client_id"])
+def test_settings_that_cannot_be_sent(scheme, what, text):
+    """They are refused before anybody is asked: port 1 refuses connections."""
+    given = {"user_name": "ann", what: text}
+    with pytest.raises(ConfigurationError, match=what.replace("_", " ")) as told:
+        connect(ConnectionSettings(f"{scheme}://127.0.0.1:1", **given))
+    assert "hush" not in str(told.value)
+    assert told.value.__cause__ is None
+
+
+def test_file_that_no_system_can_name():
+    with pytest.raises(JMSSecurityError, match="cannot be used"):
+        ping(1, ca_file="a\0b")
 
 
 @pytest.mark.parametrize("name", ["ca_file", "certificate_file"])

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from proton import Array, symbol
 
+from jmsjca.config.texts import check_unicode
 from jmsjca.destinations import Destination, DestinationKind, Queue, Topic
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.providers.amqp.constants import CONFIGURATION, SYMBOLS
@@ -40,10 +41,7 @@ class Address:
         Raises:
             InvalidDestinationError: It is no Unicode text.
         """
-        try:
-            self.name.encode()
-        except UnicodeEncodeError:
-            raise InvalidDestinationError(f"The name {self.name!a:.200} holds half of a surrogate pair.") from None
+        check_unicode(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
 
     def apply(self, terminus: Any, more: Sequence[str] = ()) -> None:
         """Write it into a source or a target of proton.

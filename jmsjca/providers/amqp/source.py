@@ -5,6 +5,7 @@ from typing import Any
 
 from proton import Described, symbol
 
+from jmsjca.config.texts import check_unicode
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, InvalidSelectorError, JMSError, NotSupportedError
 from jmsjca.providers.amqp.addresses import Address
 from jmsjca.providers.amqp.conditions import text_of
@@ -68,10 +69,7 @@ class Source:
         self.address.check()
         if self.subscription is not None:
             Address(self.subscription.name, None).check()
-        try:
-            (self.selector or "").encode()
-        except UnicodeEncodeError:
-            raise InvalidSelectorError(f"The selector {self.selector!a:.200} holds half of a surrogate pair.") from None
+        check_unicode(self.selector, f"The selector {self.selector!a:.200}", InvalidSelectorError)
 
     @property
     def lasting(self) -> bool:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from jmsjca.config import Clock, Limits
+from jmsjca.config.texts import check_unicode
 from jmsjca.destinations import Destination, Subscription
-from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.errors import IllegalStateError, InvalidSelectorError, JMSError
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.refusals import explained
@@ -48,8 +49,10 @@ class Consumers:
         """Subscribe.
 
         Raises:
+            InvalidSelectorError: The selector is no Unicode text.
             JMSError: The broker refuses.
         """
+        check_unicode(selector, f"The selector {selector!a:.200}", InvalidSelectorError)
         ahead = taken_ahead(order, self._limits.prefetch_messages) if window is None else window
         ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
         chosen = self._chosen(selector, no_local=no_local)

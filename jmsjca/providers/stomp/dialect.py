@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from jmsjca.config.texts import check_unicode
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
@@ -113,8 +114,9 @@ class Dialect(ABC):
         """The name, which the broker must take literally.
 
         Raises:
-            InvalidDestinationError: The broker would read something into it.
+            InvalidDestinationError: The broker would read something into it, or it is no Unicode text.
         """
+        check_unicode(to.name, f"The name {to.name!a:.200}", InvalidDestinationError)
         if self.special().search(to.name):
             raise InvalidDestinationError(f"{self.broker.name} would not take the name of {to} literally over STOMP.")
         return to.name

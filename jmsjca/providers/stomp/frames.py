@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jmsjca.errors import MessageFormatError
+from jmsjca.config.texts import check_unicode
+from jmsjca.errors import ConfigurationError, MessageFormatError
 
 __all__ = ["ESCAPES", "Frame", "asking", "connect_frame", "encode_frame"]
 
@@ -74,11 +75,12 @@ def connect_frame(headers: Mapping[str, str]) -> bytes:
     """Write a CONNECT frame, in which nothing is escaped.
 
     Raises:
-        MessageFormatError: A value would break its line. The value is not shown: it may be a password.
+        ConfigurationError: A value would break its line. The value is not shown: it may be a password.
     """
     for name, value in headers.items():
+        check_unicode(value, f"The header {name} of CONNECT", ConfigurationError)
         if _BREAKING.search(value):
-            raise MessageFormatError(f"The header {name} of CONNECT cannot hold line breaks or NUL.")
+            raise ConfigurationError(f"The header {name} of CONNECT cannot hold line breaks or NUL.")
     return _joined(["CONNECT", *(f"{name}:{value}" for name, value in headers.items())], b"")
 
 

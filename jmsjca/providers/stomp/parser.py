@@ -2,6 +2,7 @@
 
 import re
 
+from jmsjca.errors import ConnectionLostError
 from jmsjca.providers.stomp.frames import Frame
 from jmsjca.providers.stomp.heads import MAX_LINE, broken, parse_head
 
@@ -37,12 +38,17 @@ class FrameParser:
         """Take the next bytes; give the frames that they complete.
 
         Raises:
-            ConnectionLostError: They break the protocol or a limit.
+            ConnectionLostError: They break the protocol or a limit. What is whole before that is given first, and this
+                raised by the next call, which needs no further bytes.
         """
         self._buffer += data
         frames: list[Frame] = []
-        while (frame := self._next()) is not None:
-            frames.append(frame)
+        try:
+            while (frame := self._next()) is not None:
+                frames.append(frame)
+        except ConnectionLostError:
+            if not frames:
+                raise
         del self._buffer[: self._start]
         self._seen -= self._start
         if self._head is not None:
@@ -50,6 +56,11 @@ class FrameParser:
             self._head = (command, headers, body - self._start, length)
         self._start = 0
         return frames
+
+    @property
+    def unfinished(self) -> int:
+        """How many bytes have come of a frame that is not complete."""
+        return len(self._buffer)
 
     def _next(self) -> Frame | None:
         if self._head is None and not self._read_head():
@@ -117,8 +128,8 @@ class FrameParser:
         """Where the NUL behind the body is; None if it has not come."""
         if length is None:
             end = self._buffer.find(0, self._seen)
-            self._seen = len(self._buffer)
-            self._check_body((end if end >= 0 else self._seen) - begin)
+            self._seen = end if end >= 0 else len(self._buffer)
+            self._check_body(self._seen - begin)
             return end if end >= 0 else None
         if len(self._buffer) <= begin + length:
             return None

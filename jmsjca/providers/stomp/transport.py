@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.providers.network import broken
 from jmsjca.providers.stomp.channel import Channel
 from jmsjca.providers.stomp.frames import Frame
 from jmsjca.providers.stomp.heartbeat import Heartbeat
 from jmsjca.providers.stomp.library import Lifecycle
 from jmsjca.providers.stomp.parser import FrameParser
+from jmsjca.providers.stomp.progress import Progress
 
 __all__ = ["Transport"]
 
@@ -27,6 +29,7 @@ class Transport(Lifecycle):
         channel: The connected socket.
         parser: What reads frames.
         clock: Where time comes from.
+        patience: Seconds that any frame may take from its first byte to its last.
         received: Told of every chunk of frames, on the receiver thread.
         ended: Told once why the connection ended, on the receiver thread.
     """
@@ -36,6 +39,8 @@ class Transport(Lifecycle):
         channel: Channel,
         parser: FrameParser,
         clock: Clock,
+        *,
+        patience: float,
         received: Callable[[Sequence[Frame]], None],
         ended: Callable[[JMSError], None],
     ) -> None:
@@ -47,6 +52,7 @@ class Transport(Lifecycle):
         self._reason: JMSError | None = None
         self._clock = clock
         self._heartbeat = Heartbeat(clock)
+        self._progress = Progress(clock, patience)
         self.override_threading(_start_thread)
         self.set_listener("jmsjca", self)
 
@@ -81,7 +87,7 @@ class Transport(Lifecycle):
         except JMSError as error:
             self._reason = self._reason or error
         except OSError as error:
-            self._reason = self._reason or ConnectionLostError(f"The connection to the broker broke: {error}")
+            self._reason = self._reason or broken("The connection to the broker broke", error)
         except Exception as error:  # noqa: BLE001  # stomp.py would swallow it
             self._reason = self._reason or ConnectionLostError("A frame could not be handled.")
             self._reason.__cause__ = error
@@ -102,12 +108,22 @@ class Transport(Lifecycle):
             self._heartbeat.wrote()
         if data is None:
             self._check_silence()
-            return _HANDLED
-        self._heartbeat.heard()
+        else:
+            self._heartbeat.heard()
+            self._hand_on(data)
+        if self._parser.unfinished:
+            self._progress.check(self._parser.unfinished)
+        return b"" if data == b"" else _HANDLED
+
+    def _hand_on(self, data: bytes) -> None:
+        """Let everything be handled that is whole, also before what breaks the protocol."""
+        if not self._parser.unfinished:
+            self._progress.began()
         frames = self._parser.feed(data)
-        if frames:
+        while frames:
+            self._progress.began()
             self._received(frames)
-        return _HANDLED if data else b""
+            frames = self._parser.feed(b"")
 
     def _check_silence(self) -> None:
         if self._heartbeat.dead:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
@@ -24,7 +24,7 @@ class Wire:
         channel: The connected socket.
         clock: Where time comes from.
         max_body: The largest body that is taken.
-        reply_timeout: Seconds to wait for a receipt.
+        reply_timeout: Seconds to wait for a receipt, and for the rest of a frame that has begun.
         ended: Told once when the connection ends by itself.
 
     Attributes:
@@ -37,7 +37,9 @@ class Wire:
     ) -> None:
         self._parser = FrameParser(max_body)
         self.incoming = Incoming(self._parser)
-        self._transport = Transport(channel, self._parser, clock, self.incoming.receive, self._end)
+        self._transport = Transport(
+            channel, self._parser, clock, patience=reply_timeout, received=self.incoming.receive, ended=self._end
+        )
         self._ended = ended
         self._closing = False
         self._turns = threading.Lock()
@@ -63,12 +65,11 @@ class Wire:
         frame = connect_frame({"accept-version": "1.1,1.2", "heart-beat": f"{offer},{offer}", **headers})
         self._transport.start()
         try:
-            self.write(frame)
+            with suppress(WriteError):  # who reads learns why
+                self.write(frame)
             answer = self.incoming.answer.result(timeout)
         except FutureTimeoutError as error:
             raise ConnectionLostError(f"The broker did not answer CONNECT within {timeout:g} seconds.") from error
-        except WriteError as error:
-            raise ConnectionLostError("The broker broke the connection at the login.") from error
         self._transport.beat(*(span / 1000 for span in heartbeat_of(answer, offer)))
         return answer
 

@@ -17,6 +17,9 @@ class StillClock:
     def monotonic(self) -> float:
         return self.time
 
+    def pass_five(self) -> None:
+        self.time += 5
+
 
 class FakeChannel:
     """Answers CONNECT, and every frame that asks for a receipt, unless told otherwise."""
@@ -24,7 +27,7 @@ class FakeChannel:
     def __init__(self, server: str = "ActiveMQ/5.18.3", version: str = "1.2") -> None:
         self.server = server
         self.version = version
-        self.incoming: queue.Queue[bytes | None] = queue.Queue()
+        self.incoming: queue.Queue[bytes | Callable[[], None] | None] = queue.Queue()
         self.written = bytearray()
         self.breaks_at: int | None = None  # a byte of the next write
         self.silent: set[str] = set()  # commands that get no receipt
@@ -36,7 +39,11 @@ class FakeChannel:
         self.closed = False
 
     def read(self, timeout: float) -> bytes | None:
-        return self.incoming.get(timeout=30)
+        piece = self.incoming.get(timeout=30)
+        while callable(piece):  # all that came before has been handled
+            piece()
+            piece = self.incoming.get(timeout=30)
+        return piece
 
     def write(self, data: bytes) -> None:
         if self.closed:

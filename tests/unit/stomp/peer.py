@@ -20,6 +20,7 @@ class Fault(NamedTuple):
 
     kind: str
     place: int
+    text: str = "refused"  # what a refusal says
 
 
 @dataclass
@@ -51,6 +52,7 @@ class Peer:
     def __init__(self, fault=None, *, connected=None, beats="0,0"):
         self.queues, self.places, self.broken = {}, [], False
         self._fault = fault
+        self.refusal = fault.text if fault else ""
         self._connected = {"version": "1.2", "server": "ActiveMQ/6.3.1", "heart-beat": beats}
         self._connected = {k: v for k, v in (self._connected | (connected or {})).items() if v is not None}
         self._numbers, self._lock = 0, threading.RLock()
@@ -141,14 +143,14 @@ class _Session:
         kind = self._peer.at(command)
         if kind == "refuse":
             self._doomed |= command == "SEND"
-            self._answer("ERROR", {"message": "refused", **_named(headers)})
+            self._answer("ERROR", {"message": self._peer.refusal, **_named(headers)})
         elif not self._breaks(kind):
             getattr(self, f"_{command.lower()}")(headers, body)
 
     def _answer(self, command, headers, body=b""):
         kind = self._peer.at(command)
         if kind == "refuse":
-            command, headers, body = "ERROR", {"message": "refused"}, b""
+            command, headers, body = "ERROR", {"message": self._peer.refusal}, b""
         if kind != "withhold" and not self._breaks(kind):
             self._client.sendall(write(command, headers, body))
 

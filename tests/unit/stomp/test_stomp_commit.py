@@ -13,7 +13,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import DUPLICATE_ID, TextMessage
-from tests.unit.stomp.letters import read
+from tests.unit.stomp.letters import read, write
 
 QUEUE = Queue("q")
 
@@ -96,6 +96,17 @@ def test_withheld_receipt_is_in_doubt(line):
     assert line.lost.wait(30)
 
 
+def test_receipt_in_front_of_garbage_counts(line):
+    line = line()
+    line.channel.silent = {"COMMIT"}
+    line.channel.reactions["COMMIT"] = lambda headers: line.channel.incoming.put(
+        write("RECEIPT", {"receipt-id": headers["receipt"]}) + b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    )
+    _unit(line, acks=1).commit()
+    assert line.lost.wait(30)
+    assert "protocol" in str(line.told[0])
+
+
 def test_refused_commit_did_not_happen(line):
     line = line()
     line.channel.refused = {"COMMIT"}
@@ -105,11 +116,9 @@ def test_refused_commit_did_not_happen(line):
 
 def test_error_that_names_no_frame_is_in_doubt(line):
     line = line()
-    unit = _unit(line, acks=1)
-    line.channel.silent = {"COMMIT"}
-    line.channel.say("ERROR", message="something")
-    with pytest.raises((TransactionInDoubtError, ConnectionLostError)):
-        unit.commit()
+    line.channel.early["COMMIT"] = lambda _: line.channel.say("ERROR", message="something")
+    with pytest.raises(TransactionInDoubtError, match="something"):
+        _unit(line, acks=1).commit()
 
 
 @pytest.mark.parametrize("server", ["ActiveMQ-Artemis/2", "Other/1"])

@@ -11,6 +11,7 @@ from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, NotSu
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.stomp.heartbeat import Heartbeat
 from jmsjca.providers.stomp.library import agreed_heartbeat
+from jmsjca.providers.stomp.progress import Progress
 from tests.unit.stomp.fakes import StillClock
 from tests.unit.stomp.letters import read
 
@@ -67,6 +68,48 @@ def test_silent_broker_is_a_lost_connection(line):
     assert line.lost.wait(30)
     assert [type(error) for error in line.told] == [ConnectionLostError]
     assert "silent" in str(line.told[0])
+
+
+HEAD = b"MESSAGE\ndestination:/queue/q\nmessage-id:1\nsubscription:s\n"
+
+
+def test_frame_that_trickles_in_is_a_lost_connection(line):
+    """Though each byte is a sign of life."""
+    line = line()
+    line.channel.incoming.put(HEAD)
+    for _ in range(20):
+        line.channel.incoming.put(line.clock.pass_five)
+        line.channel.incoming.put(b"a")
+    assert line.lost.wait(30)
+    assert "not the rest" in str(line.told[0])
+    assert line.clock.time == 1035  # as soon as it took longer than an answer may
+
+
+@pytest.mark.parametrize("between", [[b"\n\0", HEAD], [b"\n\0" + HEAD]])
+def test_frames_that_come_in_pieces_may_take_their_time_each(line, between):
+    line = line()
+    line.channel.incoming.put(HEAD)
+    for _ in range(20):
+        line.channel.incoming.put(line.clock.pass_five)
+        for piece in between:
+            line.channel.incoming.put(piece)
+    line.channel.incoming.put(b"\n\0")
+    line.connection.consumer(Queue("q")).close()
+    assert line.clock.time == 1100
+    assert not line.told
+
+
+def test_pace_that_a_frame_must_keep():
+    clock = StillClock()
+    progress = Progress(clock, patience=30)
+    clock.time += 30
+    progress.check(1)
+    clock.time += 100
+    progress.check(100_000)
+    with pytest.raises(ConnectionLostError, match="90000 bytes"):
+        progress.check(90_000)
+    progress.began()
+    progress.check(1)
 
 
 def test_sign_of_life_is_sent_while_nobody_does_anything(line):

@@ -31,7 +31,7 @@ def messages(draw):
 def feed(data, pieces=()):
     reader, frames, begin = FrameParser(1000), [], 0
     for end in [*sorted(pieces), len(data)]:
-        frames += reader.feed(data[begin:end])
+        frames += reader.feed(data[begin:end]) + reader.feed(b"")
         begin = end
     return frames
 
@@ -100,11 +100,22 @@ def test_malformed_frames_end_the_connection(data):
         feed(GOOD + data)
 
 
-def test_what_came_before_a_malformed_frame_is_not_delivered_with_it():
+@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
+def test_what_came_before_a_malformed_frame_is_given_first(data):
     reader = FrameParser(1000)
-    assert len(reader.feed(GOOD)) == 1
-    with pytest.raises(ConnectionLostError):
-        reader.feed(GOOD + MALFORMED["too small"])
+    assert len(reader.feed(GOOD + GOOD + data)) == 2
+    for _ in range(2):
+        with pytest.raises(ConnectionLostError, match="STOMP protocol"):
+            reader.feed(b"")
+
+
+@given(messages(), st.integers(0, 600))
+def test_what_is_unfinished_is_counted(message, end):
+    raw, _ = message
+    reader = FrameParser(1000)
+    assert reader.unfinished == 0
+    frames = reader.feed(raw + raw[:end])
+    assert reader.unfinished == (2 - len(frames)) * len(raw) - len(raw[end:])
 
 
 def test_length_counts_not_the_nul():

@@ -1,6 +1,7 @@
 """TLS: who is trusted, and that nobody else ever sees the password."""
 
 import socket
+import ssl
 import threading
 from contextlib import suppress
 
@@ -105,6 +106,17 @@ def test_peer_without_tls_never_gets_the_password(authority, allowed):
 def test_authority_that_cannot_be_read(tmp_path):
     with pytest.raises(JMSSecurityError):
         connect(ConnectionSettings(f"stomp+ssl://127.0.0.1:1?ca_file={tmp_path / 'none'}"))
+
+
+def test_client_certificate_that_is_missing(authority):
+    """TLS 1.3 tells it behind the handshake, where it looks like a connection that broke; no second attempt helps."""
+    context = authority.server("IP:127.0.0.1")
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(authority.file)
+    with Peer(context) as peer, pytest.raises(JMSSecurityError, match="certificate of this client"):
+        connect(_settings(peer, authority.file))
+    assert not peer.clear
 
 
 def _refused(context, ca_file):
