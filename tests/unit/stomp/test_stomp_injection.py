@@ -5,7 +5,7 @@ import random
 import pytest
 
 from jmsjca.destinations import Queue, Subscription, Topic
-from jmsjca.errors import JMSError, MessageFormatError
+from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.stomp.dialects import choose_dialect
 from jmsjca.providers.stomp.frames import connect_frame, encode_frame
@@ -77,7 +77,7 @@ def test_login_says_what_it_was_given_or_is_refused():
         headers = {name: _text(chances) for name in ("login", "passcode", "client-id", "host")}
         if any(sign in text for text in headers.values() for sign in "\r\n\0"):
             refused += 1
-            with pytest.raises(MessageFormatError):
+            with pytest.raises(ConfigurationError):
                 connect_frame(headers)
         else:
             lines, rest = head_lines(connect_frame(headers))

@@ -204,7 +204,7 @@ def test_secrets_appear_nowhere(caplog, secret, answer):
     assert not [text for text in texts if secret in text]
 
 
-@pytest.mark.parametrize("secret", ["hu\nsh", "hu\rsh", "hu\0sh"])
+@pytest.mark.parametrize("secret", ["hu\nsh", "hu\rsh"])
 def test_secret_that_would_break_the_frame_is_refused_unseen(caplog, secret):
     caplog.set_level(logging.DEBUG)
     with _peer(b"") as (url, seen), pytest.raises(JMSError) as told:
