@@ -10,7 +10,7 @@ from jmsjca.providers.amqp.constants import COORDINATOR
 from jmsjca.providers.amqp.declared import DeclaredAhead
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
-from jmsjca.providers.amqp.proton_calls import Pointer, is_settled, pointer_to, public, remote_state, send, settle
+from jmsjca.providers.amqp.proton_calls import Pointer, Tags, is_settled, pointer_to, public, remote_state, send, settle
 from jmsjca.providers.amqp.states import COORDINATOR_CAPABILITIES, DECLARE, DECLARED, discharge
 
 __all__ = ["Coordinator"]
@@ -29,7 +29,7 @@ class Coordinator(LinkEnd):
         self._replies: dict[Pointer, Future[Any]] = {}
         self._ahead = DeclaredAhead()
         self._watches = False
-        self._tag = 0
+        self._tags = Tags()
 
     def declare(self, timeout: float) -> bytes:
         """Begin a transaction.
@@ -93,8 +93,7 @@ class Coordinator(LinkEnd):
     def _ask(self, message: bytes, reply: "Future[Any]") -> None:
         if self.error is not None:
             raise self.error
-        self._tag += 1
-        self._replies[send(pointer_to(self._link), b"%d" % self._tag, message)] = reply
+        self._replies[send(pointer_to(self._link), self._tags, message)] = reply
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.sender(name)

@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 from jmsjca.providers.amqp.proton_calls import (
+    ABORTED,
     Buffer,
     Pointer,
     advance,
     current,
-    is_aborted,
     is_partial,
-    receive,
+    receiving,
     release,
     settle,
 )
@@ -37,11 +37,13 @@ class Taken(NamedTuple):
     """What was there.
 
     Args:
-        messages: Those that are complete: proton's deliveries, and the encoded messages.
+        deliveries: Those that are complete.
+        messages: The encoded messages of these.
         aborted: How many the broker gave up in the middle.
     """
 
-    messages: list[tuple[Pointer, bytes]]
+    deliveries: list[Pointer]
+    messages: list[bytes]
     aborted: int
 
 
@@ -57,6 +59,7 @@ class Intake:
     def __init__(self, link: Pointer, buffer: Buffer, message_bytes: int) -> None:
         self._link = link
         self._buffer = buffer
+        self._receive = receiving(link, buffer)
         self._message_bytes = message_bytes
         self._begun = bytearray()
 
@@ -69,29 +72,31 @@ class Intake:
         Raises:
             Excess: A message is too large, or there are too many.
         """
-        link, buffer = self._link, self._buffer
-        taken: list[tuple[Pointer, bytes]] = []
+        link, receive = self._link, self._receive
+        deliveries: list[Pointer] = []
+        messages: list[bytes] = []
         aborted = 0
         while delivery := current(link):
-            size = receive(link, buffer)
-            if is_aborted(delivery):
+            size = receive()
+            if size == ABORTED:
                 self._drop(delivery)
                 aborted += 1
                 continue
             encoded = self._whole(delivery, size)
             if encoded is None:
                 break
-            if len(taken) >= most:
+            if len(deliveries) >= most:
                 raise Excess("amqp:link:transfer-limit-exceeded", "More than was asked for")
             advance(link)
-            taken.append((delivery, encoded))
-        return Taken(taken, aborted)
+            deliveries.append(delivery)
+            messages.append(encoded)
+        return Taken(deliveries, messages, aborted)
 
     def decline(self) -> int:
         """Let go what comes, by name, be it complete or not: the link is at its end. Tells how much that was."""
         declined = 0
         while delivery := current(self._link):
-            while receive(self._link, self._buffer) > 0:
+            while self._receive() > 0:
                 pass
             release(delivery)
             declined += 1
@@ -109,7 +114,7 @@ class Intake:
         while size > 0:
             self._begun += self._buffer.view[:size]
             self._check(len(self._begun))
-            size = receive(self._link, self._buffer)
+            size = self._receive()
         if is_partial(delivery):
             return None
         encoded = bytes(self._begun)

@@ -18,7 +18,6 @@ from jmsjca.providers.amqp.proton_calls import (
 
 __all__ = ["Events", "Owner"]
 
-_DELIVERY: int = Event.DELIVERY.number
 _SESSION_OPEN: int = Event.SESSION_REMOTE_OPEN.number
 _SESSION_END: int = Event.SESSION_REMOTE_CLOSE.number
 _LINK_OPEN: int = Event.LINK_REMOTE_OPEN.number
@@ -84,22 +83,22 @@ class Events:
         """Tell everything."""
         self._told = None
         while event := next_event(self._collector):
-            kind = event_type(event)
-            if kind == _DELIVERY:
-                self._tell_of_delivery(event)
-            elif kind in self._connection:
-                self._connection[kind]()
+            delivery = delivery_of(event)
+            if delivery:
+                self._tell_of_delivery(link_of(event), delivery)
             else:
-                self._tell(kind, event)
+                self._tell(event_type(event), event)
             pop_event(self._collector)
 
-    def _tell_of_delivery(self, event: Pointer) -> None:
+    def _tell_of_delivery(self, link: Pointer, delivery: Pointer) -> None:
         """A receiver that took one message has taken all that are there: their events are no news."""
-        link = link_of(event)
         if link != self._told and (owner := self.owners.get(link)):
-            self._told = link if owner.on_delivery(delivery_of(event)) else None
+            self._told = link if owner.on_delivery(delivery) else None
 
     def _tell(self, kind: int, event: Pointer) -> None:
+        if kind in self._connection:
+            self._connection[kind]()
+            return
         owner = self.owners.get(link_of(event) or session_of(event))
         if owner is None:
             if kind in _OPENINGS:

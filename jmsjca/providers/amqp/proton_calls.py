@@ -10,6 +10,7 @@ with the next call: bytes are copied before anything else happens.
 """
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -18,8 +19,10 @@ import proton
 from jmsjca.errors import ConfigurationError
 
 __all__ = [
+    "ABORTED",
     "Buffer",
     "Pointer",
+    "Tags",
     "accept",
     "accept_in",
     "advance",
@@ -28,7 +31,6 @@ __all__ = [
     "delivery_of",
     "event_type",
     "fail",
-    "is_aborted",
     "is_partial",
     "is_settled",
     "link_of",
@@ -39,7 +41,7 @@ __all__ = [
     "pop_event",
     "public",
     "push",
-    "receive",
+    "receiving",
     "release",
     "remote_data",
     "remote_state",
@@ -60,6 +62,10 @@ _ACCEPTED: int = proton.Delivery.ACCEPTED
 _RELEASED: int = proton.Delivery.RELEASED
 _MODIFIED: int = proton.Delivery.MODIFIED
 _DATA_BYTES = 4096
+
+ABORTED = -11
+"""In place of a size: the broker gave the message up in the middle."""
+_TAG_BYTES = 8
 
 _delivery: Any = _proton.Delivery
 
@@ -141,20 +147,23 @@ delivery_of: Callable[[Pointer], Pointer] = lib.pn_event_delivery
 current: Callable[[Pointer], Pointer] = lib.pn_link_current
 advance: Callable[[Pointer], bool] = lib.pn_link_advance
 is_partial: Callable[[Pointer], bool] = lib.pn_delivery_partial
-is_aborted: Callable[[Pointer], bool] = lib.pn_delivery_aborted
-_recv = lib.pn_link_recv
 
 
-def receive(link: Pointer, buffer: Buffer) -> int:
-    """Move bytes of the current delivery to a buffer; how many, negative if it is at its end."""
-    size: int = _recv(link, buffer.start, buffer.size)
-    return size
+def receiving(link: Pointer, buffer: Buffer) -> Callable[[], int]:
+    """What moves bytes of a link's current delivery to a buffer.
+
+    It tells how many bytes: `ABORTED` if the broker gave the message up in the middle, otherwise negative at its end.
+    """
+    return partial(lib.pn_link_recv, link, buffer.start, buffer.size)
 
 
 # Settling. Proton makes one frame of many that are accepted, or released, one after the other.
 
 settle: Callable[[Pointer], None] = lib.pn_delivery_settle
 _update = lib.pn_delivery_update
+_local = lib.pn_delivery_local
+_data_of = lib.pn_disposition_data
+_decode = lib.pn_data_decode
 
 
 def accept(delivery: Pointer) -> None:
@@ -192,9 +201,8 @@ def accept_in(state: bytes) -> Callable[[Pointer], None]:
 
 
 def _set_transactional(delivery: Pointer, state: bytes) -> None:
-    data = lib.pn_disposition_data(lib.pn_delivery_local(delivery))
-    lib.pn_data_clear(data)  # an update adds to what is there
-    lib.pn_data_decode(data, state, len(state))
+    """Only once for each delivery, whose data are empty before: this adds to them."""
+    _decode(_data_of(_local(delivery)), state, len(state))
     _update(delivery, _TRANSACTIONAL)
 
 
@@ -202,30 +210,47 @@ def _set_transactional(delivery: Pointer, state: bytes) -> None:
 
 remote_state: Callable[[Pointer], int] = lib.pn_delivery_remote_state
 is_settled: Callable[[Pointer], bool] = lib.pn_delivery_settled
+_remote = lib.pn_delivery_remote
+_encode = lib.pn_data_encode
+_new_delivery = lib.pn_delivery
+_send = lib.pn_link_send
 
 
-def send(link: Pointer, tag: bytes, payload: bytes, state: bytes | None = None) -> Pointer:
+class Tags:
+    """Numbers that name the deliveries of a link.
+
+    Attributes:
+        number: The one in use, where `tag` has it.
+        tag: The same, as proton takes it.
+    """
+
+    def __init__(self) -> None:
+        self.number: Any = ffi.new("uint64_t[1]")
+        self.tag: Any = ffi.new("pn_delivery_tag_t *", (_TAG_BYTES, ffi.cast("char *", self.number)))[0]
+
+
+def send(link: Pointer, tags: Tags, payload: bytes, state: bytes | None = None) -> Pointer:
     """Send an encoded message.
 
     Args:
         link: The sender.
-        tag: Names it among those that are not settled.
+        tags: Those of the link.
         payload: The message.
         state: The fields of the transactional state, encoded; None outside any transaction.
 
     Returns:
         Its delivery.
     """
-    delivery = lib.pn_delivery(link, (len(tag), ffi.from_buffer(tag)))
+    tags.number[0] += 1
+    delivery = _new_delivery(link, tags.tag)  # which copies the tag
     if state is not None:
         _set_transactional(delivery, state)
-    lib.pn_link_send(link, payload, len(payload))
+    _send(link, payload, len(payload))
     advance(link)
     return delivery
 
 
 def remote_data(delivery: Pointer, buffer: Buffer) -> bytes:
     """The fields of the broker's state, encoded; nothing if they are longer than any that is expected."""
-    data = lib.pn_disposition_data(lib.pn_delivery_remote(delivery))
-    size = lib.pn_data_encode(data, buffer.start, min(buffer.size, _DATA_BYTES))
+    size = _encode(_data_of(_remote(delivery)), buffer.start, _DATA_BYTES)
     return buffer.copy(size) if size > 0 else b""

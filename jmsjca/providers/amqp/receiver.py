@@ -126,11 +126,15 @@ class ReceivingLink(LinkEnd):
         """
         if self.error is not None:
             raise self.error
-        self.settle_each([(handle, update) for handle in handles])
+        self._settle(handles, update)
 
     def settle_each(self, states: Sequence[tuple[int, Callable[[Pointer], None]]]) -> None:
         """Give deliveries a state each, and settle them; those that the broker has taken back need none."""
         for handle, update in states:
+            self._settle([handle], update)
+
+    def _settle(self, handles: Sequence[int], update: Callable[[Pointer], None]) -> None:
+        for handle in handles:
             delivery = self._unsettled.pop(handle, None)
             if delivery is not None:
                 update(delivery)
@@ -174,9 +178,8 @@ class ReceivingLink(LinkEnd):
         if taken.messages:
             first = self._received + 1
             self._received += len(taken.messages)
-            arrived = [(handle, encoded) for handle, (_, encoded) in enumerate(taken.messages, first)]
-            self._unsettled.update((handle, delivery) for handle, (delivery, _) in enumerate(taken.messages, first))
-            self._arrivals.arrived(arrived)
+            self._unsettled.update(enumerate(taken.deliveries, first))
+            self._arrivals.arrived(list(enumerate(taken.messages, first)))
         credit.arrived(len(taken.messages) + taken.aborted)
         if taken.aborted:
             self._arrivals.credited(-taken.aborted)

@@ -13,6 +13,7 @@ from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
 from jmsjca.providers.amqp.proton_calls import (
     Pointer,
+    Tags,
     is_settled,
     pointer_to,
     public,
@@ -43,7 +44,7 @@ class SendingLink(LinkEnd):
         self._waiting: deque[tuple[bytes, Sending, Destination]] = deque()
         self._sent: dict[Pointer, tuple[Sending, Destination]] = {}
         self._pointer: Pointer = None
-        self._tag = 0
+        self._tags = Tags()
 
     def send(self, payloads: Sequence[bytes], sending: Sending, to: Destination) -> None:
         """Send encoded messages as credit allows. On the engine's thread."""
@@ -57,8 +58,7 @@ class SendingLink(LinkEnd):
         """Send what credit allows."""
         for _ in range(min(self._link.credit, len(self._waiting))):
             payload, sending, to = self._waiting.popleft()
-            self._tag += 1
-            self._sent[send(self._pointer, b"%d" % self._tag, payload, sending.state)] = sending, to
+            self._sent[send(self._pointer, self._tags, payload, sending.state)] = sending, to
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The broker answered a message."""
