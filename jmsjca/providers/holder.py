@@ -25,7 +25,8 @@ class Holder(Generic[D]):
     """
 
     def __init__(self, order: Order) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # that of the condition: it costs less where nobody waits or is told
+        self._changed = threading.Condition(self._lock)
         self._shelf: Shelf[D] = Shelf(order)
         self._woken = False
         self._error: JMSError | None = None
@@ -45,15 +46,16 @@ class Holder(Generic[D]):
             IllegalStateError: It is settled, given back or another unit's.
             ConnectionLostError: The connection is gone.
         """
-        with self._changed:
-            self._own([delivery])
+        with self._lock:
+            self._check_lost()
+            self._shelf.check(delivery)
             if delivery.unit is not None:
                 raise IllegalStateError("This delivery is another unit's already.")
             delivery.unit = unit
 
     def let_go(self, deliveries: Sequence[D]) -> None:
         """Forget deliveries that are settled or given back."""
-        with self._changed:
+        with self._lock:
             self._shelf.let_go(deliveries)
 
     def broken(self, error: JMSError) -> None:

@@ -68,18 +68,20 @@ class Shelf(Generic[D]):
         return chunk
 
     def own(self, deliveries: Sequence[Delivery]) -> list[D]:
-        """Check that deliveries are ours and not settled.
-
-        Raises:
-            IllegalStateError: One was settled, given back, or received by somebody else.
-        """
+        """Check that deliveries are ours and not settled. Raises as `check`."""
         ours = cast("Sequence[D]", deliveries)
         for delivery in ours:
-            if self.outstanding.get(delivery.handle) is not delivery:
-                raise IllegalStateError(
-                    "This delivery was settled or given back already; it will come again if it must."
-                )
+            self.check(delivery)
         return list(ours)
+
+    def check(self, delivery: D) -> None:
+        """Check that a delivery is ours and not settled.
+
+        Raises:
+            IllegalStateError: It was settled, given back, or received by somebody else.
+        """
+        if self.outstanding.get(delivery.handle) is not delivery:
+            raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
 
     def unclaimed(self) -> list[D]:
         """What was received and no unit took."""
