@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from proton import SASL, UNDESCRIBED, Data, Link, Terminus
+from proton import SASL, UNDESCRIBED, Data, Endpoint, Link, Terminus
 
 __all__ = [
     "CONFIGURATION",
@@ -13,18 +13,21 @@ __all__ = [
     "EXPIRE_WITH_LINK",
     "LOGGED_IN",
     "RECEIVER_SETTLES_FIRST",
+    "REMOTE_CLOSED",
     "SENDER_UNSETTLED",
     "SYMBOLS",
     "UNSPECIFIED",
 ]
 
 _data: Any = Data
+_endpoint: Any = Endpoint
 _link: Any = Link
 _sasl: Any = SASL
 _terminus: Any = Terminus
 
 LOGGED_IN: int = _sasl.OK
 RECEIVER_SETTLES_FIRST: int = _link.RCV_FIRST
+REMOTE_CLOSED: int = _endpoint.REMOTE_CLOSED
 SENDER_UNSETTLED: int = _link.SND_UNSETTLED
 CONFIGURATION: int = _terminus.CONFIGURATION
 COORDINATOR: int = _terminus.COORDINATOR

@@ -2,26 +2,24 @@
 
 import logging
 import socket
-import ssl
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from proton import Collector, Connection, Event, ProtonException, Transport
+from proton import Collector, Connection, ProtonException, Transport
 
 from jmsjca.config import Clock
-from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
-from jmsjca.providers.amqp.conditions import connection_error, transport_error
-from jmsjca.providers.amqp.constants import LOGGED_IN
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.amqp.forks import left_by_forks
 from jmsjca.providers.amqp.loop import Loop
 from jmsjca.providers.amqp.mailbox import Errand, Mailbox
-from jmsjca.providers.amqp.owners import Events, Owner
-from jmsjca.providers.amqp.proton_calls import Buffer, pointer_to
+from jmsjca.providers.amqp.owners import Events
+from jmsjca.providers.amqp.proton_calls import Buffer
 from jmsjca.providers.amqp.pump import Pump
+from jmsjca.providers.amqp.remote import Remote
+from jmsjca.providers.amqp.sessions import Sessions
 from jmsjca.providers.network import broken
 
 __all__ = ["Engine"]
@@ -29,7 +27,6 @@ __all__ = ["Engine"]
 logger = logging.getLogger("jmsjca.amqp")
 
 T = TypeVar("T")
-
 _BUFFER_BYTES = 256 * 1024
 
 
@@ -48,8 +45,9 @@ class Engine:
 
     Attributes:
         buffer: For bytes on their way between proton and us, on the engine's thread.
-        opened: Done when the broker has opened the connection.
-        properties: What the broker tells of itself.
+        now: The monotonic clock.
+        remote: What the broker says of the connection.
+        sessions: Who has which session.
         left: Why nothing works here any more, in a forked child.
     """
 
@@ -63,44 +61,36 @@ class Engine:
     ) -> None:
         self._socket = sock
         self._transport = transport
-        self.buffer = Buffer(_BUFFER_BYTES)
-        self._collector = Collector()
-        self._events = Events(
-            self._collector,
-            {
-                Event.CONNECTION_REMOTE_OPEN.number: self._on_open,
-                Event.CONNECTION_REMOTE_CLOSE.number: self._on_close,
-                Event.TRANSPORT_ERROR.number: self._on_error,
-            },
-            self._on_stranger,
-        )
-        self._clock = clock
         self._lost = lost
         self._mailbox = Mailbox()
-        self._owners: set[Owner] = set()
-        self._closing = False
+        self._collector = Collector()
+        self.remote = Remote(connection, transport, self._mailbox.refuse)
         self._thread = threading.Thread(target=self._run, name="jmsjca-amqp", daemon=True)
-        self.connection = connection
-        self.opened: Future[None] = Future()
-        self.properties: dict[Any, Any] = {}
+        self._connection = connection
+        self.buffer = Buffer(_BUFFER_BYTES)
+        self.now = clock.monotonic
         self.left: ConnectionLostError | None = None
         self._pump = Pump(sock, transport, self.buffer)
+        events = Events(self._collector, self.remote.handlers(), self.remote.on_stranger)
         self._loop = Loop(
             sock,
             transport=transport,
             pump=self._pump,
             mailbox=self._mailbox,
-            events=self._events,
+            events=events,
             clock=clock,
-            opened=self.opened,
+            opened=self.remote.opened,
+        )
+        self.sessions = Sessions(
+            connection, transport, events, free=self._loop.closed.append, later=lambda s, f: self.at(self.now() + s, f)
         )
 
     def start(self) -> None:
         """Open the connection."""
         self._socket.setblocking(False)
-        self.connection.collect(self._collector)
-        self._transport.bind(self.connection)
-        self.connection.open()
+        self._connection.collect(self._collector)
+        self._transport.bind(self._connection)
+        self._connection.open()
         left_by_forks(self)
         self._thread.start()
 
@@ -150,43 +140,14 @@ class Engine:
         """
         try:
             return reply.result(timeout)
-        except FutureTimeoutError as error:
+        except TimeoutError as error:
             lost = ConnectionLostError(f"The broker did not answer within {timeout:g} s: {what}.")
             self.abort(lost)
             raise lost from error
 
-    def adopt(self, owner: Owner) -> None:
-        """Tell this owner when the connection is lost. On the engine's thread.
-
-        Raises:
-            ResourceAllocationError: It would need one session more than the broker allows.
-        """
-        most = self._transport.remote_channel_max + 1
-        if len(self._owners) >= most:
-            raise ResourceAllocationError(
-                f"The broker allows {most} sessions on a connection, and each destination takes one:"
-                " use fewer destinations in a unit, or several connections."
-            )
-        self._owners.add(owner)
-
-    def watch(self, end: Any, owner: Owner) -> None:
-        """Tell this owner what happens to a session or a link, too. On the engine's thread."""
-        self._events.owners[pointer_to(end)] = owner
-
-    def release(self, owner: Owner, session: Any, link: Any) -> None:
-        """Forget an owner, whose link and session are closed. On the engine's thread."""
-        self._owners.discard(owner)
-        for end in (session, link):
-            self._events.owners.pop(pointer_to(end), None)
-        self._loop.closed.append(session)
-
     def at(self, when: float, function: Callable[[], None]) -> None:
         """Run a function at a time of `now`, if the connection lasts. On the engine's thread."""
         self._loop.alarms.set(when, function)
-
-    def now(self) -> float:
-        """The monotonic clock."""
-        return self._clock.monotonic()
 
     def abort(self, error: JMSError) -> None:
         """Give the connection up, even if the broker reads nothing any more and what was posted cannot be written."""
@@ -195,9 +156,9 @@ class Engine:
 
     def close(self, timeout: float) -> None:
         """Close in order; give up after so many seconds."""
-        self._closing = True
+        self.remote.closing = True
         with suppress(ConnectionLostError):
-            self.post(self.connection.close)
+            self.post(self._connection.close)
         self._thread.join(timeout)
         if self._thread.is_alive():
             self.abort(ConnectionLostError("The broker did not answer the close."))
@@ -205,7 +166,7 @@ class Engine:
 
     def leave(self, error: ConnectionLostError) -> None:
         """Let go of the parent's connection, without a word to the broker. In a forked child."""
-        self._closing = True
+        self.remote.closing = True
         self.left = error
         self._mailbox.leave(error)
         self._socket.close()
@@ -219,59 +180,20 @@ class Engine:
         try:
             self._loop.run()
         except (OSError, ProtonException) as error:
-            self._break(broken("The connection to the broker broke", self._last_word() or error))
+            self._mailbox.refuse(broken("The connection to the broker broke", self._pump.last_word() or error))
         except Exception as error:  # whatever it is, nobody may wait for ever
             logger.exception("The AMQP engine failed; its connection is given up.")
-            self._break(ConnectionLostError(f"The connection was given up: {error!r}"))
+            self._mailbox.refuse(ConnectionLostError(f"The connection was given up: {error!r}"))
         finally:
             self._end()
 
-    def _last_word(self) -> ssl.SSLError | None:
-        """The alert with which the broker hung up; a write that fails hides it."""
-        try:
-            self._pump.read()
-        except ssl.SSLError as alert:
-            return alert
-        except (OSError, ProtonException):
-            pass
-        return None
-
-    def _on_open(self) -> None:
-        if self._transport.sasl().outcome != LOGGED_IN:  # proton takes an open frame in the midst of the login
-            self._break(ConnectionLostError("The broker opened the connection before it answered the login."))
-            return
-        properties: Any = self.connection.remote_properties  # whatever the broker sent for them
-        self.properties = dict(properties) if hasattr(properties, "items") else {}
-        failed = "amqp:connection-establishment-failed" in self.properties
-        if not failed and not self.opened.done():  # else the reason follows
-            self.opened.set_result(None)
-
-    def _on_close(self) -> None:
-        if not self._closing:
-            self._break(connection_error(self.connection.remote_condition, self.connection.container))
-
-    def _on_error(self) -> None:
-        if not self._closing:
-            self._break(transport_error(self._transport, self.connection.container))
-
-    def _on_stranger(self) -> None:
-        """Leave a broker that opens sessions or links of its own: nobody would ever close them."""
-        self._break(ConnectionLostError("The broker opened a session or link of its own, which none should."))
-
-    def _break(self, error: JMSError) -> None:
-        self._mailbox.refuse(error)
-
     def _end(self) -> None:
         """Tell everybody, and let go of proton's objects on the thread that owned them."""
-        self._break(ConnectionLostError("The connection is closed."))
+        self._mailbox.refuse(ConnectionLostError("The connection is closed."))
         error = self._mailbox.error or ConnectionLostError("The connection is closed.")
         self._socket.close()
-        if not self.opened.done():
-            self.opened.set_exception(error)
+        self.remote.end(error)
         self._mailbox.close()
-        for owner in self._owners:
-            owner.on_lost(error)
-        self._owners.clear()
-        self._events.owners.clear()
-        if not self._closing:
+        self.sessions.lose(error)
+        if not self.remote.closing:
             self._lost(error)

@@ -62,8 +62,11 @@ class LinkEnd:
         self.on_close(self._link.remote_condition)
 
     def on_end(self) -> None:
-        """The broker ended its session."""
-        self.on_close(self._session.remote_condition)
+        """The broker ended its session, or answers our end of it."""
+        if self._gone.done():
+            self._engine.sessions.ended(self)
+        else:
+            self.on_close(self._session.remote_condition)
 
     def on_close(self, condition: Any) -> None:
         """The broker ended it, or agrees to the end; the condition says why."""
@@ -73,7 +76,7 @@ class LinkEnd:
         if not self._gone.done():
             self._gone.set_result(None)
             self._session.close()  # not earlier: some brokers answer a detach no more once the session ends
-            self._engine.release(self, self._session, self._link)
+            self._engine.sessions.release(self, self._session, self._link)
             self._forget()
 
     def on_lost(self, error: JMSError) -> None:
@@ -93,12 +96,12 @@ class LinkEnd:
         return True
 
     def _start(self) -> None:
-        self._engine.adopt(self)
-        self._session = self._engine.connection.session()
-        self._engine.watch(self._session, self)
-        self._session.open()
+        self._engine.sessions.adopt(self, self._begin)
+
+    def _begin(self) -> None:
+        self._session = self._engine.sessions.begin(self)
         self._link = self._make(self._session, f"jmsjca-{next(_numbers)}")
-        self._engine.watch(self._link, self)
+        self._engine.sessions.watch(self._link, self)
         self._link.open()
 
     def _make(self, session: Any, name: str) -> Any:

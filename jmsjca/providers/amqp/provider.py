@@ -51,8 +51,10 @@ class AMQPProvider:
         connection = _connection(url, credentials, client_id)
         engine = Engine(sock, connection, _transport(options, credentials), clock, lost)
         engine.start()
-        engine.wait(engine.opened, options.connect_timeout, "the opening of the connection")
-        properties = engine.call(lambda: engine.properties)  # a turn later: a close may be directly behind the open
+        engine.wait(engine.remote.opened, options.connect_timeout, "the opening of the connection")
+        properties = engine.call(
+            lambda: engine.remote.properties
+        )  # a turn later: a close may be directly behind the open
         broker = broker_of(str(properties.get("product", "")), engine.call(lambda: _offers_of(connection)))
         wire = Wire(engine, clock, limits, broker, reply_timeout=options.reply_timeout)
         return AMQPConnection(engine, wire, broker, limits, client_id)

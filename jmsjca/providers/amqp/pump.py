@@ -49,6 +49,16 @@ class Pump:
             self._push(size)
             acknowledge_quickly(self._socket)
 
+    def last_word(self) -> ssl.SSLError | None:
+        """The alert with which the broker hung up; a write that fails hides it."""
+        try:
+            self.read()
+        except ssl.SSLError as alert:
+            return alert
+        except (OSError, ProtonException):
+            pass
+        return None
+
     def _push(self, size: int) -> None:
         """Proton takes some 16 KB at a time."""
         at = 0

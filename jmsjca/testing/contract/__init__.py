@@ -31,6 +31,7 @@ from jmsjca.testing.contract.groups_and_others import TestGroupsAndOthers
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.headers import TestHeaders
 from jmsjca.testing.contract.large_messages import TestLargeMessages
+from jmsjca.testing.contract.many_destinations import TestManyDestinations
 from jmsjca.testing.contract.maps import TestMaps
 from jmsjca.testing.contract.neighbours import TestNeighbours
 from jmsjca.testing.contract.no_local import TestNoLocal
@@ -77,6 +78,7 @@ __all__ = [
     "TestGroupsAndOthers",
     "TestHeaders",
     "TestLargeMessages",
+    "TestManyDestinations",
     "TestMaps",
     "TestNeighbours",
     "TestNoLocal",

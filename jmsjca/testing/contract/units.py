@@ -81,18 +81,6 @@ class TestCommit(Contract):
         harness.expect(source)
         harness.expect(target, "moved")
 
-    def test_sends_reach_many_destinations(self, harness: Harness) -> None:
-        """One commit sends to queues and to a topic."""
-        queues, topic = [harness.queue(), harness.queue()], harness.topic()
-        subscriber = harness.connect().consumer(topic)
-        unit = harness.unit()
-        for to in (*queues, topic, queues[0]):
-            harness.note(unit, to, "a")
-        unit.commit()
-        harness.expect(queues[0], "a", "a")
-        harness.expect(queues[1], "a")
-        assert bodies(harness.gather(subscriber, 1)) == ["a"]
-
     def test_message_over_the_limit_is_refused_at_once(self, harness: Harness) -> None:
         """`ResourceAllocationError` at the send; the unit can go on, and what it took can be moved smaller."""
         source, target = harness.queue(), harness.queue()
