@@ -30,6 +30,7 @@ class FakeChannel:
         self.incoming: queue.Queue[bytes | Callable[[], None] | None] = queue.Queue()
         self.written = bytearray()
         self.breaks_at: int | None = None  # a byte of the next write
+        self.room: int | None = None  # bytes until it breaks, over all writes from now on
         self.silent: set[str] = set()  # commands that get no receipt
         self.refused: set[str] = set()  # commands that get an ERROR with their receipt
         self.early: dict[str, Callable[[dict[str, str]], None]] = {}  # called before the answer
@@ -52,6 +53,11 @@ class FakeChannel:
             self.written += data[: self.breaks_at]
             self.incoming.put(b"")
             raise WriteError(min(self.breaks_at, len(data)), "cut")
+        if self.room is not None and len(data) > self.room:
+            self.written += data[: self.room]
+            self.incoming.put(b"")
+            raise WriteError(self.room, "cut")
+        self.room = None if self.room is None else self.room - len(data)
         self.written += data
         self.last = bytes(data)
         for command, headers, _ in read(data, escaped=not data.startswith(b"CONNECT")):

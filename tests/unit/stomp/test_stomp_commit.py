@@ -66,15 +66,18 @@ def test_refused_send_rolls_everything_back(line):
     assert line.lost.wait(30)
 
 
-def test_every_cut_of_a_burst(line):
-    """Before the first byte of COMMIT it did not happen; after it, it may have."""
-    whole = line()
-    _unit(whole, acks=2).commit()
-    begin = bytes(whole.channel.written).index(b"COMMIT")
+@pytest.mark.parametrize("server", ["ActiveMQ/6.3.1", "ActiveMQ-Artemis/2", "RabbitMQ/3", "Other/1"])
+@pytest.mark.parametrize("sends", [0, 2])
+def test_every_cut_of_a_commit(line, server, sends):
+    """Before the first byte of the frame that decides it did not happen; after it, it may have."""
+    whole = line(server)
+    _unit(whole, acks=2, sends=sends).commit()
+    decides = b"COMMIT" if b"COMMIT" in whole.channel.written else b"ACK"
+    begin = bytes(whole.channel.written).index(decides)
     for position in range(len(whole.channel.written)):
-        cut = line()
-        unit = _unit(cut, acks=2)
-        cut.channel.breaks_at = position
+        cut = line(server)
+        unit = _unit(cut, acks=2, sends=sends)
+        cut.channel.room = position
         with pytest.raises((TransactionRolledBackError, TransactionInDoubtError)) as told:
             unit.commit()
         assert (told.type is TransactionRolledBackError) is (position <= begin), position
