@@ -22,6 +22,7 @@ EVENTS = 300
 CAN = ["artemis-amqp", "activemq-stomp"]
 CANNOT = {
     "artemis-stomp": "transacted_receive",
+    "openmq-stomp": "transacted_receive",
     "rabbitmq-amqp": "transacted_receive and transacted_send and durable",
     "rabbitmq-stomp": "transacted_receive and transacted_send",
 }

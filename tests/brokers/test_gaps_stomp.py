@@ -36,7 +36,7 @@ def test_activemq_does_not_send_an_aborted_message_again_while_its_subscription_
     assert one.bodies(1) == [MARKER]
 
 
-@pytest.mark.parametrize(("broker", "redelivered"), [("activemq", "true"), ("artemis", "false")])
+@pytest.mark.parametrize(("broker", "redelivered"), [("activemq", "true"), ("artemis", "false"), ("openmq", "true")])
 def test_end_of_a_subscription_gives_to_others_what_it_held(client, broker, redelivered):
     one = client(broker)
     for body in "ab":
@@ -52,7 +52,13 @@ def test_end_of_a_subscription_gives_to_others_what_it_held(client, broker, rede
 
 
 @pytest.mark.parametrize(
-    ("broker", "answer"), [("activemq", "RECEIPT"), ("artemis", "AMQ339018"), ("rabbitmq", "Subscription not found")]
+    ("broker", "answer"),
+    [
+        ("activemq", "RECEIPT"),
+        ("artemis", "AMQ339018"),
+        ("rabbitmq", "Subscription not found"),
+        ("openmq", "BSS4021"),
+    ],
 )
 def test_acknowledgement_after_the_end_of_its_subscription(client, broker, answer):
     """ActiveMQ's settles nothing, though it says RECEIPT."""
@@ -130,7 +136,7 @@ def test_messages_come_in_the_order_of_sending_whatever_their_priority(client, b
     assert one.bodies(3) == ["1", "9", "5"]
 
 
-@pytest.mark.parametrize("broker", ["activemq", "rabbitmq"])
+@pytest.mark.parametrize("broker", ["activemq", "rabbitmq", "openmq"])
 def test_both_are_delivered_that_have_the_same_duplicate_id(client, broker):
     one = client(broker)
     for body in "ab":

@@ -15,6 +15,12 @@ def jms_broker_url(request, broker_url):
     return broker_url(request.param)
 
 
+@pytest.fixture(autouse=True)
+def chance(request):
+    if "test_so_many_handlers" in request.node.name and "openmq-stomp-sync" in request.node.name:
+        pytest.skip("Open MQ's bridge spreads messages over receivers by chance, and bounds none of them")
+
+
 @pytest.fixture
 def jms_message_count():
     return 50

@@ -21,7 +21,7 @@ def nothing_to_download(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["artemis", "activemq", "qpid"])
+@pytest.mark.parametrize("name", ["artemis", "activemq", "qpid", "openmq"])
 def test_a_broker_that_is_not_to_be_had_is_missing(name, nothing_to_download):
     with pytest.raises(BrokerMissing, match="not in the cache, and cannot be downloaded"):
         BROKERS[name](nothing_to_download).start()

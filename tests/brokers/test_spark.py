@@ -28,7 +28,7 @@ class Stream:
         self._spark = spark
         self._folder = folder
         self.url = url
-        self.queue = Queue(f"spark-{uuid.uuid4().hex}")
+        self.queue = Queue(f"spark.{uuid.uuid4().hex}")
 
     def send(self, *texts):
         connection = connect(ConnectionSettings(self.url))

@@ -40,6 +40,9 @@ class Client:
     def leave(self):
         self.raw.close()
 
+    def leave_at_once(self):
+        self.raw._socket.close()
+
     def _subscription(self, **headers):
         routing = {"subscription_type": self._routing} if self._routing else {}
         return {"destination": self.destination, "id": "1", **routing, **headers}
@@ -61,7 +64,7 @@ def _clients(broker_url, kind):
     opened = []
     yield partial(_connect, broker_url, f"gap.{uuid.uuid4().hex}", kind, opened)
     for each in opened:
-        each.raw._socket.close()
+        each.leave_at_once()
 
 
 def _connect(broker_url, name, kind, opened, broker, **connect):

@@ -47,7 +47,8 @@ def poison_stomp(url, headers):
     """Send a message whose header for jmsjca is no JSON."""
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname, parts.port), timeout=10) as stomp:
-        stomp.sendall(b"CONNECT\naccept-version:1.2\nhost:/\n\n\0")
+        login = f"login:{parts.username}\npasscode:{parts.password}\n" if parts.username else ""
+        stomp.sendall(f"CONNECT\naccept-version:1.2\nhost:/\n{login}\n\0".encode())
         stomp.recv(4096)
         lines = "".join(f"{name}:{value}\n" for name, value in {**headers, "receipt": "1"}.items())
         stomp.sendall(f"SEND\n{lines}persistent:true\n_jmsjca:{{\n\npoison\0".encode())

@@ -11,11 +11,12 @@ class RawSTOMP:
         self._socket = socket.create_connection((parts.hostname, parts.port), timeout=10)
         self._buffer = b""
         self._receipts = 0
-        self.connected = self.talk("CONNECT", "CONNECTED", accept_version="1.2", host="/", **connect)
+        login = {"login": parts.username, "passcode": parts.password} if parts.username else {}
+        self.connected = self.talk("CONNECT", "CONNECTED", accept_version="1.2", host="/", **login, **connect)
 
     def write(self, command, body="", **headers):
-        """Write a frame, with _ for - in the names of its headers."""
-        lines = "".join(f"{name.replace('_', '-')}:{value}\n" for name, value in headers.items())
+        """Write a frame, with _ for - in the names of its headers, unless they begin with it."""
+        lines = "".join(f"{_written(name)}:{value}\n" for name, value in headers.items())
         print(f">>> {command} {headers} {body}")
         self._socket.sendall(f"{command}\n{lines}\n{body}\0".encode())
 
@@ -53,3 +54,7 @@ class RawSTOMP:
 
     def __exit__(self, *_):
         self._socket.close()
+
+
+def _written(name):
+    return name if name.startswith("_") else name.replace("_", "-")

@@ -43,7 +43,7 @@ class Burst:
     ) -> None:
         self._wire = wire
         self._dialect = dialect
-        self._acks = acks
+        self._acks = [dict(ack) for ack in acks]
         self._transacted = transacted and bool(sends or dialect.acknowledges_in_transaction)
         self._later = later
         alone = max(len(sends) - 1, 0) if self._transacted and dialect.confirms_in_order else 0
@@ -62,7 +62,7 @@ class Burst:
         if not (self._acks or self._sends):
             return
         if not self._transacted:
-            self._decide(b"", self._plain(), [*self._receipts, *([self._last] if self._acks else [])], timeout)
+            self._decide(b"", *self._plain(), timeout)
         elif self._sends and self._dialect.confirms_before_commit:
             self._prepare(timeout)
             self._decide(b"", self._commit(), [self._last], timeout)
@@ -129,9 +129,10 @@ class Burst:
             return commit
         return commit + encode("BEGIN", TRANSACTION) + encode("ABORT", TRANSACTION)
 
-    def _plain(self) -> bytes:
-        """What the broker takes one by one: the first frame decides already."""
-        acks = [dict(ack) for ack in self._acks]
-        if acks:
-            acks[-1]["receipt"] = self._last
-        return b"".join((*self._sends, *(self._wire.encode("ACK", ack) for ack in acks)))
+    def _plain(self) -> tuple[bytes, list[str]]:
+        """What the broker takes one by one: the first frame decides already; and the receipts that confirm it."""
+        if self._acks:
+            self._acks[-1].setdefault("receipt", self._last)
+        receipts = [ack["receipt"] for ack in self._acks if "receipt" in ack]
+        acks = (self._wire.encode("ACK", ack) for ack in self._acks)
+        return b"".join((*self._sends, *acks)), [*self._receipts, *receipts]

@@ -6,7 +6,7 @@ can hold stand in one header of our own, JSON in pieces, which others ignore. Ma
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ __all__ = ["Outgoing", "encode"]
 _PIECE = 4000  # characters; escaped twice as many, which all brokers take as one header
 _LONGEST = 2000  # characters of a property that travels as a header
 _MOST = 200  # properties that do
-_HARD_TO_CARRY = re.compile(r"[\0\r]|\A\s|\s\Z|\A\Z")
+_HARD_TO_CARRY = re.compile(r"[\0\r]|\A[\s\x01-\x1f]|[\s\x01-\x1f]\Z|\A\Z")  # brokers strip blanks, and controls
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -32,24 +32,29 @@ class Outgoing(NamedTuple):
     sized: bool  #: False for a text, which brokers recognise by its missing content-length
 
 
-def encode(message: Message, address: Mapping[str, str], reply_to: str | None) -> Outgoing:
+def encode(
+    message: Message, address: Mapping[str, str], reply_to: str | None, carries: Callable[[str], bool] = is_property
+) -> Outgoing:
     """Encode a message whose headers the producer has set.
 
     Args:
         message: The message.
         address: The headers that only this broker has.
         reply_to: Where a reply should go, as this broker writes it.
+        carries: True for the name of a property that may be a header.
 
     Raises:
         MessageFormatError: Some text in it is not Unicode.
     """
     try:
-        return _encode(message, address, reply_to)
+        return _encode(message, address, reply_to, carries)
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
 
 
-def _encode(message: Message, address: Mapping[str, str], reply_to: str | None) -> Outgoing:
+def _encode(
+    message: Message, address: Mapping[str, str], reply_to: str | None, carries: Callable[[str], bool]
+) -> Outgoing:
     kind, body = _body_of(message)
     ours: dict[str, Any] = {"k": kind, "i": message.message_id}
     headers = {
@@ -57,7 +62,7 @@ def _encode(message: Message, address: Mapping[str, str], reply_to: str | None) 
         "priority": str(message.priority),
     }
     _encode_headers(message, reply_to, headers, ours)
-    _encode_properties(message.properties, headers, ours)
+    _encode_properties(message.properties, headers, ours, carries)
     headers.update(address)
     headers.update(_pieces(_to_json({name: value for name, value in ours.items() if value not in (None, {})})))
     return Outgoing(headers, body or b"", kind != "text" or body is None or b"\0" in body)
@@ -89,14 +94,16 @@ def _put(name: str, text: str, headers: dict[str, str], ours: dict[str, Any], sh
         headers[name] = text
 
 
-def _encode_properties(properties: Properties, headers: dict[str, str], ours: dict[str, Any]) -> None:
+def _encode_properties(
+    properties: Properties, headers: dict[str, str], ours: dict[str, Any], carries: Callable[[str], bool]
+) -> None:
     types: dict[str, str] = {}
     hidden: dict[str, str | None] = {}
     for name, value in properties.items():
         text = None if value is None else str(convert(value, "string"))
         if value is not None and type_name(value) != "string":
             types[name] = type_name(value)
-        if text is None or len(headers) > _MOST or not is_property(name):
+        if text is None or len(headers) > _MOST or not carries(name):
             hidden[name] = text
         else:
             _put(name, text, headers, hidden, name)

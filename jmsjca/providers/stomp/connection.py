@@ -52,6 +52,7 @@ class STOMPConnection:
         clock: Clock,
     ) -> None:
         self._wire = wire
+        wire.incoming.confirmed_by = dialect.confirmed_by
         self._durables = Durables(wire, dialect, aside)
         self._temporaries = Temporaries(wire, dialect, aside)
         self._consumers = Consumers(wire, dialect, limits, clock)

@@ -14,11 +14,15 @@ from jmsjca.providers.evidence import Broker
 from jmsjca.providers.stomp.codec import Outgoing, encode
 from jmsjca.providers.stomp.decoding import Content, decode
 from jmsjca.providers.stomp.frames import Frame, encode_frame
+from jmsjca.providers.stomp.reserved import is_property
 
-__all__ = ["TRANSACTION", "Dialect", "destination_of"]
+__all__ = ["INDIVIDUALLY", "TRANSACTION", "Dialect", "destination_of"]
 
 TRANSACTION = {"transaction": "t"}
 """The header that makes a frame part of the one transaction that a connection has at a time."""
+
+INDIVIDUALLY = "i"
+"""How the names of subscriptions begin whose messages are acknowledged one by one."""
 
 _PREFIXED = re.compile(r"/(queue|topic)/(.+)\Z", re.DOTALL)
 """How most brokers name a destination."""
@@ -62,7 +66,7 @@ class Dialect(ABC):
 
     def encode(self, message: Message, to: Destination) -> Outgoing:
         """Write a message for the wire."""
-        return encode(message, {**self.address(to), **self.extras(message)}, self.reply_to(message))
+        return encode(message, {**self.address(to), **self.extras(message)}, self.reply_to(message), self.carries)
 
     def send_frame(self, outgoing: Outgoing, *, transacted: bool = True) -> bytes:
         """Write a SEND frame, of the transaction or of none."""
@@ -106,6 +110,10 @@ class Dialect(ABC):
         expires = message.expiration
         return {"expires": str(round(expires.timestamp() * 1000))} if expires else {}
 
+    def carries(self, name: str) -> bool:
+        """True if the property of this name may travel as a header of its own."""
+        return is_property(name)
+
     def content(self, frame: Frame) -> Content:
         """What kind of body it is that another client sent."""
         return Content.BYTES if "content-length" in frame.headers else Content.TEXT
@@ -128,6 +136,11 @@ class Dialect(ABC):
     @abstractmethod
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """The headers of SUBSCRIBE; the window is how many messages may be unsettled."""
+
+    def confirmed_by(self, error: Frame) -> str | None:
+        """The receipt that an ERROR stands for, if that is all that it means."""
+        del error
+        return None
 
     def refuses_all_of(self, text: str, sends: int) -> bool:
         """True if an ERROR that names no frame says that none of so many sends happened."""

@@ -5,8 +5,9 @@ import re
 from jmsjca.providers.evidence import Broker
 from jmsjca.providers.stomp.activemq import ActiveMQ, RecentActiveMQ
 from jmsjca.providers.stomp.artemis import Artemis
-from jmsjca.providers.stomp.brokers import ACTIVEMQ, ARTEMIS, RABBITMQ, UNKNOWN
+from jmsjca.providers.stomp.brokers import ACTIVEMQ, ARTEMIS, OPENMQ, RABBITMQ, UNKNOWN
 from jmsjca.providers.stomp.dialect import Dialect
+from jmsjca.providers.stomp.openmq import OpenMQ
 from jmsjca.providers.stomp.rabbitmq import RabbitMQ
 
 __all__ = ["Unknown", "choose_dialect"]
@@ -29,6 +30,7 @@ _KNOWN: dict[str, tuple[type[Dialect], Broker]] = {
     "ActiveMQ": (ActiveMQ, ACTIVEMQ),
     "ActiveMQ-Artemis": (Artemis, ARTEMIS),
     "RabbitMQ": (RabbitMQ, RABBITMQ),
+    "Eclipse OpenMQ(tm)": (OpenMQ, OPENMQ),
 }
 
 

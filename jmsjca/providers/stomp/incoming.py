@@ -23,6 +23,7 @@ class Incoming:
     Attributes:
         answer: The headers of CONNECTED.
         receipts: Who waits for which.
+        confirmed_by: Tells which receipt an ERROR stands for, if that is all that it means.
     """
 
     def __init__(self, parser: FrameParser) -> None:
@@ -32,6 +33,7 @@ class Incoming:
         self._overheard: RefusedError | None = None
         self.answer: Future[Mapping[str, str]] = Future()
         self.receipts = Receipts()
+        self.confirmed_by: Callable[[Frame], str | None] = _refuses
 
     def listen(self, subscription: str, listener: Callable[[Sequence[Frame]], None]) -> None:
         """Hand the messages of a subscription to somebody, in chunks."""
@@ -88,6 +90,8 @@ class Incoming:
     def _handle(self, frame: Frame) -> None:
         if frame.command == "RECEIPT":
             self.receipts.arrived(frame.headers["receipt-id"])
+        elif frame.command == "ERROR" and (receipt := self.confirmed_by(frame)) is not None:
+            self.receipts.arrived(receipt)
         elif frame.command == "ERROR":
             self._refused(RefusedError(reason_of(frame), frame.headers.get("receipt-id")))
         elif self.answer.done():
@@ -106,6 +110,10 @@ class Incoming:
             raise ConnectionLostError(f"The broker chose STOMP {version[:20]!r}, which was not offered.")
         self._parser.version = version
         self.answer.set_result(frame.headers)
+
+
+def _refuses(_: Frame) -> None:
+    """What an ERROR means as long as nobody knows the broker."""
 
 
 def _subscription_of(frame: Frame) -> str | None:

@@ -5,7 +5,7 @@ from itertools import count
 
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.stomp.dialect import Dialect
+from jmsjca.providers.stomp.dialect import INDIVIDUALLY, Dialect
 from jmsjca.providers.stomp.frames import Frame
 from jmsjca.providers.stomp.returns import return_by_nack, round_trip
 from jmsjca.providers.stomp.wire import Wire
@@ -91,7 +91,7 @@ class Subscriptions:
             self._wire.incoming.unlisten(name)
 
     def _subscribe(self, window: int) -> None:
-        name = f"s{next(_numbers)}"
+        name = f"{'s' if self._ack == 'client' else INDIVIDUALLY}{next(_numbers)}"
         headers = {"id": name, "ack": self._ack, **self._chosen}
         self._wire.incoming.listen(name, self._arrive)
         try:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import tarfile
 import urllib.request
+import zipfile
 from pathlib import Path
 
 from brokers.cache import BrokerMissing
@@ -21,7 +22,7 @@ def download_all(name, folder):
         digest, path = line.split()
         file = folder / Path(path).name
         file.write_bytes(_verified(path, digest))
-        if file.name.endswith(".tar.gz"):
+        if file.name.endswith((".tar.gz", ".zip")):
             _unpack(file)
 
 
@@ -41,6 +42,10 @@ def _fetch(url):
 
 
 def _unpack(file):
-    with tarfile.open(file) as archive:
-        archive.extractall(file.parent, **FILTER)  # noqa: S202  # its hash is pinned
+    if file.suffix == ".zip":
+        with zipfile.ZipFile(file) as archive:
+            archive.extractall(file.parent)  # noqa: S202  # its hash is pinned
+    else:
+        with tarfile.open(file) as archive:
+            archive.extractall(file.parent, **FILTER)  # noqa: S202  # its hash is pinned
     file.unlink()

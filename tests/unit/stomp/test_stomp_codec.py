@@ -25,7 +25,7 @@ from jmsjca.providers.stomp.dialects import choose_dialect
 from jmsjca.providers.stomp.frames import Frame
 from tests.unit.stomp.letters import read
 
-SERVERS = ["ActiveMQ/6.3.1", "ActiveMQ-Artemis/2.56.0", "RabbitMQ/3.10.8", "Other/1"]
+SERVERS = ["ActiveMQ/6.3.1", "ActiveMQ-Artemis/2.56.0", "RabbitMQ/3.10.8", "Eclipse OpenMQ(tm)", "Other/1"]
 QUEUE = Queue("q")
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 values = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats(allow_nan=False) | text

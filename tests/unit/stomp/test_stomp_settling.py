@@ -47,6 +47,8 @@ def _written(line, command):
         ("ActiveMQ-Artemis/6.3.1", Order.PREFIX, "client-individual"),
         (RECENT, Order.MIXED, "client-individual"),
         ("RabbitMQ/6.3.1", Order.PREFIX, "client-individual"),
+        ("Eclipse OpenMQ(tm)", Order.PREFIX, "client"),
+        ("Eclipse OpenMQ(tm)", Order.ANY, "client-individual"),
         ("Other/6.3.1", Order.PREFIX, "client-individual"),
     ],
 )

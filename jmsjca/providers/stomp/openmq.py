@@ -1,0 +1,115 @@
+"""What Open MQ's bridge wants."""
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+from jmsjca.destinations import Destination, Subscription, destination
+from jmsjca.errors import InvalidDestinationError
+from jmsjca.messages import DeliveryMode, Message
+from jmsjca.providers.stomp.decoding import Content
+from jmsjca.providers.stomp.dialect import INDIVIDUALLY, Dialect, destination_of
+from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.reserved import OURS, is_property
+
+__all__ = ["OpenMQ"]
+
+# The name of a destination is an identifier of Java's that may hold dots. A longer one cannot be a folder's: the broker
+# shuts down when it is to store a message there.
+_SPECIAL = re.compile(r"\A(?![^\W\d]|\$)|[^\w.$]|\Amq\.")
+_LONGEST = 200  # bytes
+_PROPERTY = re.compile(r"[A-Za-z_$][\w$]*\Z", re.ASCII)  # what Java's letters are need not be Python's
+_TEMPORARY = re.compile(r"/temp-(queue|topic)/(temporary_destination://.+)\Z", re.DOTALL)
+_SETTLED = re.compile(r"ACK: \[BSS4028\].*(ID:\S+).* (" + INDIVIDUALLY + r"\d+)\Z", re.DOTALL)
+_MODE = f"{OURS}_mode"
+
+
+class OpenMQ(Dialect):
+    """Open MQ, which is GlassFish's broker.
+
+    Its bridge sends all that a queue has, and refuses each ``ACK`` of one message alone after it has carried it out:
+    https://github.com/eclipse-ee4j/openmq, StompSubscriberSession.ack.
+    """
+
+    __slots__ = ()
+    acknowledges_in_transaction = False
+    confirms_in_order = True
+    settles_up_to = True
+    moves_subscriptions = True
+    no_local: ClassVar[Mapping[str, str]] = {"no-local": "true"}
+
+    def special(self) -> re.Pattern[str]:
+        """What is no identifier, the broker's own names, and those that end it."""
+        return _SPECIAL
+
+    def address(self, to: Destination) -> dict[str, str]:
+        """A temporary destination is addressed as in the message that asked for the reply."""
+        if to.temporary:
+            return {"destination": f"/temp-{to.kind}/{to.name}"}
+        return Dialect.address(self, to)
+
+    def checked(self, to: Destination) -> str:
+        """The name, if it is one.
+
+        Raises:
+            InvalidDestinationError: It is not, or too long.
+        """
+        name = Dialect.checked(self, to)
+        if len(name.encode()) > _LONGEST:
+            raise InvalidDestinationError(f"{self.broker.name} has no names of more than {_LONGEST} bytes.")
+        return name
+
+    def read_address(self, text: str) -> Destination | None:
+        """As its JMS clients name it."""
+        found = _TEMPORARY.match(text)
+        return destination(found[2], found[1], temporary=True) if found else Dialect.read_address(self, text)
+
+    def extras(self, message: Message) -> dict[str, str]:
+        """The time to live, in milliseconds, and the delivery mode, which it does not show."""
+        mode = {_MODE: "true" if message.delivery_mode is DeliveryMode.PERSISTENT else "false"}
+        if message.expiration is None:
+            return mode
+        left = message.expiration.timestamp() - (message.timestamp or message.expiration).timestamp()
+        return {**mode, "expires": str(max(round(left * 1000), 1))}
+
+    def carries(self, name: str) -> bool:
+        """It makes a property of each header, and refuses the message if it cannot."""
+        return is_property(name) and bool(_PROPERTY.match(name))
+
+    def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
+        """Read a MESSAGE frame. What others send is persistent unless they say otherwise, so it is taken for that."""
+        headers = {**frame.headers, "persistent": frame.headers.get(_MODE, "true")}
+        return Dialect.decode(self, frame._replace(headers=headers), source, **delivered)
+
+    def content(self, frame: Frame) -> Content:
+        """It gives every body a length and no type."""
+        del frame
+        return Content.GUESS
+
+    def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
+        """Nothing bounds what it sends. A durable subscription belongs to the client id of CONNECT."""
+        del window
+        return {**self.address(destination_of(source)), **self._named(source)}
+
+    def is_full(self, held: int, size: int, window: int) -> bool:
+        """It sends everything."""
+        del held, size, window
+        return False
+
+    def unsubscribe(self, source: Subscription) -> dict[str, str]:
+        """By its name."""
+        return self._named(source)
+
+    def acknowledgement(self, frame: Frame) -> dict[str, str]:
+        """What is acknowledged alone asks for a receipt of its own, which `confirmed_by` finds in the refusal."""
+        name = frame.headers["ack"]
+        return {"id": name, "receipt": name} if frame.headers["subscription"].startswith(INDIVIDUALLY) else {"id": name}
+
+    def confirmed_by(self, error: Frame) -> str | None:
+        """The bridge settles the message, and then does not find it among those that are not settled."""
+        found = _SETTLED.match(error.headers.get("message", ""))
+        return found[2] + found[1] if found else None
+
+    def _named(self, source: Destination | Subscription) -> dict[str, str]:
+        name = source.name if isinstance(source, Subscription) else None
+        return {} if name is None else {"durable-subscriber-name": name}
