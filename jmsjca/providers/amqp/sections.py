@@ -94,12 +94,14 @@ def values(raw: bytes, code: int, begin: int) -> list[Any]:
     Raises:
         MALFORMED: There is none.
     """
-    found: list[Any] = []
-    following = code
-    while following == code:
+    value, at = read(raw, begin)
+    found = [value]
+    while at < len(raw):
+        following, begin = _descriptor(raw, at)
+        if following != code:
+            break
         value, at = read(raw, begin)
         found.append(value)
-        following, begin = _descriptor(raw, at) if at < len(raw) else (0, at)
     return found
 
 

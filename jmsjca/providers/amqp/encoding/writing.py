@@ -20,7 +20,18 @@ from jmsjca.providers.amqp.encoding.marks import (
     UShort,
 )
 
-__all__ = ["NULL", "binary", "list_of", "map_of", "symbol", "text", "timestamp", "write"]
+__all__ = [
+    "NULL",
+    "binary",
+    "data_section",
+    "list_of",
+    "map_of",
+    "symbol",
+    "text",
+    "text_section",
+    "timestamp",
+    "write",
+]
 
 T = TypeVar("T")
 
@@ -28,7 +39,7 @@ NULL = b"\x40"
 
 _SIZES = [bytes([size]) for size in range(256)]
 _SHORT, _LONG = 1 << 8, 1 << 32
-_short_head, _long_head = struct.Struct("BBB").pack, struct.Struct(">BI").pack
+_short_head, _pack_size = struct.Struct("BBB").pack, struct.Struct(">I").pack
 
 
 def write(value: Any, depth: int = 0) -> bytes:
@@ -59,14 +70,14 @@ def map_of(names_and_values: list[bytes]) -> bytes:
     return _compound(0xC1, names_and_values)
 
 
-def _variable(code: int, encode: Callable[[T], bytes]) -> Callable[[T], bytes]:
-    """What has its length before it: in one byte if it fits."""
-    heads = [bytes([code, size]) for size in range(_SHORT)]
+def _variable(code: int, encode: Callable[[T], bytes], before: bytes = b"") -> Callable[[T], bytes]:
+    """What has its length before it, in one byte if it fits; before all stands something that is always the same."""
+    heads, long_head = [before + bytes([code, size]) for size in range(_SHORT)], before + bytes([code + 0x10])
 
     def variable(value: T) -> bytes:
         encoded = encode(value)
         size = len(encoded)
-        return heads[size] + encoded if size < _SHORT else _long_head(code + 0x10, _checked(size)) + encoded
+        return (heads[size] if size < _SHORT else long_head + _four_bytes(size)) + encoded
 
     return variable
 
@@ -75,13 +86,13 @@ def _compound(code: int, parts: list[bytes]) -> bytes:
     body, count = b"".join(parts), len(parts)
     if count < _SHORT and len(body) < _SHORT - 1:
         return _short_head(code, len(body) + 1, count) + body
-    return _long_head(code + 0x10, _checked(len(body) + 4)) + count.to_bytes(4, "big") + body
+    return _SIZES[code + 0x10] + _four_bytes(len(body) + 4) + _four_bytes(count) + body
 
 
-def _checked(size: int) -> int:
+def _four_bytes(size: int) -> bytes:
     if size >= _LONG:
         raise MessageFormatError("a part of more than 4 GiB has no place in AMQP")
-    return size
+    return _pack_size(size)
 
 
 def _packed(code: int, layout: str) -> Callable[[Any], bytes]:
@@ -111,8 +122,8 @@ def _ascii(value: str) -> bytes:
     return value.encode("ascii")
 
 
-binary = _variable(0xA0, bytes)
-text = _variable(0xA1, str.encode)
+binary, data_section = _variable(0xA0, bytes), _variable(0xA0, bytes, b"\x00\x53\x75")
+text, text_section = _variable(0xA1, str.encode), _variable(0xA1, str.encode, b"\x00\x53\x77")
 symbol = _variable(0xA3, _ascii)
 timestamp = _packed(0x83, "q")
 _write_int, _write_long = _integer(0x54, 0x71, "i"), _integer(0x55, 0x81, "q")

@@ -4,7 +4,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from jmsjca.destinations import Destination
-from jmsjca.messages import Byte, DeliveryMode, Long, Message
+from jmsjca.messages import Byte, DeliveryMode, Long, Message, Properties
 from jmsjca.providers.amqp.addresses import Naming, address_of
 from jmsjca.providers.amqp.encoding.marks import UByte, UInt
 from jmsjca.providers.amqp.encoding.writing import NULL, list_of, map_of, symbol, text, timestamp, write
@@ -17,10 +17,11 @@ from jmsjca.providers.amqp.mapping.sent_bodies import sent_body
 __all__ = ["sections_of"]
 
 _HEADER, _ANNOTATIONS = b"\x00\x53\x70", b"\x00\x53\x72"
-_PROPERTIES, _APPLICATION_PROPERTIES = b"\x00\x53\x73", b"\x00\x53\x74"
+_PROPERTIES = b"\x00\x53\x73"
 
 _LONGEST_TTL = 1 << 32  # milliseconds, about 50 days: what is beyond has only the time at which it expires
 _NORMAL, _HIGHEST = 4, 9
+_PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
 _DUE = symbol("x-opt-delivery-time")
 
 
@@ -37,23 +38,20 @@ def sections_of(message: Message, to: Destination, now: float, naming: Naming) -
         MessageFormatError: Something in it cannot be encoded.
         ValueError: The same.
     """
-    kind, properties = kind_of(message), message.properties
+    kind, properties = kind_of(message), message.properties or None
     body, content_type = sent_body(message, kind)
-    parts = [_header(message, now), _annotations(message, kind, to), _fields(message, to, content_type, naming)]
-    if properties and (application := application_properties(properties)):
-        parts += (_APPLICATION_PROPERTIES, application)
-    return b"".join((*parts, body))
+    parts = (
+        _header_of(message.delivery_mode is _PERSISTENT, message.priority, _time_to_live(message, properties, now)),
+        _annotations(message, kind, to),
+        _fields(message, properties, to, content_type, naming),
+        application_properties(properties) if properties else b"",
+        body,
+    )
+    return b"".join(parts)
 
 
-def _header(message: Message, now: float) -> bytes:
-    persistent, priority = message.delivery_mode is DeliveryMode.PERSISTENT, message.priority
-    if not 0 <= priority <= _HIGHEST:
-        priority = _HIGHEST if priority > _HIGHEST else 0
-    return _header_of(persistent, priority, _time_to_live(message, now))
-
-
-def _time_to_live(message: Message, now: float) -> int | None:
-    own = own_time_to_live(message.properties)
+def _time_to_live(message: Message, properties: Properties | None, now: float) -> int | None:
+    own = own_time_to_live(properties) if properties else None
     if own is not None or message.expiration is None:
         return own or None
     left = max(_milliseconds(message.expiration) - round(now * 1000), 1)  # 0 would be for ever
@@ -62,7 +60,7 @@ def _time_to_live(message: Message, now: float) -> int | None:
 
 @lru_cache(256)  # most messages have one of a few
 def _header_of(persistent: bool, priority: int, time_to_live: int | None) -> bytes:
-    fields = [write(persistent), NULL if priority == _NORMAL else write(UByte(priority))]
+    fields = [write(persistent), NULL if priority == _NORMAL else write(UByte(min(max(priority, 0), _HIGHEST)))]
     return _HEADER + list_of(fields if time_to_live is None else [*fields, write(UInt(time_to_live))])
 
 
@@ -85,9 +83,11 @@ def _kinds(kind: int, to: int, reply: int | None) -> list[bytes]:
     return parts if reply is None else [*parts, symbol(REPLY_TO), write(Byte(reply))]
 
 
-def _fields(message: Message, to: Destination, content_type: bytes, naming: Naming) -> bytes:
+def _fields(
+    message: Message, properties: Properties | None, to: Destination, content_type: bytes, naming: Naming
+) -> bytes:
     """The section of properties; what is not set at its end is left out."""
-    reply_to, properties = message.reply_to, message.properties
+    reply_to = message.reply_to
     fields = [
         _id(message.message_id),
         NULL,  # who sent it is for the broker to say
@@ -113,7 +113,10 @@ def _address(of: Destination, naming: Naming) -> bytes:
 
 
 def _id(told: str | None) -> bytes:
-    return NULL if told is None else write(as_id(told))
+    if told is None:
+        return NULL
+    value = as_id(told)
+    return text(told) if value is told else write(value)
 
 
 def _optional(value: str | None) -> bytes:

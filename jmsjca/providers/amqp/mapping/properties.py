@@ -19,16 +19,17 @@ TIME_TO_LIVE = "JMS_AMQP_TTL"
 TYPED = "JMS_AMQP_TYPED_ENCODING"
 
 _ELSEWHERE = frozenset({GROUP_ID, GROUP_SEQUENCE, REPLY_GROUP, TIME_TO_LIVE, TYPED, USER, "JMSXDeliveryCount"})
+_APPLICATION_PROPERTIES = b"\x00\x53\x74"
 _UNSIGNED, _SIGN = 1 << 32, 1 << 31
 
 
 def application_properties(properties: Properties) -> bytes:
-    """Write what no field holds as a map."""
+    """Write what no field holds as a section; nothing if there is nothing."""
     parts: list[bytes] = []
     for name, value in properties.items():
         if name not in _ELSEWHERE:
             parts += (_name(name), write(value))
-    return map_of(parts) if parts else b""
+    return _APPLICATION_PROPERTIES + map_of(parts) if parts else b""
 
 
 _name = lru_cache(1024)(text)  # programs use few names, again and again

@@ -89,7 +89,7 @@ def _text(incoming: Incoming, section: int | None, content: Any) -> str | None:
 
 
 def _bytes(incoming: Incoming, section: int | None, content: Any) -> bytes | None:  # noqa: ARG001
-    return cast("bytes | None", _expected(content, bytes))
+    return content if content is None else cast("bytes", expected(content, bytes))
 
 
 def _map(incoming: Incoming, section: int | None, content: Any) -> dict[str, EntryValue]:  # noqa: ARG001

@@ -5,14 +5,23 @@ from typing import Any
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, MapMessage, ObjectMessage, StreamMessage, TextMessage
-from jmsjca.providers.amqp.encoding.writing import NULL, binary, list_of, map_of, symbol, text, write
+from jmsjca.providers.amqp.encoding.writing import (
+    NULL,
+    data_section,
+    list_of,
+    map_of,
+    symbol,
+    text,
+    text_section,
+    write,
+)
 from jmsjca.providers.amqp.mapping.content_types import OBJECT, OCTETS
 from jmsjca.providers.amqp.mapping.kinds import JAVA_NULL
 from jmsjca.providers.amqp.mapping.properties import TYPED
 
 __all__ = ["sent_body"]
 
-_DATA, _SEQUENCE, _VALUE = b"\x00\x53\x75", b"\x00\x53\x76", b"\x00\x53\x77"
+_SEQUENCE, _VALUE = b"\x00\x53\x76", b"\x00\x53\x77"
 _OCTETS, _OBJECT = symbol(OCTETS), symbol(OBJECT)
 
 
@@ -34,11 +43,11 @@ def _plain(message: Any) -> tuple[bytes, bytes]:  # noqa: ARG001
 
 
 def _text(message: TextMessage) -> tuple[bytes, bytes]:
-    return _VALUE + (NULL if message.body is None else text(message.body)), NULL
+    return _VALUE + NULL if message.body is None else text_section(message.body), NULL
 
 
 def _bytes(message: BytesMessage) -> tuple[bytes, bytes]:
-    return _DATA + binary(message.body or b""), _OCTETS
+    return data_section(message.body or b""), _OCTETS
 
 
 def _map(message: MapMessage) -> tuple[bytes, bytes]:
@@ -58,7 +67,7 @@ def _object(message: ObjectMessage) -> tuple[bytes, bytes]:
     if plain is not None:
         return _VALUE + write(plain.value), NULL
     if not typed:
-        return _DATA + binary(JAVA_NULL if message.pickled is None else message.pickled), _OBJECT
+        return data_section(JAVA_NULL if message.pickled is None else message.pickled), _OBJECT
     if message.pickled is not None:
         raise MessageFormatError(f"{TYPED} is set, but a pickle is no data of AMQP: use ObjectMessage.from_data(…)")
     return _VALUE + NULL, NULL
