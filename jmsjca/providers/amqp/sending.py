@@ -27,22 +27,26 @@ class Sending:
         self.some = False
         self.taken = b""
         self.done: Future[None] = Future()
-        self._end_if_complete()
+        if not count:
+            self._end()
 
     def answered(self, error: JMSError | None) -> None:
         """Note what the broker said to one message: an error, or that it took it."""
         self._missing -= 1
-        self.some = self.some or error is None
-        self._error = self._error or error
-        self._end_if_complete()
+        if error is None:
+            self.some = True
+        else:
+            self._error = self._error or error
+        if not self._missing:
+            self._end()
 
     def fail(self, error: JMSError) -> None:
         """Note that no more answers come."""
         if not self.done.done():
             self.done.set_exception(error)
 
-    def _end_if_complete(self) -> None:
-        if self._missing or self.done.done():
+    def _end(self) -> None:
+        if self.done.done():
             return
         if self._error is not None:
             self.done.set_exception(self._error)
