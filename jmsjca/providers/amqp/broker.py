@@ -18,7 +18,7 @@ class AMQPBroker:
     """A broker, by the product name in its open frame.
 
     Args:
-        product: The name.
+        product: The name; none for those that nobody tested.
         naming: How it names destinations.
         data: What it can do.
         drains: True if it understands drain.
@@ -56,6 +56,11 @@ class AMQPBroker:
         capabilities = replace(self.data.capabilities, **lost)
         data = replace(self.data, capabilities=capabilities)
         return replace(self, data=data, relays=_RELAY in offered)
+
+    def transacted(self) -> "AMQPBroker":
+        """The same with transactions."""
+        capabilities = replace(self.data.capabilities, transacted_receive=True, transacted_send=True, atomic=True)
+        return replace(self, data=replace(self.data, capabilities=capabilities))
 
     def relays_to(self, to: Destination) -> bool:
         """True if a message gets there over the link to all destinations."""

@@ -17,12 +17,7 @@ _LITTLE = Capabilities(give_back="local", client_ids=True, structured=True, shar
 _UNKNOWN = AMQPBroker(
     "",
     "capability",
-    Broker(
-        "any other",
-        "AMQP",
-        "",
-        Capabilities(give_back="local", client_ids=True, shared_between_processes=True, structured=True),
-    ),
+    Broker("any other", "AMQP", "", _LITTLE),
     offers={"client_ids": "sole-connection-for-container"},
 )
 
@@ -31,6 +26,8 @@ BROKERS = tuple(broker.data for broker in _KNOWN)
 
 def broker_of(product: str, offered: Collection[str]) -> AMQPBroker:
     """Find a broker by its open frame; one that nobody tested is trusted with nothing but what is offered, and exact.
+
+    Whether that one has transactions it is asked for later.
 
     `DELAYED_DELIVERY` is not: ActiveMQ offers it, and delivers at once unless it is configured to wait.
 

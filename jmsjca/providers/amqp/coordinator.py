@@ -15,6 +15,8 @@ from jmsjca.providers.amqp.states import COORDINATOR_CAPABILITIES, DECLARE, DECL
 
 __all__ = ["Coordinator"]
 
+_BINARY: tuple[type, ...] = (bytes, memoryview)  # as proton shows it
+
 
 class Coordinator(LinkEnd):
     """Declares and discharges transactions, one after the other.
@@ -45,8 +47,9 @@ class Coordinator(LinkEnd):
             reply = Future[Any]()
             self._engine.tell(partial(self._ask, DECLARE, reply), reply)
         state, transaction = self._engine.wait(reply, timeout, "the declaration of a transaction")
-        if state != DECLARED:
-            raise TransactionRolledBackError(f"The broker did not declare a transaction: {transaction}")
+        if state != DECLARED or not transaction:
+            reason = transaction or "it has no name"
+            raise TransactionRolledBackError(f"The broker did not declare a transaction: {reason}")
         return bytes(transaction)
 
     def discharge(self, transaction: bytes, reply: "Future[Any]", *, fail: bool) -> None:
@@ -77,15 +80,18 @@ class Coordinator(LinkEnd):
             self._engine.at(due, self._watch)
 
     def _roll_back(self, reply: "Future[Any]") -> None:
-        if self.error is None and reply.exception() is None and reply.result()[0] == DECLARED:
-            self._ask(discharge(reply.result()[1], fail=True), Future())
+        if self.error is not None or reply.exception() is not None:
+            return
+        state, transaction = reply.result()
+        if state == DECLARED and transaction:
+            self._ask(discharge(transaction, fail=True), Future())
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The coordinator answered."""
         state = remote_state(delivery)
         if delivery in self._replies and (state or is_settled(delivery)):
             remote = public(delivery).remote
-            said = bytes(remote.data[0]) if state == DECLARED else text_of(remote.condition)
+            said = _transaction_in(remote.data) if state == DECLARED else text_of(remote.condition)
             self._replies.pop(delivery).set_result((state, said))
             settle(delivery)
         return False
@@ -105,6 +111,12 @@ class Coordinator(LinkEnd):
     def _is_refused(self) -> bool:
         return bool(self._link.remote_target.type != COORDINATOR)
 
+    def _objection(self) -> JMSError | None:
+        offered = _names_in(self._link.remote_target.capabilities)
+        if not offered or COORDINATOR_CAPABILITIES in offered:
+            return None
+        return NotSupportedError(f"The broker has no local transactions over AMQP, but {', '.join(sorted(offered))}.")
+
     def _refusal(self, condition: Any) -> JMSError:
         if self._opened.done():
             return super()._refusal(condition)
@@ -115,3 +127,15 @@ class Coordinator(LinkEnd):
         for reply in self._replies.values():
             reply.set_exception(error)
         self._replies.clear()
+
+
+def _transaction_in(fields: Any) -> bytes:
+    """The name of a transaction in the fields of a state; none if the broker gave it none."""
+    name: Any = next(iter(fields or ()), None)
+    return bytes(name) if isinstance(name, _BINARY) else b""
+
+
+def _names_in(data: Any) -> set[str]:
+    """The symbols of which proton tells: one, or an array of them."""
+    found = data.get_object() if data.next() else ()
+    return {found} if isinstance(found, str) else set(map(str, getattr(found, "elements", found) or ()))

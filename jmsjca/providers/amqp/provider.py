@@ -12,6 +12,7 @@ from jmsjca.providers.amqp.brokers import broker_of
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.proton_calls import check_version
+from jmsjca.providers.amqp.transactions import has_transactions
 from jmsjca.providers.amqp.wire import Wire
 from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
 
@@ -57,7 +58,9 @@ class AMQPProvider:
         )  # a turn later: a close may be directly behind the open
         broker = broker_of(str(properties.get("product", "")), engine.call(lambda: _offers_of(connection)))
         wire = Wire(engine, clock, limits, broker, reply_timeout=options.reply_timeout)
-        return AMQPConnection(engine, wire, broker, limits, client_id)
+        if not broker.product and has_transactions(wire):
+            wire.broker = broker.transacted()
+        return AMQPConnection(engine, wire, wire.broker, limits, client_id)
 
 
 def _offers_of(connection: Any) -> set[str]:

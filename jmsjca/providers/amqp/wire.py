@@ -14,7 +14,7 @@ from jmsjca.providers.amqp.codec import encode
 from jmsjca.providers.amqp.coordinator import Coordinator
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.senders import Outgoing, Senders
-from jmsjca.providers.amqp.states import sent_in
+from jmsjca.providers.amqp.states import ACCEPTED, sent_in
 from jmsjca.providers.amqp.temporary import Temporaries
 
 __all__ = ["Wire"]
@@ -125,9 +125,15 @@ class Wire:
             raise ConnectionLostError("There is no transaction to end.")
         self._coordinator.discharge(transaction, reply, fail=fail)
 
-    def roll_back(self, transaction: bytes) -> None:
-        """End a transaction so that nothing of it happened; a lost connection does that, too."""
+    def roll_back(self, transaction: bytes) -> bool:
+        """End a transaction so that nothing of it happened; a lost connection does that, too.
+
+        Returns:
+            True if the broker says that it did.
+        """
         reply: Future[Any] = Future()
         with suppress(JMSError):
             self.tell(lambda: self.discharge(transaction, reply, fail=True), reply)
-            self.wait(reply, self.reply_timeout, "a rollback")
+            state, _ = self.wait(reply, self.reply_timeout, "a rollback")
+            return bool(state == ACCEPTED)
+        return False

@@ -1,0 +1,112 @@
+"""Brokers that nobody tested: they are asked for a transaction, and have what they answer."""
+
+import pytest
+from amqp_peer import SECONDS, Broker
+from amqp_peer.performatives import (
+    Accepted,
+    Attach,
+    Coordinator,
+    Declare,
+    Declared,
+    Discharge,
+    Error,
+    Rejected,
+    Transfer,
+)
+from amqp_peer.values import Symbol
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import ConnectionLostError, NotSupportedError
+from jmsjca.messages import TextMessage
+from tests.unit.amqp.wire.account import body_of, encoded
+
+UNTESTED = "unheard of"
+NO = Error(condition="amqp:not-implemented", description="no")
+
+
+def to_coordinator(reaction):
+    """Do something else when a link to the coordinator is asked for."""
+
+    def instead(service, frame):
+        target = frame.body.target
+        reaction(service, frame) if isinstance(target, Coordinator) else service.carry_out(frame)
+
+    return {Attach: instead}
+
+
+def refuse_link(service, frame):
+    service.agree(frame, target=None)
+    service.detach(frame, NO)
+
+
+REFUSALS = {
+    "the session ends": to_coordinator(lambda service, frame: service.end(frame, NO)),
+    "the link is refused": to_coordinator(refuse_link),
+    "it has only others": to_coordinator(
+        lambda service, frame: service.agree(frame, target=Coordinator(capabilities=[Symbol("amqp:others")]))
+    ),
+    "none is declared": {Declare: lambda service, frame: service.agree(frame, state=Rejected(error=NO))},
+    "what is declared is accepted": {Declare: lambda service, frame: service.agree(frame, state=Accepted())},
+    "what is declared has no name": {Declare: lambda service, frame: service.agree(frame, state=Declared())},
+    "what is declared has a number": {Declare: lambda service, frame: service.agree(frame, state=Declared(txn_id=5))},
+    "the rollback is refused": {Discharge: lambda service, frame: service.agree(frame, state=Rejected(error=NO))},
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_who_refuses_has_no_transactions_and_is_used_without(stage, refusal):
+    broker = Broker(UNTESTED)
+    broker.instead.update(REFUSALS[refusal])
+    here = stage(broker)
+    connection = here.connect()
+    told = connection.capabilities
+    assert (told.atomic, told.transacted_receive, told.transacted_send) == (False, False, False)
+    with pytest.raises(NotSupportedError, match="atomic"):
+        connection.unit()
+    unit = connection.unit(atomic=False)
+    unit.send(TextMessage("x"), Queue("out"))
+    unit.commit()
+    assert len(broker.store.queues["out"]) == 1
+    assert not here.told
+
+
+def test_who_declares_and_rolls_back_has_transactions(stage):
+    broker = Broker(UNTESTED)
+    here = stage(broker)
+    connection = here.connect()
+    told = connection.capabilities
+    assert (told.atomic, told.transacted_receive, told.transacted_send) == (True, True, True)
+    assert (broker.seen[Declare], broker.seen[Discharge]) == (1, 1)
+    assert not broker.store.transactions
+    broker.store.put("in", encoded("x"))
+    unit = connection.unit()
+    unit.take(connection.consumer(Queue("in"), window=0).receive(1, SECONDS))
+    unit.send(TextMessage("moved"), Queue("out"))
+    unit.commit()
+    here.close()
+    assert not broker.store.queues["in"]
+    assert [body_of(kept.payload) for kept in broker.store.queues["out"]] == ["moved"]
+
+
+@pytest.mark.parametrize("product", ["apache-activemq-artemis", "ActiveMQ", "Apache Qpid Broker-J Core", "RabbitMQ"])
+def test_who_was_tested_is_not_asked(stage, product):
+    broker = Broker(product)
+    stage(broker).connect()
+    assert broker.seen[Transfer] == broker.seen[Declare] == broker.seen[Attach] == 0
+
+
+ENDS = {
+    "the connection ends": to_coordinator(lambda service, frame: service.line.end(reset=True)),
+    "the declaration is not answered": {Declare: lambda service, frame: service.peer.leave_unanswered()},
+    "the rollback is not answered": {Discharge: lambda service, frame: service.peer.leave_unanswered()},
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_who_answers_nothing_is_left(stage, impatient, how):
+    broker = Broker(UNTESTED)
+    broker.instead.update(ENDS[how])
+    here = stage(broker)
+    impatient(here.peer)
+    with pytest.raises(ConnectionLostError, match="a rollback" if "rollback" in how else "has transactions"):
+        here.connect()
