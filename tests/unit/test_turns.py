@@ -2,8 +2,15 @@
 
 import threading
 
+import pytest
+
 from jmsjca.inbound.turns import Turns
 from tests.unit.inbound import PATIENCE, in_thread
+
+
+@pytest.fixture(params=[True, False], ids=["shared", "not shared"])
+def turns(request):
+    return Turns(shared=request.param)
 
 
 def rested(turns, release):
@@ -26,26 +33,50 @@ def rested(turns, release):
     return went_on.wait(PATIENCE)
 
 
-def test_nobody_rests_before_anything_was_taken():
-    turns = Turns()
+def test_nobody_rests_before_anything_was_taken(turns):
     turns.rest()
     turns.rest()
     assert not turns.hurried
 
 
-def test_who_took_the_last_message_goes_on():
-    turns = Turns()
+def test_who_took_the_last_message_goes_on(turns):
     turns.took()
     turns.rest()
     assert not turns.hurried
 
 
-def test_nobody_rests_long_when_messages_are_not_taken_fast_enough():
-    turns = Turns()
+def test_nobody_rests_long_when_messages_are_not_taken_fast_enough(turns):
     assert rested(turns, lambda: None)
     assert turns.hurried
 
 
-def test_nobody_rests_at_the_end():
-    turns = Turns()
+def test_nobody_rests_at_the_end(turns):
     assert rested(turns, turns.close)
+
+
+def test_one_of_those_who_rest_watches_and_all_go_on_when_there_is_need():
+    turns, resting, went_on = Turns(shared=True), threading.Barrier(4), threading.Barrier(4)
+
+    def receive():
+        turns.took()
+        resting.wait(PATIENCE)
+        turns.rest()
+        went_on.wait(PATIENCE)
+
+    for _ in range(3):
+        in_thread(receive)
+    turns.took()
+    assert not turns.may_take_ahead()
+    resting.wait(PATIENCE)
+    went_on.wait(PATIENCE)
+    assert turns.hurried
+    assert not turns.may_take_ahead()
+
+
+def test_nothing_is_taken_ahead_while_somebody_waits():
+    turns = Turns(shared=True)
+    turns.watched = True
+    assert turns.may_take_ahead()
+    with turns.waiting():
+        assert not turns.may_take_ahead()
+    assert turns.may_take_ahead()

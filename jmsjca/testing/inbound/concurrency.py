@@ -39,7 +39,7 @@ class TestConcurrency(Inbound):
 
     @modes
     def test_a_blocked_handler_holds_up_nobody(self, stage: Stage, mode: str) -> None:
-        """Not even what was taken ahead with its message; a receiver takes nothing ahead, where it can say so."""
+        """Not even what was taken ahead with its message, where a receiver can say how much it takes."""
         if mode == "sync":
             stage.harness.require("exact_credit")
         go_on = Event()
@@ -48,11 +48,29 @@ class TestConcurrency(Inbound):
             if message.body == "slow":
                 go_on.wait(PATIENCE)
 
+        stage.send(*(f"{number:03}" for number in range(300)), "slow", *(f"{number:03}" for number in range(30)))
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=2)
-        stage.send("slow", *(f"{number:02}" for number in range(50)))
-        stage.heard.await_outcome(Outcome.COMMITTED, 50)
+        stage.heard.await_outcome(Outcome.COMMITTED, 330)
         go_on.set()
         stage.heard.await_outcome(Outcome.COMMITTED)
+
+    def test_what_is_behind_a_blocked_handler_is_for_others(self, stage: Stage) -> None:
+        """Receivers of mode sync keep nothing back when all their handlers are slow, where they can say so."""
+        stage.harness.require("exact_credit")
+        go_on, inside = Event(), queue.Queue[str]()
+
+        def handler(message: Message) -> None:
+            if int(message.body) >= 300:
+                inside.put(message.body)
+                go_on.wait(PATIENCE)
+
+        stage.send(*(f"{number:03}" for number in range(330)))
+        stage.listen(handler, concurrency_mode="sync", endpoint_pool_max_size=2)
+        blocked = [inside.get(timeout=PATIENCE) for _ in range(2)]
+        others = stage.arrive(stage.source, 28)
+        assert sorted([*blocked, *others]) == [f"{number:03}" for number in range(300, 330)]
+        go_on.set()
+        stage.heard.await_outcome(Outcome.COMMITTED, 302)
 
     @modes
     def test_a_delayed_message_holds_up_nobody(self, stage: Stage, mode: str) -> None:

@@ -1,0 +1,118 @@
+"""What a receiver of mode sync takes ahead is never kept from one that is free: in every order of what they do.
+
+Whole with ``JMSJCA_ALL_ORDERS=1``, as ``make torture`` does; else a sample.
+"""
+
+import os
+from collections import deque
+from types import SimpleNamespace
+
+import pytest
+from interleaving import explore
+
+from jmsjca.inbound import supply
+from jmsjca.inbound.outstanding import Outstanding
+from jmsjca.inbound.supply import Supplies
+from jmsjca.inbound.turns import Turns
+from tests.unit.delivering.stage import endpoint_of, terms
+
+WHOLE = os.environ.get("JMSJCA_ALL_ORDERS") == "1"
+SAMPLE = 300
+PREEMPTIONS = {2: 3, 3: 2}  # for so many receivers
+MESSAGES = 5
+BLOCKING = 1  # the message before it is for others to rest
+
+
+class Broker:
+    """A connection and all of its consumers. Messages wait, or somebody for them."""
+
+    def __init__(self, schedule):
+        self.schedule, self.waiting, self.over = schedule, deque(range(MESSAGES)), False
+        self.capabilities = SimpleNamespace(exact_credit=True, redelivery_delay=False)
+
+    def consumer(self, source, **terms):
+        return self
+
+    def receive(self, limit, timeout):
+        self.schedule.until((lambda: True) if timeout == 0 else (lambda: self.waiting or self.over))
+        chunk = [self.waiting.popleft() for _ in range(min(limit, len(self.waiting)))]
+        self.schedule.pause()
+        return [SimpleNamespace(message=message, count=1, redelivered=False) for message in chunk]
+
+    def give_back(self, deliveries):
+        self.schedule.pause()
+        self.waiting.extendleft(delivery.message for delivery in reversed(deliveries))
+
+
+class Condition:
+    """Who waits for so long wakes up at any time: a schedule has no clock."""
+
+    def __init__(self, schedule, lock):
+        self.schedule, self.lock, self.told = schedule, lock, 0
+
+    def wait(self, timeout=None):
+        before = self.told
+        self.lock.release()
+        self.schedule.until(lambda: timeout is not None or self.told > before)
+        self.lock.acquire()
+        return self.told > before
+
+    def notify(self):
+        self.told += 1
+
+    notify_all = notify
+
+
+class Receivers:
+    """Some on threads of their own. One message blocks its handler until all the others are handled."""
+
+    def __init__(self, schedule, count):
+        self.schedule, self.broker, self.handled, self.most = schedule, Broker(schedule), [], 0
+        endpoint = endpoint_of(lambda message: None, terms("sync", pool_size=count))
+        self.supplies = Supplies(endpoint, self.broker, Outstanding(count))
+        for number in range(count):
+            own = self.supplies.add()
+            schedule.thread(f"receiver {number}", lambda own=own: self.run(own))
+
+    def run(self, own):
+        while not self.broker.over:
+            if own.empty:
+                self.supplies.rest()
+            delivery = None if self.broker.over else own.next(1, 10)
+            self.most = max(self.most, len(own._ready))
+            if delivery is not None:
+                self.supplies.turns.took()
+                self.handle(delivery)
+        self.supplies.turns.close()
+
+    def handle(self, delivery):
+        if delivery.message == BLOCKING:
+            self.schedule.until(lambda: self.broker.over)
+        self.handled.append(delivery.message)
+        self.broker.over = {*range(MESSAGES)} - {BLOCKING} <= {*self.handled}
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_what_is_behind_a_blocked_handler_goes_to_others(capsys, monkeypatch, count):
+    ahead = []
+
+    def scenario(schedule):
+        def turns(*, shared):
+            made = Turns(shared=shared)
+            made._lock = schedule.lock()
+            made._changed = Condition(schedule, made._lock)
+            return made
+
+        monkeypatch.setattr(supply, "Turns", turns)
+        receivers = Receivers(schedule, count)
+
+        def check():
+            assert len({*receivers.handled}) == len(receivers.handled)
+            ahead.append(receivers.most)
+
+        return check
+
+    orders = explore(scenario, PREEMPTIONS[count], None if WHOLE else SAMPLE, seed=7)
+    assert max(ahead) >= MESSAGES - 2 or not (WHOLE or count == 2)  # behind the one that blocks
+    with capsys.disabled():
+        print(f"\norders of {count} receivers: {orders}{'' if WHOLE else ' thrown (sample)'}")
