@@ -117,7 +117,8 @@ class Message(PropertyAccessors):
             if name not in _HEADERS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             headers = self._undecoded()
-            self._undecoded = partial(unchanged, headers)
+            if headers is not self._undecoded:  # which gives itself where it decodes each header by itself
+                self._undecoded = partial(unchanged, headers)
             return set_if_unset(_HEADERS[name], self, headers[name])
 
     @property

@@ -1,7 +1,7 @@
 """A mapping from names to typed values that can be made read-only: properties, and the body of a map message."""
 
 from abc import abstractmethod
-from collections.abc import ItemsView, Iterator, Mapping, MutableMapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping
 from itertools import islice
 from typing import ClassVar, Generic, Self, TypeVar, cast
 
@@ -66,6 +66,10 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def keys(self) -> KeysView[str]:
+        """The names."""
+        return self._values.keys()
 
     def items(self) -> ItemsView[str, V]:
         """The names with their values."""

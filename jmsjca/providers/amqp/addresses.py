@@ -73,8 +73,12 @@ def address_of(what: Destination, naming: Naming) -> Address:
 
 def name_of(address: str, kind: DestinationKind, naming: Naming) -> str:
     """The name of the destination that has an address: the other way round. What is no such address is a name."""
-    before = {"path": f"/{kind}/", "scheme": f"{kind}://", "exchange": _EXCHANGE[kind], "capability": ""}[naming]
-    return address.removeprefix(before)
+    return address.removeprefix(_BEFORE[naming][kind])
 
 
-_EXCHANGE: dict[DestinationKind, str] = {"queue": "", "topic": "amq.topic/"}
+_BEFORE: dict[Naming, dict[DestinationKind, str]] = {
+    "path": {"queue": "/queue/", "topic": "/topic/"},
+    "scheme": {"queue": "queue://", "topic": "topic://"},
+    "exchange": {"queue": "", "topic": "amq.topic/"},
+    "capability": {"queue": "", "topic": ""},
+}

@@ -42,13 +42,14 @@ def read(raw: bytes, at: int = 0, depth: int = 0) -> tuple[Any, int]:
     return READERS[raw[at]](raw, at + 1, depth)
 
 
-def _compound(width: int, fill: Callable[[bytes, int, int, int], tuple[Any, int]]) -> Reader:
-    """Something with parts, behind its size and their count, each of so many bytes."""
+def _compound(layout: str, fill: Callable[[bytes, int, int, int], tuple[Any, int]]) -> Reader:
+    """Something with parts, behind its size and their count, each of that layout."""
+    both, width = struct.Struct(f">2{layout}").unpack_from, struct.calcsize(f">{layout}")
 
     def compound(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
+        size, count = both(raw, at)
         begin = at + width
-        end = begin + int.from_bytes(raw[at:begin], "big")
-        count = int.from_bytes(raw[begin : begin + width], "big")
+        end = begin + size
         if end > len(raw) or count > end - begin:
             raise MessageFormatError(f"at byte {at} there are fewer bytes than are told")
         if depth == DEEPEST:
@@ -64,7 +65,8 @@ def _compound(width: int, fill: Callable[[bytes, int, int, int], tuple[Any, int]
 def _list(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
     values: list[Any] = []
     for _ in range(count):
-        value, at = READERS[raw[at]](raw, at + 1, depth)
+        code = raw[at]
+        value, at = (None, at + 1) if code == _NULL else READERS[code](raw, at + 1, depth)  # many are not set
         values.append(value)
     return values, at
 
@@ -101,11 +103,11 @@ def _unknown(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG00
     raise MessageFormatError(f"at byte {at - 1} there is {raw[at - 1]:#04x}, which is no type of AMQP")
 
 
-_DESCRIBED = 0x00
+_DESCRIBED, _NULL = 0x00, 0x40
 
 _READERS: dict[int, Reader] = {
     _DESCRIBED: _described,
-    0x40: constant(None),
+    _NULL: constant(None),
     0x41: constant(True),
     0x42: constant(False),
     0x43: constant(UInt(0)),
@@ -138,11 +140,11 @@ _READERS: dict[int, Reader] = {
     0xB0: long(bytes),
     0xB1: long(bytes.decode),
     0xB3: long(lambda encoded: Symbol(encoded, "ascii")),
-    0xC0: _compound(1, _list),
-    0xC1: _compound(1, _map),
-    0xD0: _compound(4, _list),
-    0xD1: _compound(4, _map),
-    0xE0: _compound(1, _array),
-    0xF0: _compound(4, _array),
+    0xC0: _compound("B", _list),
+    0xC1: _compound("B", _map),
+    0xD0: _compound("I", _list),
+    0xD1: _compound("I", _map),
+    0xE0: _compound("B", _array),
+    0xF0: _compound("I", _array),
 }
 READERS = [_READERS.get(code, _unknown) for code in range(256)]

@@ -1,8 +1,8 @@
 """A message as it came: its sections, each decoded when it is needed first."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from jmsjca.providers.amqp.encoding.reading import read
 from jmsjca.providers.amqp.mapping.origin import Origin
@@ -20,8 +20,11 @@ from jmsjca.providers.amqp.sections import (
 
 __all__ = ["Incoming"]
 
-_REMEMBERED = 128  # bytes: annotations of that size are remembered, for a sender writes the same ones again and again
+T = TypeVar("T")
+
+_REMEMBERED = 128  # bytes
 _NONE: dict[Any, Any] = {}
+_NO_HEADER: Sequence[Any] = (None,) * 5
 
 
 class Incoming:
@@ -41,7 +44,7 @@ class Incoming:
         MALFORMED: The bytes are no sections.
     """
 
-    __slots__ = ("_fields", "_header", "arrived", "failures", "origin", "raw", "sections", "typed")
+    __slots__ = ("_fields", "arrived", "failures", "origin", "raw", "sections", "typed")
 
     def __init__(self, raw: bytes, origin: Origin, arrived: float = 0.0, failures: int = 0) -> None:
         self.raw = raw
@@ -50,7 +53,6 @@ class Incoming:
         self.arrived = arrived
         self.failures = failures
         self.typed = False
-        self._header: list[Any] | None = None
         self._fields: list[Any] | None = None
 
     def values_of(self, code: int) -> list[Any]:
@@ -72,23 +74,19 @@ class Incoming:
     def annotations(self) -> Mapping[Any, Any]:
         """What brokers and clients say about the message."""
         begin = self.sections.get(ANNOTATIONS)
-        if begin is None:
-            return _NONE
-        encoded = self.raw[begin : end_of(self.raw, begin)]
-        return _remembered(encoded) if len(encoded) <= _REMEMBERED else _annotations(encoded)
+        return _NONE if begin is None else _annotations(self.raw[begin : end_of(self.raw, begin)])
 
     @property
-    def header(self) -> list[Any]:
+    def header(self) -> Sequence[Any]:
         """The section that brokers change, whole; None where nothing is."""
-        if self._header is None:
-            self._header = self._list(HEADER, 5)
-        return self._header
+        begin = self.sections.get(HEADER)
+        return _NO_HEADER if begin is None else _header(self.raw[begin : end_of(self.raw, begin)])
 
     @property
     def fields(self) -> list[Any]:
         """The section of properties, whole; None where nothing is."""
         if self._fields is None:
-            self._fields = self._list(PROPERTIES, 13)
+            self._fields = fields_of(self.value_of(PROPERTIES, []), 13)
         return self._fields
 
     @property
@@ -97,14 +95,19 @@ class Incoming:
         told = self.fields[6]
         return str(told) if told else None
 
-    def _list(self, code: int, size: int) -> list[Any]:
-        return fields_of(self.value_of(code, []), size)
+
+def _remembering(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    """What is short, a sender writes again and again."""
+    known = lru_cache(256)(decode)
+    return lambda encoded: known(encoded) if len(encoded) <= _REMEMBERED else decode(encoded)
 
 
+@_remembering
 def _annotations(encoded: bytes) -> Mapping[Any, Any]:
-    value, _ = read(encoded)
-    found: dict[Any, Any] = expected(value, dict)
+    found: dict[Any, Any] = expected(read(encoded)[0], dict)
     return found
 
 
-_remembered = lru_cache(256)(_annotations)
+@_remembering
+def _header(encoded: bytes) -> Sequence[Any]:
+    return fields_of(read(encoded)[0], len(_NO_HEADER))
