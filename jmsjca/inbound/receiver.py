@@ -52,7 +52,6 @@ class Receiver:
             self._supplies.rest()
         delivery = self._first(self._endpoint.terms.receive_timeout)
         if delivery is not None:
-            self._supplies.turns.took()
             self._deliver_in_a_place(delivery)
 
     def _deliver_in_a_place(self, delivery: spi.Delivery) -> None:

@@ -134,6 +134,8 @@ class Supply:
 
     def _take(self, limit: int, timeout: float | None) -> bool:
         chunk = self._consumer.receive(limit, timeout)
+        if chunk:
+            self._others.turns.took(len(chunk))
         self._ready.extend(self._arrivals.admit(chunk))
         return bool(chunk)
 

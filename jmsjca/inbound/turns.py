@@ -49,12 +49,13 @@ class Turns:
             with self._lock:
                 self._waiting -= 1
 
-    def took(self) -> None:
-        """Note that this thread received a message."""
+    def took(self, messages: int) -> None:
+        """Note that this thread received messages."""
         with self._lock:
-            self._pace.took(1)
-            self._taken += 1
-            if self._taken % _TURN == 0 and not self._shared:
+            self._pace.took(messages)
+            self._taken += messages
+            if self._taken >= _TURN and not self._shared:
+                self._taken = 0
                 self._changed.notify()
 
     def rest(self) -> None:

@@ -19,7 +19,7 @@ def rested(turns, release):
     overtaken = threading.Event()
 
     def receive():
-        turns.took()
+        turns.took(1)
         took.set()
         overtaken.wait(PATIENCE)
         turns.rest()
@@ -27,7 +27,7 @@ def rested(turns, release):
 
     in_thread(receive)
     assert took.wait(PATIENCE)
-    turns.took()
+    turns.took(1)
     overtaken.set()
     release()
     return went_on.wait(PATIENCE)
@@ -40,7 +40,7 @@ def test_nobody_rests_before_anything_was_taken(turns):
 
 
 def test_who_took_the_last_message_goes_on(turns):
-    turns.took()
+    turns.took(1)
     turns.rest()
     assert not turns.hurried
 
@@ -58,14 +58,14 @@ def test_one_of_those_who_rest_watches_and_all_go_on_when_there_is_need():
     turns, resting, went_on = Turns(shared=True), threading.Barrier(4), threading.Barrier(4)
 
     def receive():
-        turns.took()
+        turns.took(1)
         resting.wait(PATIENCE)
         turns.rest()
         went_on.wait(PATIENCE)
 
     for _ in range(3):
         in_thread(receive)
-    turns.took()
+    turns.took(1)
     assert not turns.may_take_ahead()
     resting.wait(PATIENCE)
     went_on.wait(PATIENCE)

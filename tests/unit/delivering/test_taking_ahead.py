@@ -81,7 +81,6 @@ class Receivers:
             delivery = None if self.broker.over else own.next(1, 10)
             self.most = max(self.most, len(own._ready))
             if delivery is not None:
-                self.supplies.turns.took()
                 self.handle(delivery)
         self.supplies.turns.close()
 
