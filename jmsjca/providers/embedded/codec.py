@@ -1,13 +1,10 @@
 """Messages as rows: headers and properties as JSON, the body as bytes."""
 
-import math
-from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import partial
+from datetime import datetime
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from jmsjca.destinations import Destination, destination
+from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
     DUPLICATE_ID,
@@ -16,18 +13,16 @@ from jmsjca.messages import (
     Message,
     Properties,
     type_name,
-    typed,
 )
 from jmsjca.providers.bodies import DECODERS, encode_body
 from jmsjca.providers.embedded.digests import digest_of
+from jmsjca.providers.embedded.stored_headers import UNDECODABLE, StoredHeaders, undecodable
 from jmsjca.providers.values import from_json, special_type, to_json, with_infinities
 
-__all__ = ["SELECTABLE", "UNDECODABLE", "Outgoing", "decode", "encode", "header_text", "selectable"]
+__all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "header_text", "selectable"]
 
 _BUCKETS = 1024
 _KIND_FIRST = b'{"kind":"'
-
-_MODES = {int(mode): mode for mode in DeliveryMode}  # to look one up costs less than to ask the class
 
 # The headers that a selector may name, and the fields that hold them.
 SELECTABLE = {
@@ -37,9 +32,6 @@ SELECTABLE = {
     "JMSTimestamp": "time",
     "JMSPriority": "priority",
 }
-
-# What the stored text of a message may provoke: it may be anything, and as deep or as large as it likes.
-UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
 class Outgoing(NamedTuple):
@@ -132,61 +124,21 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
     Raises:
         MessageFormatError: The row does not hold a message; of damaged headers it is raised where they are asked for.
     """
+    fields = StoredHeaders(headers, deliveries, expires)
     try:
-        if headers.startswith(_KIND_FIRST):  # found without decoding the rest
-            kind = headers[len(_KIND_FIRST) : headers.index(b'"', len(_KIND_FIRST))].decode()
-            return _received(kind, body, partial(_decode_headers, headers, deliveries, expires))
-        fields = from_json(headers.decode())  # of the first release, or damaged: decoded at once
-        named = _named(fields, deliveries, expires)
-        return _received(fields["kind"], body, lambda: named)
+        message_type, decoder = DECODERS[_kind(fields, headers)]
+        return message_type.received(decoder(body), fields)
     except UNDECODABLE as error:
-        raise _undecodable(error) from error
+        raise undecodable(error) from error
 
 
-def _received(kind: str, body: bytes | None, headers: Callable[[], dict[str, Any]]) -> Message:
-    message_type, decoder = DECODERS[kind]
-    return message_type.received(decoder(body), headers)
-
-
-def _decode_headers(headers: bytes, deliveries: int, expires: int | None) -> dict[str, Any]:
-    try:
-        return _named(from_json(headers.decode()), deliveries, expires)
-    except UNDECODABLE as error:
-        raise _undecodable(error) from error
-
-
-def _named(fields: dict[str, Any], deliveries: int, expires: int | None) -> dict[str, Any]:
-    """The headers by the names of the attributes of `Message`."""
-    reply = fields.get("reply")
-    return {
-        "properties": _properties(fields),
-        "message_id": fields.get("id"),
-        "destination": _destination(fields["to"]),
-        "correlation_id": fields.get("correlation"),
-        "reply_to": _destination(reply) if reply else None,
-        "type": fields.get("type"),
-        "delivery_mode": _MODES.get(fields["mode"]) or DeliveryMode(fields["mode"]),
-        "priority": fields["priority"],
-        "timestamp": _moment(fields.get("time")),
-        "expiration": _moment(expires),
-        "delivery_time": _moment(fields.get("due")),
-        "delivery_count": deliveries,
-        "redelivered": deliveries > 1,
-    }
-
-
-def _properties(fields: dict[str, Any]) -> Properties:
-    if "p" not in fields and "t" not in fields:  # there are none
-        return Properties.received({})
-    types = fields.get("t", {})
-    values = {name: typed(value, types.get(name)) for name, value in fields["p"].items()}
-    if types:
-        values.update({name: typed(math.nan, mark) for name, mark in types.items() if values[name] is None})
-    return Properties.received(values)
-
-
-def _undecodable(error: Exception) -> MessageFormatError:
-    return MessageFormatError(f"The stored message cannot be decoded: {error}.")
+def _kind(fields: StoredHeaders, headers: bytes) -> str:
+    """The kind of the message: found without decoding the rest. Of the first release, or damaged: decoded at once."""
+    if headers.startswith(_KIND_FIRST):
+        return headers[len(_KIND_FIRST) : headers.index(b'"', len(_KIND_FIRST))].decode()
+    kind: str = fields.fields["kind"]
+    dict(fields)
+    return kind
 
 
 def selectable(headers: str | bytes) -> dict[str, Any]:
@@ -204,14 +156,5 @@ def _address(of: Destination) -> list[str | bool]:
     return [of.kind, of.name, True] if of.temporary else [of.kind, of.name]
 
 
-def _destination(address: list[str | bool]) -> Destination:
-    kind, name, *temporary = address
-    return destination(str(name), str(kind), temporary=bool(temporary))
-
-
 def _milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1000)
-
-
-def _moment(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)

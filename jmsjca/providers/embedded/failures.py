@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jmsjca.destinations import Destination
-from jmsjca.providers.embedded.codec import UNDECODABLE, Outgoing, header_text
+from jmsjca.providers.embedded.codec import Outgoing, header_text
 from jmsjca.providers.embedded.digests import relabelled
 from jmsjca.providers.embedded.mailboxes import read_mailbox_settings
 from jmsjca.providers.embedded.sending import Sender, insert
+from jmsjca.providers.embedded.stored_headers import UNDECODABLE
 from jmsjca.providers.values import from_json
 
 __all__ = ["bury", "bury_failed", "expire"]
