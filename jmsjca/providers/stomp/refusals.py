@@ -22,7 +22,10 @@ _MEANINGS: tuple[tuple[re.Pattern[str], type[JMSError]], ...] = (
     (re.compile(r"selector", re.IGNORECASE), InvalidSelectorError),
     (re.compile(r"InvalidClientID|client ?id", re.IGNORECASE), InvalidClientIDError),
     (
-        re.compile(r"security|authori[sz]|password|credential|access.refused|Bad CONNECT|denied", re.IGNORECASE),
+        re.compile(
+            r"security|authori[sz]|password|credential|access.refused|Bad CONNECT|Header (login|passcode)|denied",
+            re.IGNORECASE,
+        ),
         JMSSecurityError,
     ),
     (re.compile(r"destination|subscription|queue|address|not.found", re.IGNORECASE), InvalidDestinationError),

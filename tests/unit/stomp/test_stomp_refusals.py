@@ -21,6 +21,8 @@ from jmsjca.providers.stomp.refusals import explained
         ("User name [ann] or password is invalid.", JMSSecurityError, False),
         ("Security Error occurred: User name [ann] or password is invalid", JMSSecurityError, False),
         ("Bad CONNECT: Access refused for user 'ann'", JMSSecurityError, False),
+        ("[BSS4020]: Header login is not specified for CONNECT !", JMSSecurityError, False),
+        ("[BSS4020]: Header passcode is not specified for CONNECT !", JMSSecurityError, False),
         ("User anonymous is not authorized to write to: queue://q", JMSSecurityError, False),
         ("Supported protocol versions are 1.0,1.1,1.2", NotSupportedError, False),
         (
