@@ -29,7 +29,7 @@ OPENMQ_GAPS = (
         "counts_lost",
         "Two messages, ACK of the second one in the mode client-individual, and the connection is cut -> the first one"
         " comes again with redelivered:false. In the mode client it comes with redelivered:true.",
-        "JMS 3.1, section 3.5.10, wants it otherwise",
+        "JMS 3.1, section 3.4.7, wants it otherwise",
     ),
     Gap(
         "delivery_count",
@@ -63,6 +63,10 @@ OPENMQ_GAPS = (
         "StompProtocolHandler.getMQTempStompDestination (6.5.1)",
     ),
     *NO_TEMPORARY,
-    Gap("groups", "Messages of one JMSXGroupID go to two subscriptions in turn.", "Open MQ: no such property"),
+    Gap(
+        "groups",
+        "Messages of one JMSXGroupID go to two subscriptions in turn.",
+        "Nothing in its source reads the property (6.5.1)",
+    ),
     *(gap for gap in EVERYWHERE if gap.capability != "delivery_count"),
 )
