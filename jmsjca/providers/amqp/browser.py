@@ -6,6 +6,7 @@ from functools import partial
 
 from jmsjca.config import Limits
 from jmsjca.errors import JMSError, MessageFormatError
+from jmsjca.providers.amqp.budget import Budget
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.mapping.origin import Origin
@@ -64,12 +65,14 @@ def browse(
     """
     copies = _Copies()
     link = ReceivingLink(engine, source, copies, limits.message_bytes, reply_timeout, drains=True)
+    budget = Budget(limits.prefetch_bytes)
     link.attach()
     try:
         while limit is None or limit > 0:
-            chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK))
+            chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK, budget.room(0)))
             if chunk is None:
                 return
+            budget.arrived([len(encoded) for encoded in chunk])
             found = [ReceivedMessage(encoded, origin) for encoded in chunk]
             yield [message for message in found if not _is_expired(message)]
             limit = None if limit is None else limit - len(chunk)

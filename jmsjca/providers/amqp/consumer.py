@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jmsjca.config import Limits
 from jmsjca.errors import IllegalStateError
+from jmsjca.providers.amqp.budget import Budget
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.mapping.origin import Origin
@@ -63,9 +64,10 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
         self._window = window
         self._keeps = keeps
-        self._max_bytes = limits.prefetch_bytes
+        self._budget = Budget(limits.prefetch_bytes)
         self._credit = 0
         self._limit = 0
+        self._stopping = 0  # how many wait for the end of what is on its way
         self._awaited: _Awaited | None = None
         self.origin = origin
 
@@ -112,6 +114,7 @@ class AMQPConsumer(Holder[AMQPDelivery]):
 
     def drain(self) -> Sequence[AMQPDelivery]:
         """Ask for no more, and give what was on its way."""
+        self._engine.check_process()
         self._stop()
         with self._changed:
             return self._pop(len(self._shelf.ready))
@@ -208,6 +211,9 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         with self._changed:
             self._credit -= len(deliveries)
             self._shelf.put(deliveries)
+            self._budget.arrived([len(encoded) for _, encoded in messages])
+            if self._window and not self._stopping:
+                self._grant(self._window)
             self._changed.notify_all()
 
     def missed(self) -> None:
@@ -235,12 +241,18 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         return chunk
 
     def _grant(self, ahead: int) -> None:
-        """Ask for what is missing, once that is half of what may be ahead; what came unasked makes that more."""
-        missing = ahead - self._credit - len(self._shelf.ready)
-        full = self._shelf.size >= self._max_bytes
-        if missing > 0 and missing * 2 >= ahead and not full and self._error is None and not self.closed:
+        """Ask for what is missing, so far as it fits in count and bytes."""
+        if not self._missing(ahead) or self._error is not None or self.closed:
+            return
+        fitting = len(self._shelf.ready) + self._budget.room(self._shelf.size)
+        if missing := self._missing(min(ahead, fitting)):
             self._credit += missing
             self._engine.tell(partial(self._link.grant, missing))
+
+    def _missing(self, ahead: int) -> int:
+        """What is missing, once that is half of what may be ahead; what came unasked makes that more."""
+        missing = ahead - self._credit - len(self._shelf.ready)
+        return missing if missing > 0 and missing * 2 >= ahead else 0
 
     def _look(self, limit: int) -> None:
         """Find out whether the broker really has nothing, without waiting for what comes later."""
@@ -252,7 +264,13 @@ class AMQPConsumer(Holder[AMQPDelivery]):
 
     def _stop(self) -> bool:
         """Take the credit back; what was on its way is here then. True if the broker has no more."""
-        return self._link.stop()
+        with self._changed:
+            self._stopping += 1
+        try:
+            return self._link.stop()
+        finally:
+            with self._changed:
+                self._stopping -= 1
 
     def _settle_unclaimed(self, *, wait: bool = True) -> None:
         """Release all that no unit took."""

@@ -15,7 +15,7 @@ from jmsjca.providers.amqp.states import COORDINATOR_CAPABILITIES, DECLARE, DECL
 
 __all__ = ["Coordinator"]
 
-_BINARY: tuple[type, ...] = (bytes, memoryview)  # as proton shows it
+_BINARY: Any = (bytes, memoryview)  # as proton shows it
 
 
 class Coordinator(LinkEnd):
