@@ -16,16 +16,25 @@ from tests.benchmarks.proton_loops import BODY, PATIENCE
 os.environ.setdefault("STOMP_SKIP_HOSTNAME_SCAN", "1")
 import stomp
 
-__all__ = ["raw_receives", "raw_sends", "stomp_py_receives", "stomp_py_sends", "stompman_receives", "stompman_sends"]
+__all__ = [
+    "frame",
+    "raw_connection",
+    "raw_receives",
+    "raw_sends",
+    "stomp_py_receives",
+    "stomp_py_sends",
+    "stompman_receives",
+    "stompman_sends",
+]
 
 _USER = "jmsjca"  # of the brokers of our tests; stompman never comes without one
 
 
 def raw_receives(turn: Turn) -> Mapping[str, float]:
     """A socket and a slice for each frame: what Python can do at most. Acknowledged by the broker itself."""
-    with closing(_raw_connection(turn.url)) as wire:
+    with closing(raw_connection(turn.url)) as wire:
         began, left, seen = clocks(), turn.count, b""
-        wire.sendall(_frame("SUBSCRIBE", id="1", destination=f"/queue/{turn.queue}", ack="auto", **_window(turn)))
+        wire.sendall(frame("SUBSCRIBE", id="1", destination=f"/queue/{turn.queue}", ack="auto", **_window(turn)))
         while left:
             seen += wire.recv(1 << 18)
             while (found := _first_frame(seen)) is not None:
@@ -36,9 +45,9 @@ def raw_receives(turn: Turn) -> Mapping[str, float]:
 
 def raw_sends(turn: Turn) -> Mapping[str, float]:
     """A socket; 100 frames encoded beforehand in each transaction, whose receipt is awaited."""
-    send = _frame("SEND", BODY, destination=f"/queue/{turn.queue}", persistent="true", transaction="t")
-    burst = _frame("BEGIN", transaction="t") + send * BATCH + _frame("COMMIT", transaction="t", receipt="r")
-    with closing(_raw_connection(turn.url)) as wire:
+    send = frame("SEND", BODY, destination=f"/queue/{turn.queue}", persistent="true", transaction="t")
+    burst = frame("BEGIN", transaction="t") + send * BATCH + frame("COMMIT", transaction="t", receipt="r")
+    with closing(raw_connection(turn.url)) as wire:
         began = clocks()
         for _ in range(turn.count // BATCH):
             wire.sendall(burst)
@@ -151,10 +160,11 @@ def _stompman(url: str) -> Any:
     return stompman.Client([stompman.ConnectionParameters(host=parts.hostname or "", port=parts.port or 0, **login)])
 
 
-def _raw_connection(url: str) -> socket.socket:
+def raw_connection(url: str) -> socket.socket:
+    """A socket that has logged in."""
     parts = urlsplit(url)
     wire = socket.create_connection((parts.hostname, parts.port), PATIENCE)
-    wire.sendall(_frame("CONNECT", host="/", **{"accept-version": "1.2"}))
+    wire.sendall(frame("CONNECT", host="/", **{"accept-version": "1.2"}))
     _await(wire, b"CONNECTED")
     return wire
 
@@ -166,7 +176,8 @@ def _await(wire: socket.socket, command: bytes) -> None:
     assert answer.lstrip().startswith(command), answer
 
 
-def _frame(command: str, body: bytes = b"", **headers: str) -> bytes:
+def frame(command: str, body: bytes = b"", **headers: str) -> bytes:
+    """A frame, nothing in it escaped."""
     told = {**headers, "content-length": str(len(body))} if body else headers
     lines = "".join(f"{name}:{value}\n" for name, value in told.items())
     return f"{command}\n{lines}\n".encode() + body + b"\0"

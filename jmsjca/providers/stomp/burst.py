@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.stomp.channel import WriteError
 from jmsjca.providers.stomp.dialect import TRANSACTION, Dialect
-from jmsjca.providers.stomp.frames import asking
+from jmsjca.providers.stomp.frames import with_headers
 from jmsjca.providers.stomp.receipts import RefusedError
 from jmsjca.providers.stomp.wire import Wire
 
@@ -19,13 +19,14 @@ class Burst:
     A broker that refuses a SEND may go on all the same and commit the rest. So COMMIT follows when the SENDs are
     confirmed, and at once if there are none. Where brokers work in order the last one's receipt confirms them all: each
     receipt costs ActiveMQ as much as a message. All share one name: Artemis keeps a session for every name it has seen.
+    A single SEND needs none: it happens or not, and its receipt tells, or an ERROR that is known to be about it.
 
     Args:
         wire: The connection.
         dialect: What the broker calls things.
         receipt: The receipt that sends ask for.
         acks: The headers of the acknowledgements.
-        sends: The SEND frames, inside the transaction or outside as they say.
+        sends: The SEND frames, which name no transaction.
         transacted: False to do without a transaction.
         later: True if another burst of the same unit has succeeded before: nothing can be undone any more.
     """
@@ -44,10 +45,11 @@ class Burst:
         self._wire = wire
         self._dialect = dialect
         self._acks = [dict(ack) for ack in acks]
-        self._transacted = transacted and bool(sends or dialect.acknowledges_in_transaction)
+        self._transacted = transacted and self._needs_transaction(len(sends))
         self._later = later
         alone = max(len(sends) - 1, 0) if self._transacted and dialect.confirms_in_order else 0
-        self._sends = [*sends[:alone], *(asking(frame, receipt) for frame in sends[alone:])]
+        frames = [with_headers(frame, TRANSACTION) for frame in sends] if self._transacted else sends
+        self._sends = [*frames[:alone], *(with_headers(frame, {"receipt": receipt}) for frame in frames[alone:])]
         self._receipts = [receipt] * (len(sends) - alone)
         self._last = f"{receipt}c"
 
@@ -68,6 +70,11 @@ class Burst:
             self._decide(b"", self._commit(), [self._last], timeout)
         else:
             self._decide(self._work(), self._commit(), [*self._receipts, self._last], timeout)
+
+    def _needs_transaction(self, sends: int) -> bool:
+        if self._acks and self._dialect.acknowledges_in_transaction:
+            return True
+        return sends > 1 or (sends == 1 and not self._dialect.names_refused)
 
     def _prepare(self, timeout: float) -> None:
         """Let the broker take everything; nothing of it counts yet."""
@@ -101,9 +108,12 @@ class Burst:
 
     def _refuses_all(self, error: RefusedError) -> bool:
         if not self._transacted:
-            return not self._acks and [error.receipt] == self._receipts
+            return not self._acks and ([error.receipt] == self._receipts or self._says_so(error))
         if self._dialect.broker.capabilities.transacted_send:
             return error.receipt == self._last
+        return self._says_so(error)
+
+    def _says_so(self, error: RefusedError) -> bool:
         return self._dialect.refuses_all_of(error.text, len(self._sends))
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:

@@ -46,6 +46,8 @@ class Dialect(ABC):
     confirms_before_commit = True
     #: True if that of the last SEND tells that those before it were taken too, or the COMMIT will fail.
     confirms_in_order = False
+    #: True if the ERROR of a refused SEND names its receipt, or says that it is what was refused.
+    names_refused = True
     #: True if a refused SEND makes the COMMIT fail, and is told besides by an ERROR that names no frame, at any time.
     refuses_commits = False
     #: True if one ACK in a transaction settles all that its subscription has sent up to that message.
@@ -68,12 +70,11 @@ class Dialect(ABC):
         """Write a message for the wire."""
         return encode(message, {**self.address(to), **self.extras(message)}, self.reply_to(message), self.carries)
 
-    def send_frame(self, outgoing: Outgoing, *, transacted: bool = True) -> bytes:
-        """Write a SEND frame, of the transaction or of none."""
-        headers = {**outgoing.headers, **(TRANSACTION if transacted else {})}
+    def send_frame(self, outgoing: Outgoing) -> bytes:
+        """Write a SEND frame, which names no transaction."""
         if outgoing.sized:
-            return encode_frame("SEND", headers, outgoing.body, version=self.version)
-        return encode_frame("SEND", headers, version=self.version)[:-1] + outgoing.body + b"\0"
+            return encode_frame("SEND", outgoing.headers, outgoing.body, version=self.version)
+        return encode_frame("SEND", outgoing.headers, version=self.version)[:-1] + outgoing.body + b"\0"
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Read a MESSAGE frame that came from a source; of how it was delivered the rest is given."""

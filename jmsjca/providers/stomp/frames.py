@@ -7,7 +7,7 @@ from typing import NamedTuple
 from jmsjca.config.texts import check_unicode
 from jmsjca.errors import ConfigurationError, MessageFormatError
 
-__all__ = ["ESCAPES", "Frame", "asking", "connect_frame", "encode_frame"]
+__all__ = ["ESCAPES", "Frame", "connect_frame", "encode_frame", "with_headers"]
 
 
 class Frame(NamedTuple):
@@ -60,15 +60,16 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = 
     return _joined(lines, body or b"")
 
 
-def asking(frame: bytes, receipt: str) -> bytes:
-    """The same frame, which asks for a receipt.
+def with_headers(frame: bytes, headers: Mapping[str, str]) -> bytes:
+    """The same frame with more headers.
 
     Args:
-        frame: A whole frame without that header.
-        receipt: What the broker shall answer; plain letters and digits.
+        frame: A whole frame without those headers.
+        headers: Plain letters and digits.
     """
     command, _, rest = frame.partition(b"\n")
-    return b"%b\nreceipt:%b\n%b" % (command, receipt.encode(), rest)
+    lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
+    return b"%b\n%b%b" % (command, lines.encode(), rest)
 
 
 def connect_frame(headers: Mapping[str, str]) -> bytes:

@@ -34,6 +34,7 @@ class OpenMQ(Dialect):
     __slots__ = ()
     acknowledges_in_transaction = False
     confirms_in_order = True
+    names_refused = False
     settles_up_to = True
     moves_subscriptions = True
     no_local: ClassVar[Mapping[str, str]] = {"no-local": "true"}

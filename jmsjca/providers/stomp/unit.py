@@ -57,10 +57,8 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
             raise ResourceAllocationError(
                 f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
             )
-        if self._dialect.sends_ids_first and DUPLICATE_ID in message.properties:
-            self._first.append(self._dialect.send_frame(outgoing, transacted=False))
-        else:
-            self._sends.append(self._dialect.send_frame(outgoing))
+        first = self._dialect.sends_ids_first and DUPLICATE_ID in message.properties
+        (self._first if first else self._sends).append(self._dialect.send_frame(outgoing))
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002  # always is
         """Settle and send.

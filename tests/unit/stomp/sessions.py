@@ -196,7 +196,7 @@ class Session:
 
 
 class EndingSession(Session):
-    """As Artemis has it: an ERROR ends the connection, and with it what is not committed."""
+    """As Artemis and Open MQ have it: an ERROR ends the connection, and with it what is not committed."""
 
     def _after_error(self):
         raise CutError
@@ -209,13 +209,16 @@ class LateSession(EndingSession):
     """
 
     def _refuse(self, command, headers, body):
-        if command == "SEND":
+        if command == "SEND" and "transaction" in headers:
             self._of(headers).sends.append(Letter("", headers, body, refused=True))
         else:
-            self._error({})
+            self._error({}, "access_refused" if command == "SEND" else "")
 
     def _send(self, headers, body):
-        self._of(headers).sends.append(Letter(self._peer.name(), headers, body))
+        if "transaction" in headers:
+            self._of(headers).sends.append(Letter(self._peer.name(), headers, body))
+        else:
+            super()._send(headers, body)
 
     def _ack(self, headers, body):
         self._of(headers).acks.append(headers["id"])
@@ -262,7 +265,12 @@ class CutError(Exception):
     """The connection ends here."""
 
 
-SESSIONS = {"ActiveMQ": Session, "ActiveMQ-Artemis": EndingSession, "RabbitMQ": LateSession}
+SESSIONS = {
+    "ActiveMQ": Session,
+    "ActiveMQ-Artemis": EndingSession,
+    "Eclipse OpenMQ(tm)": EndingSession,
+    "RabbitMQ": LateSession,
+}
 
 
 def session_of(server):

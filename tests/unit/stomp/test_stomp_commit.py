@@ -16,6 +16,8 @@ from jmsjca.messages import DUPLICATE_ID, TextMessage
 from tests.unit.stomp.letters import read, write
 
 QUEUE = Queue("q")
+NAMING = ["ActiveMQ/6.3.1", "ActiveMQ-Artemis/2", "RabbitMQ/3", "Other/1"]  # what they refuse
+SERVERS = [*NAMING, "Eclipse OpenMQ(tm)/6.7"]
 
 
 def _unit(line, *, acks=0, sends=0):
@@ -66,7 +68,7 @@ def test_refused_send_rolls_everything_back(line):
     assert line.lost.wait(30)
 
 
-@pytest.mark.parametrize("server", ["ActiveMQ/6.3.1", "ActiveMQ-Artemis/2", "RabbitMQ/3", "Other/1"])
+@pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("sends", [0, 2])
 def test_every_cut_of_a_commit(line, server, sends):
     """Before the first byte of the frame that decides it did not happen; after it, it may have."""
@@ -136,7 +138,43 @@ def test_single_acknowledgements_are_in_doubt_when_cut(line, server):
 def test_move_that_is_not_atomic_sends_first(line):
     line = line("ActiveMQ-Artemis/2")
     _unit(line, acks=1, sends=1).commit()
-    assert line.channel.frames() == ["BEGIN", "SEND", "COMMIT", "ACK"]
+    assert line.channel.frames() == ["SEND", "ACK"]
+
+
+@pytest.mark.parametrize("server", NAMING)
+def test_a_message_alone_needs_no_transaction(line, server):
+    line = line(server)
+    _unit(line, sends=1).commit()
+    [(command, headers, _)] = read(bytes(line.channel.written))
+    assert command == "SEND"
+    assert "receipt" in dict(headers)
+    assert "transaction" not in dict(headers)
+
+
+@pytest.mark.parametrize(
+    ("server", "refusal"),
+    [
+        *((server, {"message": "no", "receipt_id": None}) for server in NAMING),
+        ("RabbitMQ/3", {"message": "access_refused"}),
+    ],
+)
+def test_a_message_alone_that_is_refused_was_not_sent(line, server, refusal):
+    line = line(server)
+    line.channel.silent = {"SEND"}
+    line.channel.reactions["SEND"] = lambda headers: line.channel.say(
+        "ERROR", **{name: value or headers["receipt"] for name, value in refusal.items()}
+    )
+    with pytest.raises(TransactionRolledBackError):
+        _unit(line, sends=1).commit()
+
+
+@pytest.mark.parametrize("server", ["ActiveMQ-Artemis/2", "RabbitMQ/3", "Other/1"])
+def test_a_message_alone_that_is_not_confirmed_is_in_doubt(line, server):
+    line = line(server)
+    line.channel.reactions["SEND"] = lambda _: line.channel.incoming.put(b"")
+    line.channel.silent = {"SEND"}
+    with pytest.raises(TransactionInDoubtError):
+        _unit(line, sends=1).commit()
 
 
 def test_move_that_is_cut_between_its_parts_is_in_doubt(line):
@@ -225,16 +263,16 @@ def _named(line, *ids, others=0, acks=0):
 
 def test_artemis_gets_messages_with_duplicate_ids_before_the_transaction(line):
     line = line("ActiveMQ-Artemis/2")
-    _named(line, "1", "2", others=1, acks=1).commit()
+    _named(line, "1", "2", others=2, acks=1).commit()
     frames = [(c, dict(h)) for c, h, _ in read(bytes(line.channel.written))]
-    assert [c for c, _ in frames] == ["SEND", "SEND", "BEGIN", "SEND", "COMMIT", "ACK"]
+    assert [c for c, _ in frames] == ["SEND", "SEND", "BEGIN", "SEND", "SEND", "COMMIT", "ACK"]
     assert [DUPLICATE_ID in h for c, h in frames if "transaction" not in h] == [True, True, False]
 
 
 def test_activemq_gets_messages_with_duplicate_ids_in_the_transaction(line):
     line = line()
-    _named(line, "1").commit()
-    assert line.channel.frames() == ["BEGIN", "SEND", "COMMIT"]
+    _named(line, "1", "2").commit()
+    assert line.channel.frames() == ["BEGIN", "SEND", "SEND", "COMMIT"]
 
 
 @pytest.mark.parametrize(("ids", "told"), [("1", TransactionRolledBackError), ("12", TransactionInDoubtError)])
@@ -251,7 +289,7 @@ def test_refused_send_before_the_transaction(line, ids, told):
 @pytest.mark.parametrize("refused", ["COMMIT", "BEGIN"])
 def test_failure_after_messages_with_duplicate_ids_is_in_doubt(line, refused):
     line = line("ActiveMQ-Artemis/2")
-    unit = _named(line, "1", others=1)
+    unit = _named(line, "1", others=2)
     line.channel.early[refused] = lambda _: line.channel.incoming.put(b"")
     with pytest.raises(TransactionInDoubtError):
         unit.commit()

@@ -12,26 +12,31 @@ from jmsjca.messages import DUPLICATE_ID, TextMessage
 from tests.unit.stomp.peer import Fault, Peer
 
 # One of each way to commit: at once with its acknowledgements, in two steps, confirmed afterwards, frame by frame.
-SERVERS = ["ActiveMQ/6.3.1", "ActiveMQ/5.18.3", "ActiveMQ-Artemis/2.56.0", "RabbitMQ/3.10.8", "Mystery/1.0"]
+SERVERS = [
+    *("ActiveMQ/6.3.1", "ActiveMQ/5.18.3", "ActiveMQ-Artemis/2.56.0", "Eclipse OpenMQ(tm)/6.7.0", "RabbitMQ/3.10.8"),
+    "Mystery/1.0",
+]
 KINDS = ["cut", "refuse", "noise", "silence", "withhold"]
 ANSWERS = {"CONNECTED", "RECEIPT", "MESSAGE"}  # what can be withheld: what comes in is handled, or refused
 IMPATIENCE = 0.25  # seconds until what does not come is taken for lost
 PATIENCE = 30
 TOGETHER = 24  # conversations at a time: most of them wait
 MUTE = {"silence", "withhold", "refuse"}
-SENT, MOVED, NAMED = ["a", "b"], ["c"], ["d", "e"]
-UNITS = {"sent", "moved", "named"}
+SENT, MOVED, NAMED, ALONE = ["a", "b"], ["c"], ["d", "e"], ["f"]
+UNITS = {"sent", "moved", "named", "alone"}
+QUEUES = ("in", "out", "ids", "alone")
 # How each broker does sends, sends of which one has an id, and acknowledgements behind a send.
 WAYS = {
     "ActiveMQ": ("both or none", "both or none", "none"),
     "ActiveMQ-Artemis": ("both or none", "the first before", "the first away before"),
+    "Eclipse OpenMQ(tm)": ("both or none", "both or none", "both or none"),
     "RabbitMQ": ("the first before", "the first before", "the first away before"),
     "Mystery": ("each for itself", "each for itself", "each for itself"),
 }
 
 
 def converse(url, patience=PATIENCE):
-    """Send two messages, move both on as one, send two of which one has an id, and say goodbye.
+    """Send two messages, move both on as one, send two of which one has an id, then one alone, and say goodbye.
 
     Returns what was told of each unit.
     """
@@ -45,6 +50,7 @@ def converse(url, patience=PATIENCE):
         consumer = link.consumer(Queue("in"))
         _try(told, "moved", lambda: _move(link, consumer, patience))
         _try(told, "named", lambda: _send(link, NAMED, Queue("ids"), named="d"))
+        _try(told, "alone", lambda: _send(link, ALONE, Queue("alone")))
         consumer.close()
     except JMSError:
         pass
@@ -83,7 +89,7 @@ def _try(told, name, commit):
 
 
 def possible(told, server):
-    """What the queues in, out and ids may hold. Never may something be gone that was not sent on."""
+    """What the queues may hold. Never may something be gone that was not sent on."""
     sends, named, acks = WAYS[server.partition("/")[0]]
     sent = {"committed": [SENT], "rolled back": [[]], "in doubt": _parts(SENT, sends)}[_of(told, "sent")]
     moved = {
@@ -92,7 +98,8 @@ def possible(told, server):
         "in doubt": [(SENT, []), *((left, MOVED) for left in _parts(SENT, acks))],
     }[_of(told, "moved")]
     ids = {"committed": [NAMED], "rolled back": [[]], "in doubt": _parts(NAMED, named)}[_of(told, "named")]
-    return [(*queues, left) for queues, left in product(moved, ids)]
+    alone = {"committed": [ALONE], "rolled back": [[]], "in doubt": [ALONE, []]}[_of(told, "alone")]
+    return [(*queues, *left) for queues, *left in product(moved, ids, alone)]
 
 
 def _of(told, name):
@@ -123,7 +130,7 @@ def places(server):
         told = converse(peer.url)
         peer.settle_down()
         assert told == dict.fromkeys(UNITS, "committed")
-        assert _state(peer) == ([], MOVED, NAMED)
+        assert _state(peer) == ([], MOVED, NAMED, ALONE)
         return peer.places
 
 
@@ -149,20 +156,21 @@ def _broken_at(server, fault):
         told = converse(peer.url, IMPATIENCE if fault.kind in MUTE else PATIENCE)
         peer.settle_down()
         reached, state = peer.broken, _state(peer)
+        peer.heal()
         assert state in possible(told, server), (fault, told, state, peer.places[: fault.place + 1])
         assert _rest(peer.url) == sorted(chain(*state)), fault
         return reached, told
 
 
 def _state(peer):
-    return tuple(peer.left(f"/queue/{name}") + peer.left(name) for name in ("in", "out", "ids"))
+    return tuple(peer.left(f"/queue/{name}") + peer.left(name) for name in QUEUES)
 
 
 def _rest(url):
     """What a new connection still gets; nothing of it stays behind a fault."""
     link = connect(ConnectionSettings(f"{url}?heartbeat=0"))
     found = []
-    for name in ("in", "out", "ids"):
+    for name in QUEUES:
         consumer = link.consumer(Queue(name))
         link.check(Queue(name))
         consumer.drain()

@@ -122,12 +122,18 @@ def _refuse(line, *, first=(), then=()):
     line.channel.reactions["COMMIT"] = react
 
 
+def _two_sends(line):
+    unit = line.connection.unit()
+    for body in "ab":
+        unit.send(TextMessage(body), QUEUE)
+    return unit
+
+
 def test_error_that_names_nothing_waits_for_the_answer_to_the_commit(line):
     """ActiveMQ tells twice of a refused SEND, in any order: only the other ERROR says what became of the unit."""
     line = line(RECENT)
     _refuse(line, first=[("a SEND was refused", False)], then=[("COMMIT FAILED", True)])
-    unit = line.connection.unit()
-    unit.send(TextMessage("a"), QUEUE)
+    unit = _two_sends(line)
     with pytest.raises(TransactionRolledBackError, match="COMMIT FAILED"):
         unit.commit()
     assert line.lost.wait(30)
@@ -136,8 +142,7 @@ def test_error_that_names_nothing_waits_for_the_answer_to_the_commit(line):
 def test_commit_that_is_confirmed_beside_an_error_is_in_doubt(line):
     line = line(RECENT)
     line.channel.early["COMMIT"] = lambda headers: line.channel.say("ERROR", message="something")
-    unit = line.connection.unit()
-    unit.send(TextMessage("a"), QUEUE)
+    unit = _two_sends(line)
     with pytest.raises(TransactionInDoubtError, match="something"):
         unit.commit()
     assert line.lost.wait(30)
@@ -147,8 +152,7 @@ def test_error_before_the_commit_is_known_to_have_prevented_it(line):
     line = line(RECENT)
     line.channel.silent.add("SEND")
     line.channel.reactions["SEND"] = lambda headers: line.channel.say("ERROR", message="refused")
-    unit = line.connection.unit()
-    unit.send(TextMessage("a"), QUEUE)
+    unit = _two_sends(line)
     with pytest.raises(TransactionRolledBackError, match="refused"):
         unit.commit()
     assert "COMMIT" not in line.channel.frames()
