@@ -57,13 +57,25 @@ class Mover:
             return None
         self._endpoint.statistics.bypassed()
         unit.take([delivery])
+        outcome = self._commit(unit, action, delivery)
+        if outcome is Outcome.COMMITTED and isinstance(action, Delete):
+            logger.info("%s deleted the message %s, which came again %d times.", self._name, identity(delivery), count)
+        return outcome
+
+    def _commit(self, unit: spi.Unit, action: Delete | Move, delivery: spi.Delivery) -> Outcome:
+        encounter = self._endpoint.redelivery.encounter(identity(delivery))
+        encounter.put_off()  # before it is known: should it come again, another thread may have it at once
+        encounter.move_failures += 1
         try:
             unit.commit()
         except TransactionRolledBackError as error:
-            return self._note_failure(delivery, action, error)
+            logger.warning("%s: %s of a message did not happen, it comes again: %s", self._name, action, error)
+            return Outcome.ROLLED_BACK
+        except JMSError:
+            encounter.move_failures -= 1  # nobody knows
+            raise
+        encounter.move_failures = 0
         self._endpoint.statistics.bypass_committed()
-        if isinstance(action, Delete):
-            logger.info("%s deleted the message %s, which came again %d times.", self._name, identity(delivery), count)
         return Outcome.COMMITTED
 
     def put_off(self, delivery: spi.Delivery, seconds: float) -> None:
@@ -118,13 +130,6 @@ class Mover:
     def _redirected(self, delivery: spi.Delivery, count: int) -> Message:
         del count
         return redirected_copy(_readable(delivery))
-
-    def _note_failure(self, delivery: spi.Delivery, action: Delete | Move, error: JMSError) -> Outcome:
-        logger.warning("%s: %s of a message did not happen, it comes again: %s", self._name, action, error)
-        encounter = self._endpoint.redelivery.encounter(identity(delivery))
-        encounter.put_off()
-        encounter.move_failures += 1
-        return Outcome.ROLLED_BACK
 
 
 def _readable(delivery: spi.Delivery) -> Message:

@@ -4,8 +4,9 @@ import queue
 
 import pytest
 
-from jmsjca import BytesMessage, Queue
+from jmsjca import BytesMessage, Outcome, Queue
 from jmsjca.errors import ResourceAllocationError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.inbound.moving import Mover
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Breaks, Performance, depth, endpoint_of, put, terms, until
 
@@ -96,6 +97,31 @@ def test_a_move_whose_commit_fails_twice_lets_the_message_be_delivered(connected
     performance.stop()
     assert (len(tried), dead_letters(link)) == (2, 0)
     assert "comes again" in caplog.text
+
+
+def test_a_failed_move_is_not_counted_when_the_message_returns_before_anybody_is_told(connected):
+    """With another receiver it may be there again while the commit has not returned yet."""
+    link, returned = connected(), []
+    endpoint = endpoint_of(lambda message: None, terms("sync", redelivery=MOVES))
+    put(link, "a")
+    [delivery] = link.consumer(Queue("q")).receive(1, 0)
+    first = endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=2)
+
+    def commit():
+        returned.append(endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=3))
+        returned.append(endpoint.redelivery.known("ID:a").move_failures)
+        raise TransactionRolledBackError("the queue is full")
+
+    open_unit = link.unit
+
+    def unit(**kwargs):
+        made = open_unit(**kwargs)
+        made.commit = commit
+        return made
+
+    link.unit = unit
+    assert Mover(endpoint, link).carry_out(first.action, delivery, first.count) is Outcome.ROLLED_BACK
+    assert ([returned[0].count, returned[1]], first.count) == ([1, 1], 1)
 
 
 @pytest.mark.parametrize("mode", MODES)

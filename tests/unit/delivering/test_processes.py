@@ -52,11 +52,18 @@ def heard_until(process, word):
     assert line, process.stderr.read()
 
 
+def said_by(process):
+    """What it still says until it ends; `communicate` passes over what was read together with a line before."""
+    said = process.stdout.read()
+    assert process.wait(PATIENCE) == 0
+    return said.split()
+
+
 def ended(process):
     """What it still says; it ends by itself, without a word of complaint."""
-    said, complaints = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, complaints) == (0, "")
-    return said.split()
+    said = said_by(process)
+    assert process.stderr.read() == ""
+    return said
 
 
 MODES = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
@@ -165,8 +172,7 @@ adapter.stop(timeout=0)
 """
     with started(script, url, mode) as process:
         heard_until(process, "working")
-        said, _ = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, said.split()) == (0, ["Up", "1", "Disconnecting", "Down"])
+        assert said_by(process) == ["Up", "1", "Disconnecting", "Down"]
     assert waiting(ResourceAdapter(url)) == [("a", 1)]
 
 
