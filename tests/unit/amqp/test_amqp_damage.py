@@ -13,6 +13,7 @@ from jmsjca.messages import (
     TextMessage,
 )
 from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.encoding.reading import MALFORMED
 from jmsjca.providers.amqp.header import header_of
 from jmsjca.providers.amqp.mapping.origin import Origin
@@ -27,6 +28,16 @@ def test_header_is_read_alone(count, first, durable):
     assert header_of(head) == (count, first)
     assert header_of(head + b"poison") == (count, first)
     assert decode(head, Origin(QUEUE)).delivery_count == count + 1
+
+
+@given(st.integers(0, 1000), st.booleans(), st.integers(0, 3), st.booleans())
+def test_a_message_tells_how_often_it_came_as_its_delivery_does(before, first, failures, counts):
+    """What the broker does not count, and failures that it does not know of, are counted here."""
+    raw = bytes(WireMessage(body="x", delivery_count=before, first_acquirer=first).encode())
+    found = ReceivedMessage(raw, Origin(QUEUE, counts=counts), failures)
+    assert found.count == (before + 1 + failures if counts or failures else None)
+    assert found.redelivered == (failures > 0 or (before > 0 if counts else not first))
+    assert (found.message.delivery_count, found.message.redelivered) == (found.count or 0, found.redelivered)
 
 
 HEADER = bytes(WireMessage(body="x", delivery_count=3, first_acquirer=True, ttl=1, durable=True).encode())

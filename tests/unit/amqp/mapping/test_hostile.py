@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proton import symbol
 
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Queue, StreamMessage, TextMessage, Topic
 from jmsjca.errors import MessageFormatError
@@ -139,9 +140,13 @@ def test_bombs_are_refused_within_little_memory(raw):
     assert peak < 1_000_000 + 10 * len(raw)
 
 
+FOOTER = section(0x78, {symbol("x-opt-sum"): 1})
+
+
 @pytest.mark.parametrize("body", [section(DATA, b"x"), section(SEQUENCE, [True])])
 def test_sections_that_may_come_again_are_joined(body):
     assert len(decode(body * 3, Origin(QUEUE)).body) == 3
+    assert len(decode(body * 3 + FOOTER, Origin(QUEUE)).body) == 3
 
 
 def test_an_unknown_charset_or_content_type_leaves_bytes():
