@@ -30,8 +30,8 @@ parent = os.getpid()
 adapter = ResourceAdapter(url, hooks=[Tell()])
 
 def blocked(message):
-    working.set()
     tell("working")
+    working.set()
     threading.Event().wait()
 """
 
