@@ -24,7 +24,7 @@ def holding(line):
         consumer = each.connection.consumer(QUEUE, window=2)
         unit = each.connection.unit(atomic=each.connection.capabilities.atomic)
         unit.take(consumer.receive(1, None))
-        each.peer.wait_for("flow", 2)  # it asks for more
+        each.peer.wait_until(lambda: getattr(links[0], "limit", 0) == 3)  # it has asked for all that it will
         return each, links[0], consumer, unit
 
     return make

@@ -1,0 +1,62 @@
+"""A consumer over AMQP as its units see it: its deliveries are settled, and its link ends with the last of them."""
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from jmsjca.providers.amqp.delivery import AMQPDelivery
+from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.proton_calls import Pointer, fail, release
+from jmsjca.providers.amqp.receiver import ReceivingLink
+from jmsjca.providers.holder import Holder
+
+__all__ = ["SettlingConsumer"]
+
+
+class SettlingConsumer(Holder[AMQPDelivery]):
+    """Who receives has the link.
+
+    Attributes:
+        origin: What it receives from, as messages name it, and what its broker does.
+    """
+
+    _engine: Engine
+    _link: ReceivingLink
+    origin: Origin
+
+    def settle(self, deliveries: Sequence[AMQPDelivery], update: Callable[[Pointer], None]) -> None:
+        """Give deliveries a state and forget them. On the engine's thread."""
+        self._link.settle([d.handle for d in deliveries], update)
+
+    def check_link(self) -> None:
+        """Raise why the link ended, if it did: then the broker has taken the deliveries back."""
+        if self._error is not None:
+            raise self._error
+
+    def round_trip(self) -> "Future[bool]":
+        """Done when the broker has handled all that was settled before. On the engine's thread."""
+        return self._link.round_trip()
+
+    def end_if_done(self) -> None:
+        """Close the link of a closed consumer when no unit holds a delivery any more."""
+        if self.closed and not self._shelf.outstanding and self._error is None:
+            self._link.close()
+
+    def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
+        """Let the deliveries of a unit go, counted, without waiting."""
+        self._settle(deliveries, {d.handle for d in deliveries}, wait=False)
+
+    def _settle_unclaimed(self, *, wait: bool = True) -> None:
+        """Release all that no unit took."""
+        with self._changed:
+            self._shelf.hand_out(len(self._shelf.ready))
+            unclaimed = self._shelf.unclaimed()
+        self._settle(unclaimed, (), wait=wait)
+
+    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
+        # A broker that does not count may not know the state that counts.
+        failed = fail if self.origin.counts else release
+        states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
+        (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
+        self.let_go(deliveries)
