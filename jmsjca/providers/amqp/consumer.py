@@ -1,37 +1,23 @@
 """A consumer over AMQP: what was taken ahead, what is held, and how it goes back."""
 
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
 
 from jmsjca.config import Limits
 from jmsjca.errors import IllegalStateError
-from jmsjca.providers.amqp.budget import Budget
+from jmsjca.providers.amqp.appetite import Appetite
+from jmsjca.providers.amqp.asking import AskingConsumer
+from jmsjca.providers.amqp.awaited import Awaited
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.proton_calls import Pointer, fail, release
 from jmsjca.providers.amqp.receiver import ReceivingLink
-from jmsjca.providers.amqp.sections import bare
 from jmsjca.providers.amqp.source import Source
-from jmsjca.providers.holder import Holder
 from jmsjca.spi import Delivery, Order
 
 __all__ = ["AMQPConsumer"]
 
 
-_MOST_RETURNS = 3
-
-
-class _Awaited(NamedTuple):
-    """What went back in order, and should be the next to come."""
-
-    encoded: bytes
-    returns: int  #: how often what comes instead is returned
-
-
-class AMQPConsumer(Holder[AMQPDelivery]):
+class AMQPConsumer(AskingConsumer):
     """Takes messages ahead within its window, and hands them over in chunks.
 
     Args:
@@ -59,16 +45,11 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         drains: bool,
         keeps: bool,
     ) -> None:
-        super().__init__(order)
+        super().__init__(order, Appetite(window, limits.prefetch_bytes))
         self._engine = engine
         self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
-        self._window = window
         self._keeps = keeps
-        self._budget = Budget(limits.prefetch_bytes)
-        self._credit = 0
-        self._limit = 0
-        self._stopping = 0  # how many wait for the end of what is on its way
-        self._awaited: _Awaited | None = None
+        self._awaited: Awaited | None = None
         self.origin = origin
 
     def open(self) -> None:
@@ -79,7 +60,7 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         """
         self._link.attach()
         with self._changed:
-            self._grant(self._window)
+            self._grant()
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[AMQPDelivery]:
         """Take the next messages, up to a limit; wait for the first one.
@@ -91,17 +72,17 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         self._engine.check_process()
         with self._changed:
             self._check_usable()
-            self._limit = limit
-            self._grant(self._window or limit)
+            self._appetite.limit = limit
+            self._grant()
             woken = self._wait(timeout)
             look = timeout == 0 and not self._shelf.ready
         if look:
-            self._look(limit)
-        elif self._window == 0:
+            self._look()
+        elif not self._appetite.window:
             self._stop()  # what is not here is left to others
         with self._changed:
             chunk = [] if woken else self._pop(limit)
-        awaited = self._overtaken_by(chunk)
+        awaited = self._still_awaited(chunk)
         if awaited is None:
             return chunk
         self._return(chunk, (), awaited)
@@ -126,9 +107,7 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         with self._changed:
             if self.closed:
                 return
-            self.closed = True
-            self._woken = True
-            self._changed.notify_all()
+            self._end_waiting()
         if self._error is None:
             self._stop()
             self._settle_unclaimed()
@@ -137,18 +116,8 @@ class AMQPConsumer(Holder[AMQPDelivery]):
     def abandon(self) -> None:
         """Let everything go without waiting: the connection closes, and what is under way goes back with it."""
         with self._changed:
-            self.closed = True
-            self._woken = True
-            self._changed.notify_all()
+            self._end_waiting()
         self._settle_unclaimed(wait=False)
-
-    def revoke(self) -> None:
-        """Ask for no more, so that nothing that is let go comes back here."""
-        self._engine.post(self._link.revoke)
-
-    def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
-        """Let the deliveries of a unit go, counted, without waiting."""
-        self._settle(deliveries, {d.handle for d in deliveries}, wait=False)
 
     def take_back(self, failed: Sequence[AMQPDelivery], unused: Sequence[AMQPDelivery]) -> None:
         """Let deliveries go to the broker: the failed ones counted, the others not.
@@ -158,7 +127,7 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         self._return([*failed, *unused], {d.handle for d in failed})
 
     def _return(
-        self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], awaited: _Awaited | None = None
+        self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], awaited: Awaited | None = None
     ) -> None:
         if self._keeps and not self.closed:  # the broker would send it again, too, but behind what it sent meanwhile
             with self._changed:
@@ -170,61 +139,30 @@ class AMQPConsumer(Holder[AMQPDelivery]):
         with self._changed:
             back = self._shelf.with_later(deliveries)
             if self.order is not Order.ANY and back:
-                self._awaited = awaited or _Awaited(back[0].encoded, _MOST_RETURNS)
+                self._awaited = awaited or Awaited(back[0].encoded)
         self._settle(back, counted)
         self.end_if_done()
 
-    def _overtaken_by(self, chunk: Sequence[AMQPDelivery]) -> _Awaited | None:
-        """What is still awaited because something else came before it; None if all is well.
-
-        Artemis may have chosen the next message before it takes back what is before that one, and send it at the next
-        credit. But if that happens again and again, somebody else has got what went back.
-        """
-        if not chunk:
+    def _still_awaited(self, chunk: Sequence[AMQPDelivery]) -> Awaited | None:
+        """What should have come before a chunk; None if all is well."""
+        if not chunk or self._awaited is None:
             return None
         awaited, self._awaited = self._awaited, None
-        if awaited is None or not awaited.returns or bare(chunk[0].encoded) == bare(awaited.encoded):
-            return None
-        return _Awaited(awaited.encoded, awaited.returns - 1)
-
-    def settle(self, deliveries: Sequence[AMQPDelivery], update: Callable[[Pointer], None]) -> None:
-        """Give deliveries a state and forget them. On the engine's thread."""
-        self._link.settle([d.handle for d in deliveries], update)
-
-    def check_link(self) -> None:
-        """Raise why the link ended, if it did: then the broker has taken the deliveries back."""
-        if self._error is not None:
-            raise self._error
-
-    def round_trip(self) -> "Future[bool]":
-        """Done when the broker has handled all that was settled before. On the engine's thread."""
-        return self._link.round_trip()
-
-    def end_if_done(self) -> None:
-        """Close the link of a closed consumer when no unit holds a delivery any more."""
-        if self.closed and not self._shelf.outstanding and self._error is None:
-            self._link.close()
+        return awaited.after(chunk)
 
     def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
         """Messages are complete. On the engine's thread."""
         deliveries = [AMQPDelivery(encoded, handle, self) for handle, encoded in messages]
         with self._changed:
-            self._credit -= len(deliveries)
             self._shelf.put(deliveries)
-            self._budget.arrived([len(encoded) for _, encoded in messages])
-            if self._window and not self._stopping:
-                self._grant(self._window)
+            self._appetite.arrived([len(encoded) for _, encoded in messages])
+            self._grant_more()
             self._changed.notify_all()
 
-    def missed(self) -> None:
-        """Ask again for what does not come. On the engine's thread."""
-        with self._changed:
-            self._grant(self._window or self._limit)
-
-    def credited(self, more: int) -> None:
-        """Credit was taken back, or had to be more. On the engine's thread."""
-        with self._changed:
-            self._credit += more
+    def _end_waiting(self) -> None:
+        self.closed = True
+        self._woken = True
+        self._changed.notify_all()
 
     def _wait(self, timeout: float | None) -> bool:
         """Wait for a message; True if woken instead."""
@@ -236,56 +174,9 @@ class AMQPConsumer(Holder[AMQPDelivery]):
 
     def _pop(self, limit: int) -> list[AMQPDelivery]:
         chunk = self._shelf.hand_out(limit)
-        if self._window and not self.closed:
-            self._grant(self._window)
+        if self._appetite.window:
+            self._grant()
         return chunk
-
-    def _grant(self, ahead: int) -> None:
-        """Ask for what is missing, so far as it fits in count and bytes."""
-        if not self._missing(ahead) or self._error is not None or self.closed:
-            return
-        fitting = len(self._shelf.ready) + self._budget.room(self._shelf.size)
-        if missing := self._missing(min(ahead, fitting)):
-            self._credit += missing
-            self._engine.tell(partial(self._link.grant, missing))
-
-    def _missing(self, ahead: int) -> int:
-        """What is missing, once that is half of what may be ahead; what came unasked makes that more."""
-        missing = ahead - self._credit - len(self._shelf.ready)
-        return missing if missing > 0 and missing * 2 >= ahead else 0
-
-    def _look(self, limit: int) -> None:
-        """Find out whether the broker really has nothing, without waiting for what comes later."""
-        while not self._stop():
-            with self._changed:
-                if self._shelf.ready or self._error or self.closed:
-                    return
-                self._grant(self._window or limit)
-
-    def _stop(self) -> bool:
-        """Take the credit back; what was on its way is here then. True if the broker has no more."""
-        with self._changed:
-            self._stopping += 1
-        try:
-            return self._link.stop()
-        finally:
-            with self._changed:
-                self._stopping -= 1
-
-    def _settle_unclaimed(self, *, wait: bool = True) -> None:
-        """Release all that no unit took."""
-        with self._changed:
-            self._shelf.hand_out(len(self._shelf.ready))
-            unclaimed = self._shelf.unclaimed()
-        self._settle(unclaimed, (), wait=wait)
-
-    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
-        failed = (
-            fail if self.origin.counts else release
-        )  # a broker that does not count may not know the state that counts
-        states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
-        (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
-        self.let_go(deliveries)
 
     def _check_usable(self) -> None:
         if self._error is not None:
