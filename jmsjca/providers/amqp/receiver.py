@@ -1,51 +1,28 @@
-"""The receiving end of a link, as the engine's thread sees it: credit, arrivals, settlement."""
+"""The receiving end of a link, as the engine's thread sees it: arrivals and settlement."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from proton import Condition
 
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.providers.amqp.answered_credit import AnsweredCredit
+from jmsjca.providers.amqp.arrivals import Arrivals
 from jmsjca.providers.amqp.constants import RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
 from jmsjca.providers.amqp.credit import Credit, DrainedCredit
+from jmsjca.providers.amqp.credited_link import CreditedLink
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.intake import Excess, Intake, Taken
-from jmsjca.providers.amqp.link import LinkEnd
 from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to
 from jmsjca.providers.amqp.source import Source
 
-__all__ = ["Arrivals", "ReceivingLink"]
+__all__ = ["ReceivingLink"]
 
-# Seconds until the broker is asked again for the answer to a drain.
-_REMINDER = 0.25
 # So many messages may come unasked: where a broker is known to miscount, and where it has not heard of the link's end.
 _MOST_MORE = 1000
 
 
-class Arrivals(Protocol):
-    """Who is given what arrives. Called on the engine's thread."""
-
-    def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        """Messages are complete: their handles, and the encoded messages."""
-        ...
-
-    def credited(self, more: int) -> None:
-        """The credit changed by so much, otherwise than by `ReceivingLink.grant` and what arrived."""
-        ...
-
-    def missed(self) -> None:
-        """Less comes than was asked for; that was told by `credited`."""
-        ...
-
-    def broken(self, error: JMSError) -> None:
-        """Nothing more will come."""
-        ...
-
-
-class ReceivingLink(LinkEnd):
+class ReceivingLink(CreditedLink):
     """A link from one source. Everything but `attach` and `stop` belongs on the engine's thread.
 
     Args:
@@ -68,7 +45,7 @@ class ReceivingLink(LinkEnd):
         drains: bool,
     ) -> None:
         source.check()
-        super().__init__(engine, f"the receiver from {source.address.name}", reply_timeout)
+        super().__init__(engine, source.address.name, reply_timeout)
         self._drains = drains
         self._source = source
         self._arrivals = arrivals
@@ -76,47 +53,8 @@ class ReceivingLink(LinkEnd):
         self._intake: Intake
         self._unsettled: dict[int, Pointer] = {}
         self._received = 0
-        self._asked_for = 0
         self._declined = 0
         self._most_unasked = 0 if drains else _MOST_MORE  # RabbitMQ miscounts when credit and messages cross
-        self._credit: Credit | None = None
-
-    def grant(self, credit: int) -> None:
-        """Ask for so many more messages."""
-        if credit_of := self._usable():
-            self._asked_for += credit
-            credit_of.grant(credit)
-
-    def stop(self) -> bool:
-        """Ask for no more, and wait until what was on its way is here. Not on the engine's thread.
-
-        Returns:
-            True if the broker surely has no more.
-        """
-        answer = self._engine.call(lambda: credit.stop() if (credit := self._usable()) else _ended())
-        try:
-            return self._await_stop(answer)
-        except JMSError:
-            if self.error is None:
-                raise
-            return False  # it has ended meanwhile, and why is told by `Arrivals.broken`
-
-    def _await_stop(self, answer: "Future[bool]") -> bool:
-        for _ in range(int(self._reply_timeout / _REMINDER)):
-            with suppress(TimeoutError):
-                return answer.result(_REMINDER)
-            self._engine.call(lambda: credit.remind() if (credit := self._usable()) else None)
-        return self._engine.wait(answer, _REMINDER, f"the end of what was on its way from {self._source.address.name}")
-
-    def round_trip(self) -> "Future[bool]":
-        """Done when the broker has handled all that was written before."""
-        credit = self._usable()
-        return credit.confirm() if credit else _ended(self.error)
-
-    def revoke(self) -> None:
-        """Ask for no more, without waiting: the connection closes."""
-        if self._usable():
-            self._link.flow(-self._link.credit)
 
     def settle(self, handles: Sequence[int], update: Callable[[Any], None]) -> None:
         """Give deliveries one state, and settle them.
@@ -148,11 +86,6 @@ class ReceivingLink(LinkEnd):
             self._link.detach()
         else:
             super().shut()
-
-    def on_flow(self) -> None:
-        """The broker told its view of the credit."""
-        if credit := self._usable():
-            credit.answered()
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """Messages, or parts of them. Of those that are complete the broker has nothing to say."""
@@ -188,7 +121,7 @@ class ReceivingLink(LinkEnd):
 
     def _refuse(self, excess: Excess) -> None:
         """Stop what would take too much memory, while it arrives."""
-        text = f"{excess.what} came from {self._source.address.name}"
+        text = f"{excess.what} came from {self._name}"
         self._decline()
         self._link.condition = Condition(excess.condition, text)
         self._fail(ResourceAllocationError(f"{text}{excess.remedy}."))
@@ -198,9 +131,8 @@ class ReceivingLink(LinkEnd):
         """Let go what still comes on a link that has failed; a broker that goes on and on is left."""
         self._declined += self._intake.decline()
         if self._declined > self._asked_for - self._received + _MOST_MORE:
-            name = self._source.address.name
             self._engine.abort(
-                ConnectionLostError(f"The broker goes on sending from {name} after the end of the link.")
+                ConnectionLostError(f"The broker goes on sending from {self._name} after the end of the link.")
             )
 
     def _make(self, session: Any, name: str) -> Any:
@@ -233,18 +165,4 @@ class ReceivingLink(LinkEnd):
 
     def _forget(self) -> None:
         super()._forget()
-        self._credit = None
         self._unsettled.clear()
-
-    def _usable(self) -> Credit | None:
-        return self._credit if self.error is None and not self._ended.done() else None
-
-
-def _ended(error: JMSError | None = None) -> "Future[bool]":
-    """The answer where nobody answers."""
-    future: Future[bool] = Future()
-    if error is None:
-        future.set_result(False)
-    else:
-        future.set_exception(error)
-    return future

@@ -1,0 +1,28 @@
+"""Who receives, as a link sees it."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from jmsjca.errors import JMSError
+
+__all__ = ["Arrivals"]
+
+
+class Arrivals(Protocol):
+    """Who is given what arrives. Called on the engine's thread."""
+
+    def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
+        """Messages are complete: their handles, and the encoded messages."""
+        ...
+
+    def credited(self, more: int) -> None:
+        """The credit changed by so much, otherwise than by `ReceivingLink.grant` and what arrived."""
+        ...
+
+    def missed(self) -> None:
+        """Less comes than was asked for; that was told by `credited`."""
+        ...
+
+    def broken(self, error: JMSError) -> None:
+        """Nothing more will come."""
+        ...
