@@ -33,7 +33,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 	$(BIN)/python -m pytest -q -m torture tests/brokers
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_decision.py
-	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/delivering/test_every_order.py tests/unit/delivering/test_every_state.py
+	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/delivering/test_every_order.py tests/unit/delivering/test_every_state.py tests/unit/delivering/test_taking_ahead.py
 
 bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/pip install --quiet --group bench
