@@ -8,7 +8,6 @@ from weakref import WeakSet
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import (
-    ConnectionLostError,
     IllegalStateError,
     InvalidDestinationError,
     JMSError,
@@ -22,6 +21,7 @@ from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.management import Manager, manager_of
 from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.opening import Opening
 from jmsjca.providers.amqp.sources import Sources
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.providers.amqp.unsubscribing import end_common_subscription, end_subscription
@@ -52,6 +52,7 @@ class AMQPConnection:
         self._temporaries = wire.temporaries
         self._lock = threading.RLock()  # the broker's management is asked over this connection, too
         self._sources = Sources(broker, wire.temporaries, client_id)
+        self._opening = Opening(engine, broker, self._sources, limits, wire.reply_timeout)
         self._consumers = Consumers()
         self._manager: Manager | None = None  # made when it is asked for: it knows this connection
         self._units: WeakSet[AMQPUnit] = WeakSet()
@@ -76,8 +77,7 @@ class AMQPConnection:
         self._sources.check(source, no_local=no_local)
         with self._lock:  # two threads may ask for one subscription
             terms = self._consumers.admit(Terms(source, selector, no_local))
-            consumer = self._make_consumer(terms, order, window)
-            self._open(consumer, terms)
+            consumer = self._opening.open(terms, order, window)
             self._consumers.add(consumer, terms)
         return consumer
 
@@ -93,7 +93,7 @@ class AMQPConnection:
         return browse(
             self._engine,
             source,
-            self._origin(queue),
+            Origin(queue, self._broker.naming, self._broker.counts),
             self._limits,
             self._wire.reply_timeout,
             limit=limit,
@@ -178,30 +178,6 @@ class AMQPConnection:
         with self._lock:
             self._manager = self._manager or manager_of(self._broker.product, self, self._wire.reply_timeout)
             return self._manager
-
-    def _make_consumer(self, terms: Terms, order: Order, window: int | None) -> AMQPConsumer:
-        return AMQPConsumer(
-            self._engine,
-            self._sources.of(terms),
-            self._origin(terms.topic),
-            order=order,
-            window=self._limits.prefetch_messages if window is None else window,
-            limits=self._limits,
-            reply_timeout=self._wire.reply_timeout,
-            drains=self._broker.drains,
-            keeps=self.capabilities.give_back == "local",
-        )
-
-    def _origin(self, source: Destination) -> Origin:
-        return Origin(source, self._broker.naming, self._broker.counts)
-
-    def _open(self, consumer: AMQPConsumer, terms: Terms) -> None:
-        try:
-            consumer.open()
-        except ConnectionLostError as error:  # so hard a broker may refuse what another consumer has
-            if any(words in str(error) for words in self._broker.in_use):
-                raise IllegalStateError(f"{terms.source} is in use: {error}") from error
-            raise
 
     def _unsubscribe(self, what: Subscription) -> None:
         self._sources.check_removable(what)
