@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from jmsjca.destinations import Destination, Subscription, destination
+from jmsjca.messages import MapMessage, Message
+from jmsjca.providers.stomp.codec import Outgoing
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
+from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.java_maps import ASKED, read_map, with_map
 
 __all__ = ["ActiveMQ", "RecentActiveMQ"]
 
@@ -41,9 +45,20 @@ class ActiveMQ(Dialect):
         found = _TEMPORARY.match(text)
         return destination(found[2], found[1], temporary=True) if found else Dialect.read_address(self, text)
 
+    def encode(self, message: Message, to: Destination) -> Outgoing:
+        """A map is one for Java, too, if the broker can read it."""
+        outgoing = Dialect.encode(self, message, to)
+        return with_map(outgoing, message) if self.java_maps and isinstance(message, MapMessage) else outgoing
+
+    def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
+        """Read a MESSAGE frame, also with a map of Java's."""
+        return Dialect.decode(self, read_map(frame), source, **delivered)
+
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """Prefetch in messages; a durable subscription belongs to the client id of CONNECT."""
         headers = {**self.address(destination_of(source)), "activemq.prefetchSize": str(window)}
+        if self.java_maps:
+            headers |= ASKED
         if isinstance(source, Subscription) and source.name is not None:
             headers["activemq.subscriptionName"] = source.name
         return headers

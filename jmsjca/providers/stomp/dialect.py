@@ -35,10 +35,12 @@ class Dialect(ABC):
     Args:
         broker: What it can do.
         version: The version of STOMP that was agreed on.
+        java_maps: True if maps travel as Java's clients see them.
     """
 
     broker: Broker
     version: str
+    java_maps: bool = False
 
     #: True if acknowledgements may stand inside a transaction.
     acknowledges_in_transaction = True

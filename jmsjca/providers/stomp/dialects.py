@@ -2,6 +2,7 @@
 
 import re
 
+from jmsjca.errors import NotSupportedError
 from jmsjca.providers.evidence import Broker
 from jmsjca.providers.stomp.activemq import ActiveMQ, RecentActiveMQ
 from jmsjca.providers.stomp.artemis import Artemis
@@ -34,13 +35,21 @@ _KNOWN: dict[str, tuple[type[Dialect], Broker]] = {
 }
 
 
-def choose_dialect(server: str, version: str) -> Dialect:
-    """Choose by the header ``server`` of CONNECTED; one that nobody knows gets the conservative minimum."""
+def choose_dialect(server: str, version: str, *, java_maps: bool = False) -> Dialect:
+    """Choose by the header ``server`` of CONNECTED; one that nobody knows gets the conservative minimum.
+
+    Raises:
+        NotSupportedError: Maps shall travel as Java's, and it is not ActiveMQ, the only one that shows them.
+    """
     product, _, release = server.partition("/")
     kind, broker = _KNOWN.get(product, (Unknown, UNKNOWN))
     if kind is ActiveMQ and _at_least(release, _SETTLES_UP_TO):
         kind = RecentActiveMQ
-    return kind(broker, version)
+    if java_maps and broker is not ACTIVEMQ:
+        raise NotSupportedError(
+            f"The option java_maps is for ActiveMQ; {broker.name} shows no maps of Java's to STOMP."
+        )
+    return kind(broker, version, java_maps)
 
 
 def _at_least(release: str, wanted: tuple[int, int]) -> bool:

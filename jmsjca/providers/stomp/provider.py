@@ -20,6 +20,18 @@ _SECURE = "stomp+ssl"
 _PORTS = {"stomp": 61613, _SECURE: 61614}
 
 
+@dataclass(frozen=True, slots=True)
+class STOMPOptions(NetworkOptions):
+    """The options of a URL, and those of STOMP alone.
+
+    Args:
+        java_maps: True to exchange maps with Java's clients, for an ActiveMQ that has XStream among its libraries. One
+            without it ends the connection.
+    """
+
+    java_maps: bool = False
+
+
 class STOMPProvider:
     """``stomp://host:61613`` and, with TLS, ``stomp+ssl://host:61614``; a path names the virtual host."""
 
@@ -40,7 +52,7 @@ class STOMPProvider:
             JMSSecurityError: The broker refuses the user, cannot be trusted, or the password would go in the clear.
             ConnectionLostError: The broker cannot be reached, or does not speak STOMP.
         """
-        options = NetworkOptions.parse(url)
+        options = STOMPOptions.parse(url)
         require_protection(url, options, credentials, _SECURE)
         opener = _Opener(url, options, credentials, limits, clock)
         connections: list[STOMPConnection] = []
@@ -62,7 +74,7 @@ class _Opener:
     """Opens wires to one broker."""
 
     url: ConnectionURL
-    options: NetworkOptions
+    options: STOMPOptions
     credentials: Credentials | None
     limits: Limits
     clock: Clock
@@ -92,10 +104,10 @@ class _Opener:
         try:
             with explained(f"log in to {self.url.host}"):
                 answer = wire.connect(headers, self.options.heartbeat, self.options.connect_timeout)
+            return choose_dialect(answer.get("server", ""), wire.version, java_maps=self.options.java_maps)
         except BaseException:
             wire.end(ConnectionLostError("The login failed."))
             raise
-        return choose_dialect(answer.get("server", ""), wire.version)
 
 
 def _kept_whole(client_id: str) -> str:

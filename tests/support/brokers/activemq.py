@@ -13,7 +13,7 @@ class ActiveMQ(Broker):
     usual_ports = {"openwire": 61616, "amqp": 5673, "stomp": 61614}  # noqa: RUF012
 
     def install(self):
-        return provide(f"{self.name}-{self.release}", lambda draft: download_all(self.name, draft))
+        return provide(f"{self.name}-{self.release}-xstream", lambda draft: download_all(self.name, draft))
 
     def command(self, home):
         conf = self.folder / "conf"
