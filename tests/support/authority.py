@@ -30,18 +30,17 @@ class Authority:
         usage = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
         _openssl("req", "-x509", *KEY, "-subj", f"/CN={folder.name}", "-keyout", self._key, "-out", self.file, *usage)
 
-    def server(self, host, *, signed=True, days=2, name="server", usage="serverAuth"):
+    def server(self, host, *, name="server", usage="serverAuth", **validity):
         """Give the context of a server that is certified, by itself if not signed here.
 
         Args:
             host: Its names, as ``IP:127.0.0.1`` or ``DNS:localhost``; empty for none.
-            signed: False if it certifies itself.
-            days: How long that is valid.
             name: What the subject is called.
             usage: What the certificate is for.
+            validity: Who signs it, and how long that is valid, as in `certify`.
         """
         names = f"subjectAltName={host}\n" if host else ""
-        certificate, key = self.certify(name, f"{names}extendedKeyUsage={usage}\n", signed=signed, days=days)
+        certificate, key = self.certify(name, f"{names}extendedKeyUsage={usage}\n", **validity)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         return context
@@ -54,15 +53,37 @@ class Authority:
         _openssl("rehash", folder)
         return folder
 
-    def certify(self, name, extensions, *, signed=True, days=2):
-        """Make a certificate; gives its file and that of its key."""
+    def certify(self, name, extensions, *, signed=True, days=2, begins=None):
+        """Make a certificate; gives its file and that of its key.
+
+        Args:
+            name: What the subject is called.
+            extensions: What else it says.
+            signed: False if it certifies itself.
+            days: How long that is valid.
+            begins: The year from which on it is valid; None for now.
+        """
         stem = f"{name}-{next(self._numbers)}"
         certificate, key, request, wanted = (self._folder / f"{stem}{end}" for end in (".pem", ".key", ".csr", ""))
         wanted.write_text(LEAF + extensions)
         _openssl("req", "-new", *KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        if begins is not None:
+            self._sign_for_later(request, certificate, wanted, begins)
+            return certificate, key
         by = ["-CA", self.file, "-CAkey", self._key, "-CAcreateserial"] if signed else ["-signkey", key]
         _openssl("x509", "-req", "-in", request, "-out", certificate, "-days", days, "-extfile", wanted, *by)
         return certificate, key
+
+    def _sign_for_later(self, request, certificate, wanted, year):
+        (self._folder / "index").write_text("")
+        configuration = self._folder / "configuration"
+        configuration.write_text(
+            f"[ca]\ndefault_ca=it\n[it]\ndatabase={self._folder}/index\nnew_certs_dir={self._folder}\n"
+            "rand_serial=yes\ndefault_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n"
+        )
+        period = ["-startdate", f"{year}0101000000Z", "-enddate", f"{year + 1}0101000000Z"]
+        files = ["-config", configuration, "-in", request, "-out", certificate, "-extfile", wanted]
+        _openssl("ca", "-batch", "-notext", *files, *period, "-cert", self.file, "-keyfile", self._key)
 
 
 def _openssl(*arguments):

@@ -83,18 +83,25 @@ class ArtemisAdmin:
         page, left = 0, 1
         while left > 0:
             page += 1
-            answer = json.loads(self._ask("broker", operation, json.dumps(options), page, _ROWS))
+            answer = _read(self._ask("broker", operation, json.dumps(options), page, _ROWS))
             yield from answer["data"]
             left = int(answer["count"]) - page * _ROWS
 
     def _ask(self, resource: str, operation: str, *arguments: Any) -> Any:
         properties = {"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}
         answer = self._requests.ask(TextMessage(json.dumps(arguments), properties=properties))
-        result = json.loads(answer.body or "[null]")[0]
+        [result] = _read(answer.body or "[null]") or [None]
         if answer.properties.get("_AMQ_OperationSucceeded") is True:
             return result
         refused = "AMQ229032" in str(result) or "AMQ229213" in str(result)  # no permission
         raise (JMSSecurityError if refused else JMSError)(f"The broker refuses {operation}: {str(result)[:500]}")
+
+
+def _read(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise JMSError(f"An answer of the broker's management cannot be read: {error}") from error
 
 
 def _queue(source: Destination | Subscription) -> str:

@@ -116,13 +116,15 @@ class QpidAdmin:
         """Carry an operation out: its status and its result."""
         request = MapMessage({}, properties={"type": kind, "operation": operation, **further})
         answer = self._requests.ask(request)
-        status = int(answer.properties["statusCode"])
+        status = answer.properties.get("statusCode")
+        if not isinstance(status, int):
+            raise JMSError(f"The broker's management answered {operation} without a status.")
         if status >= _FAILED and status != _MISSING:
             refused = status == _FORBIDDEN
             raise (JMSSecurityError if refused else JMSError)(
                 f"The broker refuses {operation}: {str(answer.properties.get('statusDescription'))[:500]}"
             )
-        return status, answer.body
+        return int(status), answer.body
 
 
 def _path(name: str) -> dict[str, str]:
