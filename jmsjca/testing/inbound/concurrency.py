@@ -22,11 +22,17 @@ class TestConcurrency(Inbound):
 
     @modes
     def test_so_many_handlers_are_inside_at_once(self, stage: Stage, mode: str) -> None:
-        """As many as the pool has: each waits for all the others."""
-        meeting = Barrier(5, timeout=PATIENCE)
-        activation = stage.listen(meeting.wait, concurrency_mode=mode, endpoint_pool_max_size=5)
-        stage.send(*"abcdefghij")
-        stage.heard.await_outcome(Outcome.COMMITTED, 10)
+        """As many as the pool has: each waits for all the others. So many messages that each receiver is sent some."""
+        together = Event()
+        meeting = Barrier(5, action=together.set, timeout=PATIENCE)
+
+        def handler() -> None:
+            if not together.is_set():
+                meeting.wait()
+
+        activation = stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=5)
+        stage.send(*(f"{number:02}" for number in range(50)))
+        stage.heard.await_outcome(Outcome.COMMITTED, 50)
         assert activation.stats.n_highest_active_endpoints == 5
         assert activation.stats.n_configured_endpoints == 5
 
