@@ -70,6 +70,34 @@ def test_who_refuses_has_no_transactions_and_is_used_without(stage, refusal):
     assert not here.told
 
 
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_messages_are_acknowledged_without_transactions(stage, confirmed):
+    broker = Broker(UNTESTED)
+    broker.instead.update(to_coordinator(refuse_link))
+    here = stage(broker)
+    broker.store.put("in", encoded("x"))
+    connection = here.connect()
+    unit = connection.unit(atomic=False)
+    unit.take(connection.consumer(Queue("in"), window=1).receive(1, SECONDS))
+    unit.commit(confirmed=confirmed)
+    assert not here.told
+    here.close()
+    assert not broker.store.queues["in"]
+
+
+def test_messages_are_given_back_counted_without_transactions(stage):
+    broker = Broker(UNTESTED)
+    broker.instead.update(to_coordinator(refuse_link))
+    broker.store.put("in", encoded("x"))
+    connection = stage(broker).connect()
+    consumer = connection.consumer(Queue("in"), window=1)
+    unit = connection.unit(atomic=False)
+    unit.take(consumer.receive(1, SECONDS))
+    unit.rollback()
+    again = consumer.receive(1, SECONDS)[0]
+    assert (again.count, again.redelivered) == (2, True)
+
+
 def test_who_declares_and_rolls_back_has_transactions(stage):
     broker = Broker(UNTESTED)
     here = stage(broker)
