@@ -175,11 +175,16 @@ class Endpoint:
         """How many handlers are still at work for connections that are given up."""
         return self._abandoned
 
-    def put_off(self, deliveries: Iterable[spi.Delivery]) -> None:
-        """Note that messages go back although they were counted: no handler saw them."""
+    def put_off(self, deliveries: Iterable[spi.Delivery], *, waited: bool = False) -> None:
+        """Note that messages go back although they were counted: no handler saw them.
+
+        Args:
+            deliveries: Which.
+            waited: True if they need not wait any more when they return.
+        """
         for delivery in deliveries:
             if _was_delivered(delivery) and (message_id := identity(delivery)) is not None:
-                self.redelivery.encounter(message_id).put_off()
+                self.redelivery.encounter(message_id).put_off(waited=waited)
 
     def _no_longer_running(self, deliveries: Sequence[spi.Delivery]) -> None:
         for message_id in filter(None, map(identity, deliveries)):

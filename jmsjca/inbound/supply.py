@@ -4,7 +4,7 @@ from collections import deque
 from contextlib import suppress
 
 from jmsjca import spi
-from jmsjca.errors import JMSError
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.inbound.arrivals import Arrivals
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.outstanding import Outstanding
@@ -112,16 +112,26 @@ class Supply:
         self._ready.appendleft(delivery)
 
     def part(self) -> None:
-        """Give back what is here; no handler saw it."""
+        """Give back what is here, which no handler saw and which need not wait any more.
+
+        Raises:
+            JMSError: It cannot be given back, and stays taken as long as the connection lives.
+        """
         spare: list[spi.Delivery] = []
         while (delivery := self._pop()) is not None:
             spare.append(delivery)
-        self._give_back(spare)
+        if spare:
+            self._endpoint.put_off(spare, waited=True)
+            with suppress(ConnectionLostError):  # they come again by themselves
+                self._consumer.give_back(spare)
 
     def close(self) -> None:
         """Give back all, also what waits for the end of a delay."""
-        self.part()
-        self._give_back(self._arrivals.clear())
+        late = self._arrivals.clear()
+        self._endpoint.put_off(late)
+        with suppress(JMSError):  # the connection is closed, and that gives back the rest
+            self.part()
+            self._consumer.give_back(late)
 
     def _receive(self, limit: int, timeout: float) -> None:
         if self._others.ahead and self._others.turns.may_take_ahead() and self._take(self._others.ahead, 0):
@@ -150,9 +160,3 @@ class Supply:
             return self._ready.popleft()
         except IndexError:
             return None
-
-    def _give_back(self, deliveries: list[spi.Delivery]) -> None:
-        if deliveries:
-            self._endpoint.put_off(deliveries)
-            with suppress(JMSError):  # on a lost connection they come again by themselves
-                self._consumer.give_back(deliveries)

@@ -1,13 +1,16 @@
 """Messages that wait for the end of a delay, where the broker cannot hold them."""
 
+import queue
+import threading
 import time
 from dataclasses import replace
 
 import pytest
 
-from jmsjca.redelivery import RedeliveryPolicy
+from jmsjca.redelivery import Delay, RedeliveryPolicy
 from jmsjca.spi import Order
 from tests.unit.delivering.stage import Performance, depth, endpoint_of, put, terms, until
+from tests.unit.inbound import PATIENCE
 
 AN_HOUR = RedeliveryPolicy.parse("1:3600000")
 MODES = ["sync", "cc"]
@@ -64,3 +67,27 @@ def test_those_that_are_not_delayed_go_on(link, mode):
     put(link, "new")
     until(lambda: got == ["new"])
     performance.stop()
+
+
+def test_what_goes_to_another_receiver_does_not_wait_again(link):
+    """Receivers share what is here when handlers are slow, also what has waited already."""
+    slow, seen, delays = threading.Event(), queue.Queue(), []
+
+    def handle(message):
+        slow.wait(0.005)
+        seen.put(message.body)
+
+    policy = RedeliveryPolicy.parse("1:200")
+    endpoint = endpoint_of(handle, terms("sync", redelivery=policy, pool_size=2, max_outstanding=1000))
+    decide = endpoint.redelivery.decide
+
+    def noticing(*args, **kwargs):
+        decision = decide(*args, **kwargs)
+        delays.append(isinstance(decision.action, Delay))
+        return decision
+
+    endpoint.redelivery.decide = noticing
+    performance = Performance(endpoint, link)
+    assert {seen.get(timeout=PATIENCE) for _ in range(200)} == {str(number) for number in range(200)}
+    performance.stop()
+    assert sum(delays) == 200

@@ -4,17 +4,20 @@ Whole with ``JMSJCA_ALL_ORDERS=1``, as ``make torture`` does; else a sample.
 """
 
 import os
+import threading
 from collections import deque
 from types import SimpleNamespace
 
 import pytest
 from interleaving import explore
 
+from jmsjca.errors import ResourceAllocationError
 from jmsjca.inbound import supply
 from jmsjca.inbound.outstanding import Outstanding
 from jmsjca.inbound.supply import Supplies
 from jmsjca.inbound.turns import Turns
-from tests.unit.delivering.stage import endpoint_of, terms
+from tests.unit.delivering.stage import Breaks, Performance, endpoint_of, put, terms
+from tests.unit.inbound import PATIENCE
 
 WHOLE = os.environ.get("JMSJCA_ALL_ORDERS") == "1"
 SAMPLE = 300
@@ -115,3 +118,24 @@ def test_what_is_behind_a_blocked_handler_goes_to_others(capsys, monkeypatch, co
     assert max(ahead) >= MESSAGES - 2 or not (WHOLE or count == 2)  # behind the one that blocks
     with capsys.disabled():
         print(f"\norders of {count} receivers: {orders}{'' if WHOLE else ' thrown (sample)'}")
+
+
+def test_a_delivery_ends_when_what_is_ahead_cannot_be_given_back(connected):
+    """Else it would be nobody's as long as the connection lives."""
+    link, failure = connected(), ResourceAllocationError("locked for too long")
+    put(link, *map(str, range(1000)))
+    make = link.consumer
+    link.consumer = lambda *args, **terms: Breaks(make(*args, **terms), give_back=failure)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def handle(message):
+        begun.wait(PATIENCE)
+        if not all(own.empty for own in performance.delivery.supplies._all):
+            go_on.wait(PATIENCE)
+
+    performance = Performance(endpoint_of(handle, terms("sync", pool_size=2)), link)
+    begun.set()
+    try:
+        assert performance.ends() is failure
+    finally:
+        go_on.set()
