@@ -1,6 +1,7 @@
 """What has arrived, and what becomes of it before a handler sees it."""
 
 from collections.abc import Iterable, Iterator
+from threading import Lock
 
 from jmsjca import spi
 from jmsjca.inbound.endpoint import Endpoint, identity
@@ -18,6 +19,8 @@ _LOOK_AGAIN = 0.2
 class Arrivals:
     """Takes the redelivery decision for each message that arrives, and carries it out. For one thread.
 
+    What waits for the end of a delay may be asked for by any thread.
+
     Args:
         endpoint: Whose messages.
         link: Where they come from.
@@ -30,6 +33,7 @@ class Arrivals:
         self._outstanding = outstanding
         self._mover = Mover(endpoint, link)
         self._mover.check_target()
+        self._lock = Lock()
         self._waiting: Waiting[spi.Delivery] = Waiting(endpoint.clock)
 
     def admit(self, deliveries: Iterable[spi.Delivery]) -> Iterator[spi.Delivery]:
@@ -47,20 +51,24 @@ class Arrivals:
 
     def due(self) -> Iterator[spi.Delivery]:
         """Give those that have waited long enough."""
-        for delivery in list(self._waiting.due()):
+        with self._lock:
+            due = list(self._waiting.due())
+        for delivery in due:
             if self._endpoint.still_running(delivery):
-                self._waiting.put(delivery, _LOOK_AGAIN)
+                self._put(delivery, _LOOK_AGAIN)
             else:
                 self._outstanding.release()
                 yield delivery
 
     def patience(self, most: float | None) -> float | None:
         """Tell how long to wait for something else, at most."""
-        return self._waiting.patience(most)
+        with self._lock:
+            return self._waiting.patience(most)
 
     def clear(self) -> list[spi.Delivery]:
         """Take out all that wait."""
-        rest = self._waiting.clear()
+        with self._lock:
+            rest = self._waiting.clear()
         for _ in rest:
             self._outstanding.release()
         return rest
@@ -85,4 +93,8 @@ class Arrivals:
             self._mover.put_off(delivery, seconds)
             return
         self._outstanding.add()
-        self._waiting.put(delivery, seconds)
+        self._put(delivery, seconds)
+
+    def _put(self, delivery: spi.Delivery, seconds: float) -> None:
+        with self._lock:
+            self._waiting.put(delivery, seconds)

@@ -47,8 +47,20 @@ class Supplies:
     def spread(self) -> None:
         """Let everybody have what was taken ahead; but what is to be one batch stays together."""
         for supply in self._all:
-            if self.ahead and not supply.empty:
+            if self.ahead and supply.has_some:
                 supply.part()
+
+    def patience(self, most: float) -> float:
+        """Tell how long to wait for a message, at most: the delay of one that another has may be over before."""
+        for supply in self._all if self.ahead else ():
+            most = supply.patience(most)
+        return most
+
+    def delayed(self, by: "Supply") -> None:
+        """Let the others, who may wait for messages, reckon with another delay."""
+        for supply in self._all if self.ahead else ():
+            if supply is not by:
+                supply.wake()
 
 
 class Supply:
@@ -71,9 +83,8 @@ class Supply:
         self._ready: deque[spi.Delivery] = deque()
         self._stopping = False
         terms = endpoint.terms
-        window = (
-            0 if link.capabilities.exact_credit else terms.batch_size or 1
-        )  # what it takes ahead the others cannot have
+        # What the broker has sent ahead to one consumer the others cannot have.
+        window = 0 if link.capabilities.exact_credit else terms.batch_size or 1
         self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY, window=window)
 
     @property
@@ -81,14 +92,23 @@ class Supply:
         """True if the next message has to come from the broker."""
         return not self._ready
 
+    @property
+    def has_some(self) -> bool:
+        """True if there is something to be delivered now."""
+        return bool(self._ready) or self.patience(1) == 0
+
     def stop(self) -> None:
         """Let a wait for a message end, and take no more."""
         self._stopping = True  # before it is woken: the first of two looks may be all that ends
+        self.wake()
+
+    def wake(self) -> None:
+        """Let a wait for a message end."""
         self._consumer.wake()
 
-    def patience(self, most: float) -> float | None:
+    def patience(self, most: float) -> float:
         """Tell how long to wait for something else, at most."""
-        return self._arrivals.patience(most)
+        return self._arrivals.patience(most) or 0
 
     def next(self, limit: int, timeout: float) -> spi.Delivery | None:
         """Give the next message for the handler; None if none came in time, or somebody made this part with it.
@@ -120,6 +140,7 @@ class Supply:
         spare: list[spi.Delivery] = []
         while (delivery := self._pop()) is not None:
             spare.append(delivery)
+        spare += self._arrivals.due()
         if spare:
             self._endpoint.put_off(spare, waited=True)
             with suppress(ConnectionLostError):  # they come again by themselves
@@ -140,13 +161,18 @@ class Supply:
         elif not self._stopping:
             with self._others.turns.waiting():
                 self._others.spread()  # who waits here would not see a slow handler
-                self._take(limit, self.patience(timeout))
+                self._take(limit, self._others.patience(timeout))
 
-    def _take(self, limit: int, timeout: float | None) -> bool:
+    def _take(self, limit: int, timeout: float) -> bool:
         chunk = self._consumer.receive(limit, timeout)
         if chunk:
             self._others.turns.took(len(chunk))
-        self._ready.extend(self._arrivals.admit(chunk))
+        admitted = 0
+        for delivery in self._arrivals.admit(chunk):
+            self._ready.append(delivery)
+            admitted += 1
+        if admitted < len(chunk):
+            self._others.delayed(self)
         return bool(chunk)
 
     def _keep_one(self) -> None:

@@ -91,3 +91,24 @@ def test_what_goes_to_another_receiver_does_not_wait_again(link):
     assert {seen.get(timeout=PATIENCE) for _ in range(200)} == {str(number) for number in range(200)}
     performance.stop()
     assert sum(delays) == 200
+
+
+def test_what_waits_for_a_blocked_handler_goes_to_another_one(link):
+    """The receiver that holds the delayed ones may be at work when their time comes."""
+    blocked, seen, go_on = queue.Queue(), queue.Queue(), threading.Event()
+
+    def handle(message):
+        if message.body.startswith("block"):
+            blocked.put(message.body)
+            go_on.wait(PATIENCE)
+        seen.put(message.body)
+
+    policy = RedeliveryPolicy.parse("1:300")
+    terms_of = terms("sync", redelivery=policy, pool_size=3, max_outstanding=1000, receive_timeout=PATIENCE)
+    performance = Performance(endpoint_of(handle, terms_of), link)
+    until(lambda: depth(link).held == 200)
+    put(link, "block 1", "block 2")
+    assert {blocked.get(timeout=PATIENCE), blocked.get(timeout=PATIENCE)} == {"block 1", "block 2"}
+    assert {seen.get(timeout=PATIENCE) for _ in range(200)} == {str(number) for number in range(200)}
+    go_on.set()
+    performance.stop()
