@@ -7,7 +7,7 @@ from typing import Any
 
 from jmsjca.messages import EntryValue, PropertyValue, type_name
 
-__all__ = ["from_json", "special_type", "to_json", "with_infinities"]
+__all__ = ["as_text", "from_json", "special_type", "to_json", "with_infinities"]
 
 _PLAIN = {"boolean", "int", "long", "double", "string"}
 _INFINITE = {math.inf: "9e999", -math.inf: "-9e999"}
@@ -24,6 +24,17 @@ def from_json(text: str) -> Any:
     except json.JSONDecodeError:
         return _DECODER.decode(text)
     return value if end == len(text) else _DECODER.decode(text)
+
+
+def as_text(value: object) -> str | None:
+    """Give what must be a text, or nothing: JSON may hold anything there.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError(f"it has {type(value).__name__} where a text should be")
 
 
 def special_type(value: EntryValue) -> str | None:

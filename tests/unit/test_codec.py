@@ -149,6 +149,14 @@ def test_kind_of_a_later_release():
         decode(b'{"kind":"hologram"}', b"", 1, None)
 
 
+@pytest.mark.parametrize("name", ["id", "correlation", "type"])
+@pytest.mark.parametrize("value", [5, True, ["a"], {"a": "b"}])
+def test_header_that_is_no_text(name, value):
+    headers = {"kind": "bytes", "to": ["queue", "q"], "mode": 2, "priority": 4, name: value}
+    with pytest.raises(MessageFormatError, match="text"):
+        decode(json.dumps(headers).encode(), b"", 1, None).message_id  # noqa: B018  # decodes them all
+
+
 @given(
     to=DESTINATIONS,
     reply_to=st.none() | DESTINATIONS,

@@ -17,6 +17,7 @@ HEADERS = {
     "no destination": b'{"to":["queue"]}',
     "no properties": b'{"kind":"text","to":["queue","q"],"p":5}',
     "no types": b'{"kind":"text","to":["queue","q"],"p":{},"t":5}',
+    "no text as its id": b'{"kind":"text","to":["queue","q"],"mode":2,"priority":4,"id":5}',
     "too deep": b'{"kind":"text","to":["queue","q"],"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
 }
 

@@ -33,6 +33,7 @@ HEADERS = {
     "property beyond its type": json.dumps({**GOOD, "kind": "bytes", "p": {"a": 300}, "t": {"a": "byte"}}),
     "property of no type": json.dumps({**GOOD, "kind": "bytes", "p": {"a": 1}, "t": {"a": "word"}}),
     "time beyond the calendar": json.dumps({**GOOD, "kind": "bytes", "time": 10**30}),
+    "id that is no text": json.dumps({**GOOD, "kind": "bytes", "id": ["a"]}),
     "text body that is none": json.dumps(GOOD),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DeliveryMode, Properties, typed
-from jmsjca.providers.values import from_json
+from jmsjca.providers.values import as_text, from_json
 
 __all__ = ["UNDECODABLE", "StoredHeaders", "undecodable"]
 
@@ -99,11 +99,11 @@ def _moment(milliseconds: int | None) -> datetime | None:
 
 _DECODERS: dict[str, Callable[[StoredHeaders], Any]] = {
     "properties": _properties,
-    "message_id": lambda headers: headers.fields.get("id"),
+    "message_id": lambda headers: as_text(headers.fields.get("id")),
     "destination": lambda headers: _destination(headers.fields["to"]),
-    "correlation_id": lambda headers: headers.fields.get("correlation"),
+    "correlation_id": lambda headers: as_text(headers.fields.get("correlation")),
     "reply_to": _reply_to,
-    "type": lambda headers: headers.fields.get("type"),
+    "type": lambda headers: as_text(headers.fields.get("type")),
     "delivery_mode": _delivery_mode,
     "priority": lambda headers: headers.fields["priority"],
     "timestamp": lambda headers: _moment(headers.fields.get("time")),

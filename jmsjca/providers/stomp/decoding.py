@@ -12,6 +12,7 @@ from jmsjca.messages import BytesMessage, DeliveryMode, Message, Properties, Pro
 from jmsjca.providers.bodies import DECODERS
 from jmsjca.providers.stomp.frames import Frame
 from jmsjca.providers.stomp.reserved import ABSENT, OURS, is_property
+from jmsjca.providers.values import as_text
 
 __all__ = ["Content", "decode"]
 
@@ -80,9 +81,9 @@ def _decode_headers(
     persistent = headers.get("persistent") == "true"
     return {
         "properties": Properties.received(_decode_properties(headers, ours)),
-        "message_id": ours.get("i") or next(headers[name] for name in _IDS if name in headers),
-        "correlation_id": ours.get("c", headers.get("correlation-id")),
-        "type": ours.get("y", headers.get("type")),
+        "message_id": as_text(ours.get("i") or next(headers[name] for name in _IDS if name in headers)),
+        "correlation_id": as_text(ours.get("c", headers.get("correlation-id"))),
+        "type": as_text(ours.get("y", headers.get("type"))),
         "reply_to": _reply_to(ours.get("r"), headers.get("reply-to"), read_address),
         "delivery_mode": DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT,
         "priority": int(headers.get("priority", "4")),
@@ -93,10 +94,10 @@ def _decode_headers(
 
 
 def _decode_properties(headers: Mapping[str, str], ours: Mapping[str, Any]) -> dict[str, PropertyValue]:
-    values: dict[str, str | None] = {name: value for name, value in headers.items() if is_property(name)}
+    values: dict[str, Any] = {name: value for name, value in headers.items() if is_property(name)}
     values.update(ours.get("p", {}))
     types = ours.get("t", {})
-    return {name: _value(text, types.get(name)) for name, text in values.items()}
+    return {name: _value(as_text(value), types.get(name)) for name, value in values.items()}
 
 
 def _value(text: str | None, kind: str | None) -> PropertyValue:
@@ -109,7 +110,7 @@ def _reply_to(
     ours: list[Any] | None, theirs: str | None, read_address: Callable[[str], Destination | None]
 ) -> Destination | None:
     if ours:
-        return destination(ours[1], ours[0], temporary=len(ours) > _NAMED)
+        return destination(as_text(ours[1]) or "", ours[0], temporary=len(ours) > _NAMED)
     return read_address(theirs) if theirs else None
 
 

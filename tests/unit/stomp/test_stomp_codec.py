@@ -136,6 +136,11 @@ def test_reply_to_of_others():
         {"_jmsjca": '{"t":{"a":"int"},"p":{"a":"x"}}'},
         {"_jmsjca": '{"r":["nowhere","x"]}'},
         {"_jmsjca": '{"s":1e400}'},
+        *(
+            {"_jmsjca": text % value}
+            for text in ('{"i":%s}', '{"c":%s}', '{"y":%s}', '{"r":["queue",%s]}', '{"p":{"a":%s}}')
+            for value in ("5", '["a"]', '{"a":"b"}', "true")
+        ),
         {"_jmsjca": "[" * 100_000},
     ],
 )
