@@ -87,7 +87,7 @@ class DrainedCredit:
             self._link.drain(0)
 
     def confirm(self) -> "Future[bool]":
-        """Done at once, without proof: brokers that drain confirm by transactions, and who has none has nothing else."""
+        """Done at once, without proof: brokers that drain give it by transactions, and some have none."""
         done: Future[bool] = Future()
         done.set_result(False)
         return done
