@@ -50,6 +50,7 @@ class AMQPConsumer(AskingConsumer):
         self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
         self._keeps = keeps
         self._awaited: Awaited | None = None
+        self._waiting = 0  # how many wait for a message
         self.origin = origin
 
     def open(self) -> None:
@@ -141,6 +142,7 @@ class AMQPConsumer(AskingConsumer):
             if self.order is not Order.ANY and back:
                 self._awaited = awaited or Awaited(back[0].encoded)
         self._settle(back, counted)
+        self._grant_waiting()
         self.end_if_done()
 
     def _still_awaited(self, chunk: Sequence[AMQPDelivery]) -> Awaited | None:
@@ -164,9 +166,19 @@ class AMQPConsumer(AskingConsumer):
         self._woken = True
         self._changed.notify_all()
 
+    def _grant_waiting(self) -> None:
+        """Ask again for those who wait: to take something back, the credit that they asked for was taken, too."""
+        with self._changed:
+            if self._waiting and not self._stopping:
+                self._grant()
+
     def _wait(self, timeout: float | None) -> bool:
         """Wait for a message; True if woken instead."""
-        self._changed.wait_for(lambda: self._shelf.ready or self._woken or self._error, timeout)
+        self._waiting += 1
+        try:
+            self._changed.wait_for(lambda: self._shelf.ready or self._woken or self._error, timeout)
+        finally:
+            self._waiting -= 1
         if self._error is not None:
             self._check_usable()
         woken, self._woken = self._woken, False
