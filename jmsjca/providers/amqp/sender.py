@@ -48,11 +48,24 @@ class SendingLink(LinkEnd):
 
     def send(self, payloads: Sequence[bytes], sending: Sending, to: Destination) -> None:
         """Send encoded messages as credit allows. On the engine's thread."""
-        if self.error is not None:
-            sending.fail(self.error)
+        error = sending.error or self.error
+        if error is not None:
+            sending.refused(len(payloads), error)
             return
+        sending.goes_over(self)
         self._waiting.extend((payload, sending, to) for payload in payloads)
         self.on_flow()
+
+    def drop(self, sending: Sending) -> int:
+        """Send nothing more of these; tells how many that were."""
+        kept = deque(entry for entry in self._waiting if entry[1] is not sending)
+        dropped, self._waiting = len(self._waiting) - len(kept), kept
+        return dropped
+
+    def on_lost(self, error: JMSError) -> None:
+        """The connection is gone, for whatever reason: what was sent may have been taken."""
+        self._let_go(error, in_doubt=bool(self._sent))
+        super().on_lost(error)
 
     def on_flow(self) -> None:
         """Send what credit allows."""
@@ -111,11 +124,19 @@ class SendingLink(LinkEnd):
         return InvalidDestinationError(str(error)) if untold else error
 
     def _fail(self, error: JMSError) -> None:
+        """The link has ended. That may be the answer to one message, but not to several."""
         super()._fail(error)
-        for sending in {sending for _, sending, _ in self._waiting} | {sending for sending, _ in self._sent.values()}:
-            sending.fail(error)
-        self._waiting.clear()
-        self._sent.clear()
+        self._let_go(error, in_doubt=len(self._sent) > 1)
+
+    def _let_go(self, error: JMSError, *, in_doubt: bool) -> None:
+        """Nothing more is sent or answered here."""
+        sent, self._sent = self._sent, {}
+        waiting, self._waiting = self._waiting, deque()
+        for sending, _ in sent.values():
+            sending.in_doubt |= in_doubt
+            sending.refused(1, error)
+        for _, sending, _ in waiting:
+            sending.refused(1, error)
 
 
 class RelayLink(SendingLink):

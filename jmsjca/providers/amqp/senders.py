@@ -70,7 +70,7 @@ class Senders:
             timeout: Seconds to wait for each answer.
 
         Raises:
-            TransactionInDoubtError: Some were sent, outside any transaction, and others not.
+            TransactionInDoubtError: Some were or may have been sent, outside any transaction, and others not.
             JMSError: None were sent, or it happened in a transaction, which must be rolled back.
         """
         some = False
@@ -85,6 +85,8 @@ class Senders:
                     raise TransactionInDoubtError(
                         f"Some messages of the unit were sent, and others not: {error}"
                     ) from error
+                if state is None and sending.in_doubt:
+                    raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
                 raise
             some = True
 

@@ -1,54 +1,73 @@
 """Messages on their way to the broker, together."""
 
 from concurrent.futures import Future
+from typing import Protocol
 
 from jmsjca.errors import JMSError
 
 __all__ = ["Sending"]
 
 
+class Unsent(Protocol):
+    """Who has messages that wait for credit."""
+
+    def drop(self, sending: "Sending") -> int:
+        """Send nothing more of these; tells how many that were."""
+        ...
+
+
 class Sending:
-    """Done when the broker has said something to each message.
+    """Done when the broker has said something to each message that was sent; after an error no more are.
 
     Args:
         count: How many messages.
         state: The fields of the state that tells their transaction, encoded; None outside any transaction.
 
     Attributes:
+        state: The same.
+        error: What happened first to one that was not taken.
         some: True once the broker has taken a message.
+        in_doubt: True if the broker may have taken a message, and did not tell.
         taken: Fields of the broker's state that tell that it took a message, encoded.
         done: When all is answered.
     """
 
     def __init__(self, count: int, state: bytes | None) -> None:
         self._missing = count
-        self._error: JMSError | None = None
+        self._over: list[Unsent] = []
         self.state = state
+        self.error: JMSError | None = None
         self.some = False
+        self.in_doubt = False
         self.taken = b""
         self.done: Future[None] = Future()
-        if not count:
-            self._end()
+        self._end_if_done()
+
+    def goes_over(self, link: Unsent) -> None:
+        """Some of it may wait there."""
+        self._over.append(link)
 
     def answered(self, error: JMSError | None) -> None:
         """Note what the broker said to one message: an error, or that it took it."""
-        self._missing -= 1
         if error is None:
             self.some = True
+            self._missing -= 1
+            self._end_if_done()
         else:
-            self._error = self._error or error
-        if not self._missing:
-            self._end()
+            self.refused(1, error)
 
-    def fail(self, error: JMSError) -> None:
-        """Note that no more answers come."""
-        if not self.done.done():
-            self.done.set_exception(error)
+    def refused(self, count: int, error: JMSError) -> None:
+        """Note that so many were not taken, or not even sent; what still waits for credit is not sent any more."""
+        self._missing -= count
+        if self.error is None:
+            self.error = error
+            self._missing -= sum(link.drop(self) for link in self._over)
+        self._end_if_done()
 
-    def _end(self) -> None:
-        if self.done.done():
+    def _end_if_done(self) -> None:
+        if self._missing or self.done.done():
             return
-        if self._error is not None:
-            self.done.set_exception(self._error)
+        if self.error is not None:
+            self.done.set_exception(self.error)
         else:
             self.done.set_result(None)

@@ -110,11 +110,16 @@ class Service:
     def _attach(self, frame):
         if frame.channel not in self._numbers:
             return
+        link = self.attach(frame)
+        if frame.body.role == SENDER:
+            self.tell_credit(link, _CREDIT)
+
+    def attach(self, frame):
+        """Attach a link, without credit."""
         link = _Link(frame.channel, frame.body.handle, frame.body)
         self.links[frame.channel, frame.body.handle] = link
         self.agree(frame)
-        if frame.body.role == SENDER:
-            self._tell_credit(link, _CREDIT)
+        return link
 
     def _flow(self, frame):
         link = self.links.get((frame.channel, frame.body.handle))
@@ -124,11 +129,11 @@ class Service:
         self.deliver()
         if frame.body.drain:
             link.given, link.credit = link.given + link.credit, 0
-            self._tell_credit(link, 0, drain=True)
+            self.tell_credit(link, 0, drain=True)
         elif self.broker.product == "RabbitMQ":  # it answers every one
-            self._tell_credit(link, link.credit)
+            self.tell_credit(link, link.credit)
 
-    def _tell_credit(self, link, messages, *, drain=False):
+    def tell_credit(self, link, messages, *, drain=False):
         flow = Flow(
             next_incoming_id=0,
             incoming_window=WINDOW,
@@ -178,7 +183,7 @@ class Service:
     def _renew_credit(self, link):
         link.given += 1
         if link.given % (_CREDIT // 2) == 0:
-            self._tell_credit(link, _CREDIT)
+            self.tell_credit(link, _CREDIT)
 
     def _declare(self, frame):
         txn_id = self.store.begin()

@@ -1,0 +1,140 @@
+"""Units without transactions of which the broker took some, or may have: told so, and nothing of them comes later."""
+
+import pytest
+from amqp_peer import Broker
+from amqp_peer.performatives import SENDER, Attach, Close, Detach, Error, Target, Transfer
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.messages import TextMessage
+from tests.unit.amqp.wire.account import body_of
+
+GONE = Error(condition="amqp:resource-deleted", description="gone")
+PREFIXES = {"RabbitMQ": "/queue/", "apache-activemq-artemis": ""}
+CLOSES = ["amqp:unauthorized-access", "amqp:not-allowed", "amqp:connection:forced", "amqp:resource-limit-exceeded"]
+
+
+class Sends:
+    """A broker, and a connection that sends to it."""
+
+    def __init__(self, stage, product):
+        self.broker, self.prefix = Broker(product), PREFIXES[product]
+        self.connection = stage(self.broker).connect()
+        self.held = []  # links that get no credit
+
+    def commit(self, *names, atomic=False):
+        """Send a message to each, in one unit."""
+        unit = self.connection.unit(atomic=atomic)
+        for name in names:
+            unit.send(TextMessage(name), Queue(name))
+        unit.commit()
+
+    def target_of(self, service, frame):
+        """Where a message goes, as the tests name it."""
+        return service.links[frame.channel, frame.body.handle].attach.target.address.removeprefix(self.prefix)
+
+    def end_link(self, name):
+        """End the link to a destination, instead of taking its message."""
+
+        def instead(service, frame):
+            if self.target_of(service, frame) != name:
+                service.carry_out(frame)
+            else:
+                service.detach(frame, GONE)
+
+        self.broker.instead[Transfer] = instead
+
+    def hold(self, name):
+        """Give no credit to the link to a destination."""
+
+        def instead(service, frame):
+            target = frame.body.target
+            if frame.body.role == SENDER and isinstance(target, Target) and target.address == self.prefix + name:
+                self.held.append((service, service.attach(frame)))
+            else:
+                service.carry_out(frame)
+
+        self.broker.instead[Attach] = instead
+
+    def release(self):
+        """Give credit to what was held."""
+        for service, link in self.held:
+            service.tell_credit(link, 10)
+
+    def bodies(self, name):
+        return [body_of(kept.payload) for kept in self.broker.store.queues[self.prefix + name]]
+
+
+@pytest.fixture(params=PREFIXES)
+def sends(stage, request):
+    return Sends(stage, request.param)
+
+
+def test_a_link_that_ends_before_another_takes(sends):
+    """The end of the first has been heard when the second takes its message."""
+    late = []
+
+    def end_or_keep(service, frame):
+        service.detach(frame, GONE) if sends.target_of(service, frame) == "a" else late.append(frame)
+
+    def take(service, frame):
+        service.carry_out(frame)
+        service.carry_out(late.pop())
+
+    sends.broker.instead.update({Transfer: end_or_keep, Detach: take})
+    with pytest.raises(TransactionInDoubtError, match=r"were sent, and others not.*gone"):
+        sends.commit("a", "b")
+    assert sends.bodies("b") == ["b"]
+
+
+def test_a_link_that_ends_with_several_unanswered(sends):
+    """The first may have been taken."""
+    taken = []
+
+    def instead(service, frame):
+        if taken:
+            service.detach(frame, GONE)
+        taken.append(frame)
+
+    sends.broker.instead[Transfer] = instead
+    with pytest.raises(TransactionInDoubtError, match=r"may have been sent.*gone"):
+        sends.commit("a", "a")
+
+
+def test_a_link_that_ends_with_one_unanswered_refuses_it(sends):
+    sends.end_link("a")
+    with pytest.raises(TransactionRolledBackError, match="gone"):
+        sends.commit("a")
+
+
+@pytest.mark.parametrize("condition", CLOSES)
+def test_a_connection_that_is_closed_with_a_message_unanswered(sends, condition):
+    """Whatever the reason is: even one that refuses a login."""
+    sends.broker.instead[Transfer] = lambda service, frame: service.line.write(
+        Close(error=Error(condition=condition, description="bye"))
+    )
+    with pytest.raises(TransactionInDoubtError, match=r"may have been sent.*bye"):
+        sends.commit("a")
+
+
+def test_what_waits_for_credit_when_a_unit_fails_is_never_sent(sends):
+    """It was told to be rolled back."""
+    sends.hold("b")
+    sends.end_link("a")
+    with pytest.raises(TransactionRolledBackError, match="gone"):
+        sends.commit("a", "b")
+    sends.release()
+    sends.commit("b")
+    assert sends.bodies("b") == ["b"]
+
+
+def test_what_waits_for_credit_when_a_transaction_fails_is_never_sent(stage):
+    """The broker does not know the transaction any more."""
+    sends = Sends(stage, "apache-activemq-artemis")
+    sends.hold("b")
+    sends.end_link("a")
+    with pytest.raises(TransactionRolledBackError, match="gone"):
+        sends.commit("a", "b", atomic=True)
+    sends.release()
+    sends.commit("b", atomic=True)
+    assert sends.bodies("b") == ["b"]
