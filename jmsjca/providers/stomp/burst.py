@@ -114,7 +114,9 @@ class Burst:
         return self._says_so(error)
 
     def _says_so(self, error: RefusedError) -> bool:
-        return self._dialect.refuses_all_of(error.text, len(self._sends))
+        """True if the ERROR says so, and can be about nothing else: other threads ask for things, too."""
+        about_this = error.receipt is None and error.alone
+        return about_this and self._dialect.refuses_all_of(error.text, len(self._sends))
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
         try:

@@ -93,7 +93,8 @@ class Incoming:
         elif frame.command == "ERROR" and (receipt := self.confirmed_by(frame)) is not None:
             self.receipts.arrived(receipt)
         elif frame.command == "ERROR":
-            self._refused(RefusedError(reason_of(frame), frame.headers.get("receipt-id")))
+            alone = self.receipts.unanswered == 1
+            self._refused(RefusedError(reason_of(frame), frame.headers.get("receipt-id"), alone=alone))
         elif self.answer.done():
             raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
         else:

@@ -17,12 +17,14 @@ class RefusedError(ConnectionLostError):
     Attributes:
         receipt: The receipt that the refused frame asked for; None if the broker does not say.
         text: What the broker says.
+        alone: True if nothing was unanswered when it came but what one wait is for.
     """
 
-    def __init__(self, text: str, receipt: str | None) -> None:
+    def __init__(self, text: str, receipt: str | None, *, alone: bool = False) -> None:
         super().__init__(f"The broker refused something and ended the connection: {text}")
         self.receipt = receipt
         self.text = text
+        self.alone = alone
 
 
 class Wait:
@@ -66,8 +68,15 @@ class Receipts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waits: dict[str, Wait] = {}
+        self._unanswered = 0
         self._lost: JMSError | None = None
         self._numbers = count(1)
+
+    @property
+    def unanswered(self) -> int:
+        """How many waits have not ended with a receipt; what is forgotten may still be answered, and counts."""
+        with self._lock:
+            return self._unanswered
 
     def new_id(self) -> str:
         """Give an id that nobody waits for yet."""
@@ -84,6 +93,7 @@ class Receipts:
             if self._lost is not None:
                 raise ConnectionLostError(str(self._lost)) from self._lost
             self._waits.update(dict.fromkeys(receipts, wait))
+            self._unanswered += 1
         return wait
 
     def forget(self, wait: Wait) -> None:
@@ -98,6 +108,8 @@ class Receipts:
             wait = self._waits.get(receipt)
             if wait is not None:
                 wait.arrived()
+                if not wait.open:
+                    self._unanswered -= 1
 
     def fail(self, error: JMSError) -> None:
         """Let everybody know, now and later, that no more receipts come."""

@@ -1,5 +1,6 @@
 """What a commit tells when it is cut: never more, never less than is known."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from jmsjca.destinations import Queue
 from jmsjca.errors import (
     ConnectionLostError,
     IllegalStateError,
+    JMSError,
     NotSupportedError,
     TransactionInDoubtError,
     TransactionRolledBackError,
@@ -160,12 +162,46 @@ def test_a_message_alone_needs_no_transaction(line, server):
 )
 def test_a_message_alone_that_is_refused_was_not_sent(line, server, refusal):
     line = line(server)
+    line.connection.consumer(QUEUE)  # what has been answered cannot be what is refused
     line.channel.silent = {"SEND"}
     line.channel.reactions["SEND"] = lambda headers: line.channel.say(
         "ERROR", **{name: value or headers["receipt"] for name, value in refusal.items()}
     )
     with pytest.raises(TransactionRolledBackError):
         _unit(line, sends=1).commit()
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
+def test_refusal_of_what_another_thread_asks_for_says_nothing_of_a_message_alone(line, named):
+    line = line("RabbitMQ/3")
+    line.channel.silent = {"SEND", "SUBSCRIBE"}
+    unit = _unit(line, sends=1)
+    other = threading.Thread(target=_is_refused, args=[line.connection])
+
+    def refuse(headers):
+        receipt = {"receipt_id": headers["receipt"]} if named else {}
+        line.channel.say("ERROR", message="access_refused", **receipt)
+
+    line.channel.reactions = {"SEND": lambda _: other.start(), "SUBSCRIBE": refuse}
+    with pytest.raises(TransactionInDoubtError):
+        unit.commit()
+    other.join()
+
+
+def test_refusal_that_may_be_of_what_nobody_waits_for_any_more(line):
+    """A request that was not answered in time may be refused later on."""
+    line = line("RabbitMQ/3")
+    line.channel.silent = {"SUBSCRIBE", "SEND"}
+    line.channel.reactions["SEND"] = lambda _: line.channel.say("ERROR", message="access_refused")
+    with pytest.raises(ConnectionLostError):
+        line.connection._wire.request("SUBSCRIBE", {}, 0)
+    with pytest.raises(TransactionInDoubtError):
+        _unit(line, sends=1).commit()
+
+
+def _is_refused(connection):
+    with pytest.raises(JMSError):
+        connection.consumer(Queue("forbidden"))
 
 
 @pytest.mark.parametrize("server", ["ActiveMQ-Artemis/2", "RabbitMQ/3", "Other/1"])
