@@ -50,7 +50,7 @@ class AnsweredCredit:
     def confirm(self) -> "Future[bool]":
         """Change the credit by one, and back: the answer comes after what was written before."""
         answer = self._change(self._lend)
-        self._change(lambda _: int(self._lent))
+        self._change(lambda credit: max(int(self._lent), -credit))
         return answer
 
     @property
@@ -95,7 +95,7 @@ class AnsweredCredit:
     def _ask_next(self) -> None:
         while self._waiting and self._asked is None:
             change = self._waiting.popleft()
-            by = change.of(self._link.credit)
+            by = change.of(self._link.credit - self._link.queued)  # as it is on the wire, which knows what has come
             self._changed(by - change.granted)
             if by:
                 self._asked = change.answer

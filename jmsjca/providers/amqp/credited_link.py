@@ -63,7 +63,7 @@ class CreditedLink(LinkEnd):
     def revoke(self) -> None:
         """Ask for no more, without waiting: the connection closes."""
         if self._usable():
-            self._link.flow(-self._link.credit)
+            self._link.flow(-max(self._link.credit - self._link.queued, 0))  # below zero would be some four billions
 
     def on_flow(self) -> None:
         """The broker told its view of the credit."""

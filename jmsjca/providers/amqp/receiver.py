@@ -135,6 +135,12 @@ class ReceivingLink(CreditedLink):
                 ConnectionLostError(f"The broker goes on sending from {self._name} after the end of the link.")
             )
 
+    def _credited(self, more: int) -> None:
+        """What is asked for only to be answered may come, too; of what a stop takes back all may be on its way."""
+        if not self._drains:
+            self._asked_for += max(more, -1)
+        self._arrivals.credited(more)
+
     def _make(self, session: Any, name: str) -> Any:
         link = session.receiver(self._source.subscription.name if self._source.subscription else name)
         self._source.apply(link.source)
@@ -143,7 +149,7 @@ class ReceivingLink(CreditedLink):
         link.snd_settle_mode = SENDER_UNSETTLED
         link.max_message_size = self._message_bytes
         credit = DrainedCredit if self._drains else AnsweredCredit
-        self._credit = credit(link, self._arrivals.credited)
+        self._credit = credit(link, self._credited)
         self._intake = Intake(pointer_to(link), self._engine.buffer, self._message_bytes)
         return link
 

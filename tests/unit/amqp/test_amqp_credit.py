@@ -12,12 +12,13 @@ class FakeLink:
 
     def __init__(self):
         self.credit = 0
+        self.queued = 0
         self.drain_mode = False
         self.asked = []
 
     def flow(self, more):
         self.credit += more
-        assert self.credit >= 0, "on the wire that would be some four billions"
+        assert self.credit >= self.queued, "on the wire that would be some four billions"
         self.asked.append(more)
 
     def drain(self, more):
@@ -216,6 +217,29 @@ def test_credit_is_never_below_zero(answering):
         answering.message()
     answering.credit.answered()
     assert answering.counted == answering.link.credit == 0
+
+
+def test_credit_is_not_below_zero_when_messages_come_between_the_halves_of_a_confirmation(answering):
+    answering.grant(2)
+    answering.credit.answered()
+    answering.credit.confirm()
+    for _ in range(5):
+        answering.message()
+    answering.credit.answered()
+    assert answering.counted == answering.link.credit == 0
+
+
+@pytest.mark.parametrize("step", ["confirm", "stop"])
+def test_messages_that_wait_in_proton_have_used_up_credit(answering, step):
+    answering.grant(2)
+    answering.credit.answered()
+    answering.link.queued = 5
+    getattr(answering.credit, step)()
+    while answering.link.queued:
+        answering.link.queued -= 1
+        answering.message()
+    answering.credit.answered()
+    assert answering.counted == answering.link.credit == (1 if step == "confirm" else 0)
 
 
 @pytest.mark.parametrize("credit", [-3, 0, 2])
