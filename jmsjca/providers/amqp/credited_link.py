@@ -25,7 +25,7 @@ class CreditedLink(LinkEnd):
     def __init__(self, engine: Engine, name: str, reply_timeout: float) -> None:
         super().__init__(engine, f"the receiver from {name}", reply_timeout)
         self._name = name
-        self._asked_for = 0
+        self._asked_for: int = 0
         self._credit: Credit | None = None  # made with the link
 
     def grant(self, credit: int) -> None:
