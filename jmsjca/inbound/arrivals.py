@@ -51,6 +51,8 @@ class Arrivals:
 
     def due(self) -> Iterator[spi.Delivery]:
         """Give those that have waited long enough."""
+        if not self._waiting:  # as nearly always, and asked for each message
+            return
         with self._lock:
             due = list(self._waiting.due())
         for delivery in due:
@@ -62,6 +64,8 @@ class Arrivals:
 
     def patience(self, most: float | None) -> float | None:
         """Tell how long to wait for something else, at most."""
+        if not self._waiting:
+            return most
         with self._lock:
             return self._waiting.patience(most)
 
