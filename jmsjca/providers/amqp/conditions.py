@@ -14,7 +14,7 @@ from jmsjca.errors import (
     ResourceAllocationError,
 )
 
-__all__ = ["connection_error", "link_error", "text_of", "transport_error"]
+__all__ = ["connection_error", "link_error", "refuses_message", "text_of", "transport_error"]
 
 _FOR_NOW = 4  # the outcome sys-temp of a login (AMQP 1.0, part 5)
 
@@ -25,6 +25,19 @@ _LINK_ERRORS: dict[str, type[JMSError]] = {
     "amqp:unauthorized-access": JMSSecurityError,
     "amqp:resource-limit-exceeded": ResourceAllocationError,
     "amqp:link:message-size-exceeded": ResourceAllocationError,
+}
+
+# With these a broker ends the link, or its session, over which a message came that it does not take.
+_REFUSE_MESSAGES = {
+    "amqp:decode-error",
+    "amqp:invalid-field",
+    "amqp:not-allowed",
+    "amqp:not-found",
+    "amqp:not-implemented",
+    "amqp:precondition-failed",
+    "amqp:resource-limit-exceeded",
+    "amqp:unauthorized-access",
+    "amqp:link:message-size-exceeded",
 }
 
 
@@ -76,3 +89,12 @@ def link_error(condition: Any, what: str) -> JMSError:
     """
     error = _LINK_ERRORS.get(condition.name if condition else "", JMSError)
     return error(f"{what}: {text_of(condition)}")
+
+
+def refuses_message(condition: Any) -> bool:
+    """True if the end of a link tells that the broker did not take a message, and not what else happened to the link.
+
+    Args:
+        condition: Why it ended.
+    """
+    return condition is not None and condition.name in _REFUSE_MESSAGES

@@ -7,7 +7,7 @@ from typing import Any
 from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidDestinationError, JMSError
 from jmsjca.providers.amqp.addresses import Address
-from jmsjca.providers.amqp.conditions import link_error
+from jmsjca.providers.amqp.conditions import link_error, refuses_message
 from jmsjca.providers.amqp.constants import UNSPECIFIED
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
@@ -64,8 +64,14 @@ class SendingLink(LinkEnd):
 
     def on_lost(self, error: JMSError) -> None:
         """The connection is gone, for whatever reason: what was sent may have been taken."""
-        self._let_go(error, in_doubt=bool(self._sent))
+        self._let_go(error, in_doubt=True)
         super().on_lost(error)
+
+    def on_close(self, condition: Any) -> None:
+        """The link has ended. That may be the answer to one message, if it says so, but not to several."""
+        super().on_close(condition)
+        if self.error is not None:
+            self._let_go(self.error, in_doubt=len(self._sent) > 1 or not refuses_message(condition))
 
     def on_flow(self) -> None:
         """Send what credit allows."""
@@ -93,12 +99,14 @@ class SendingLink(LinkEnd):
         outcome, condition = outcome_of(public(delivery))
         if outcome is None and not is_settled(delivery):
             return
-        if outcome != ACCEPTED:
-            error = link_error(condition, f"{to} did not take a message")
-            self._answered(delivery, sending, error)
-            return
-        sending.taken = remote_data(delivery, self._engine.buffer)
-        self._answered(delivery, sending, None)
+        if outcome == ACCEPTED:
+            sending.taken = remote_data(delivery, self._engine.buffer)
+            self._answered(delivery, sending, None)
+        elif outcome is None:
+            sending.in_doubt = True
+            self._answered(delivery, sending, JMSError(f"The broker told no outcome of a message to {to}."))
+        else:
+            self._answered(delivery, sending, link_error(condition, f"{to} did not take a message"))
 
     def _answered(self, delivery: Pointer, sending: Sending, error: JMSError | None) -> None:
         del self._sent[delivery]
@@ -123,13 +131,8 @@ class SendingLink(LinkEnd):
         untold = type(error) is JMSError and not self._opened.done()
         return InvalidDestinationError(str(error)) if untold else error
 
-    def _fail(self, error: JMSError) -> None:
-        """The link has ended. That may be the answer to one message, but not to several."""
-        super()._fail(error)
-        self._let_go(error, in_doubt=len(self._sent) > 1)
-
     def _let_go(self, error: JMSError, *, in_doubt: bool) -> None:
-        """Nothing more is sent or answered here."""
+        """Nothing more is sent or answered here; what was sent may be in doubt."""
         sent, self._sent = self._sent, {}
         waiting, self._waiting = self._waiting, deque()
         for sending, _ in sent.values():

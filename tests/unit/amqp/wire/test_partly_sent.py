@@ -10,7 +10,10 @@ from jmsjca.messages import TextMessage
 from tests.unit.amqp.wire.account import body_of
 
 GONE = Error(condition="amqp:resource-deleted", description="gone")
+FULL = Error(condition="amqp:resource-limit-exceeded", description="full")
 PREFIXES = {"RabbitMQ": "/queue/", "apache-activemq-artemis": ""}
+REFUSING = ["amqp:not-allowed", "amqp:precondition-failed", "amqp:link:message-size-exceeded"]
+DOUBTFUL = ["amqp:resource-deleted", "amqp:internal-error", "amqp:link:detach-forced", "vendor:own", None]
 CLOSES = ["amqp:unauthorized-access", "amqp:not-allowed", "amqp:connection:forced", "amqp:resource-limit-exceeded"]
 
 
@@ -33,14 +36,14 @@ class Sends:
         """Where a message goes, as the tests name it."""
         return service.links[frame.channel, frame.body.handle].attach.target.address.removeprefix(self.prefix)
 
-    def end_link(self, name):
-        """End the link to a destination, instead of taking its message."""
+    def end_link(self, name, how="detach", error=FULL):
+        """End the link to a destination, or its session, instead of taking its message."""
 
         def instead(service, frame):
             if self.target_of(service, frame) != name:
                 service.carry_out(frame)
             else:
-                service.detach(frame, GONE)
+                getattr(service, how)(frame, error)
 
         self.broker.instead[Transfer] = instead
 
@@ -101,9 +104,27 @@ def test_a_link_that_ends_with_several_unanswered(sends):
         sends.commit("a", "a")
 
 
-def test_a_link_that_ends_with_one_unanswered_refuses_it(sends):
-    sends.end_link("a")
-    with pytest.raises(TransactionRolledBackError, match="gone"):
+@pytest.mark.parametrize("how", ["detach", "end"])
+@pytest.mark.parametrize("condition", REFUSING)
+def test_a_link_that_ends_with_one_unanswered_refuses_it(sends, condition, how):
+    sends.end_link("a", how, Error(condition=condition, description="because"))
+    with pytest.raises(TransactionRolledBackError, match=f"{condition}: because"):
+        sends.commit("a")
+
+
+@pytest.mark.parametrize("how", ["detach", "end"])
+@pytest.mark.parametrize("condition", DOUBTFUL)
+def test_a_link_that_ends_for_another_reason_with_one_unanswered(sends, condition, how):
+    """The broker may have taken the message before that happened, and its answer is lost."""
+    sends.end_link("a", how, Error(condition=condition, description="because") if condition else None)
+    with pytest.raises(TransactionInDoubtError, match=condition or "no reason given"):
+        sends.commit("a")
+
+
+def test_a_message_that_is_settled_without_an_outcome(sends):
+    """Nothing tells what became of it."""
+    sends.broker.instead[Transfer] = lambda service, frame: service.agree(frame, state=None)
+    with pytest.raises(TransactionInDoubtError, match="no outcome"):
         sends.commit("a")
 
 
@@ -121,7 +142,7 @@ def test_what_waits_for_credit_when_a_unit_fails_is_never_sent(sends):
     """It was told to be rolled back."""
     sends.hold("b")
     sends.end_link("a")
-    with pytest.raises(TransactionRolledBackError, match="gone"):
+    with pytest.raises(TransactionRolledBackError, match="full"):
         sends.commit("a", "b")
     sends.release()
     sends.commit("b")
@@ -133,7 +154,7 @@ def test_what_waits_for_credit_when_a_transaction_fails_is_never_sent(stage):
     sends = Sends(stage, "apache-activemq-artemis")
     sends.hold("b")
     sends.end_link("a")
-    with pytest.raises(TransactionRolledBackError, match="gone"):
+    with pytest.raises(TransactionRolledBackError, match="full"):
         sends.commit("a", "b", atomic=True)
     sends.release()
     sends.commit("b", atomic=True)
