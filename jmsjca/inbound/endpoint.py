@@ -111,8 +111,7 @@ class Endpoint:
 
     def asked_timeout(self, message: Message) -> float | None:
         """Tell how long a message asks to be kept waiting for its acknowledgement, in seconds."""
-        properties = message.properties
-        asked = properties.get(_TIMEOUT_PROPERTY) if properties else None
+        asked = message.properties.get(_TIMEOUT_PROPERTY) if message.may_have(_TIMEOUT_PROPERTY) else None
         if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
             return None
         return min(float(asked), self.limits.acknowledgement_timeout)

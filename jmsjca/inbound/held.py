@@ -43,7 +43,7 @@ class HeldInHand(InHand):
         self._lock = Lock()
         self._contexts: list[Held] = []
         self._before = 0  # how many there were before the handler was called last
-        self._awaited = 0
+        self._acknowledged = 0
         self._complete = self.claimed = False
         self._settlement: Settlement | None = None
         self.timeout = endpoint.terms.acknowledgement_timeout
@@ -66,8 +66,8 @@ class HeldInHand(InHand):
             if context.acknowledged:
                 return
             context.acknowledged = True
-            self._awaited -= 1
-            settle_now = not self._awaited and self._claim_if_acknowledged()
+            self._acknowledged += 1
+            settle_now = self._complete and self._claim_if_acknowledged()
         if settle_now:
             self._keeper.settle_soon(self)
 
@@ -98,16 +98,14 @@ class HeldInHand(InHand):
             self._contexts = []
 
     def _claim_if_acknowledged(self) -> bool:
-        """True for the one who has to settle: all is handed over, and acknowledged."""
-        if self.claimed or not self._complete or self._awaited:
+        """True for the one who has to settle; asked when all is handed over."""
+        if self.claimed or self._acknowledged < len(self._contexts):
             return False
         self.claimed = True
         return True
 
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Held:
         context = Held(message, self, self._batch_index(index), end_of_batch=end_of_batch)
-        with self._lock:
-            self._awaited += 1
         self._contexts.append(context)
         if not end_of_batch:
             asked = self.endpoint.asked_timeout(message)

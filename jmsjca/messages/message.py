@@ -110,6 +110,11 @@ class Message(PropertyAccessors):
         self._undecoded = headers
         self.freeze()
 
+    def may_have(self, name: str) -> bool:
+        """Tell, at less than the cost of decoding them, that a received message has no such property: False then."""
+        mentions = getattr(self._undecoded, "mentions", None)
+        return mentions is None or mentions(name)
+
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checkers
 
         def __getattr__(self, name: str) -> Any:

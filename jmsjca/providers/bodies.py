@@ -3,7 +3,7 @@
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from jmsjca.messages import (
     BytesMessage,
@@ -17,7 +17,10 @@ from jmsjca.messages import (
 )
 from jmsjca.providers.values import from_json, special_type
 
-__all__ = ["DECODERS", "encode_body"]
+__all__ = ["DECODERS", "Kind", "encode_body"]
+
+Kind: TypeAlias = tuple[type[Message], Callable[[bytes | None], Any]]
+"""The type of a kind of messages, and what decodes its body; what is none of that kind may raise anything."""
 
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # infinities: only we read it
 
@@ -55,7 +58,7 @@ def _nothing(body: bytes | None) -> None:
     del body
 
 
-DECODERS: dict[str, tuple[type[Message], Callable[[bytes | None], Any]]] = {
+DECODERS: dict[str, Kind] = {
     "text": (TextMessage, _text),
     "bytes": (BytesMessage, _as_it_is),
     "map": (MapMessage, _map),
@@ -63,7 +66,7 @@ DECODERS: dict[str, tuple[type[Message], Callable[[bytes | None], Any]]] = {
     "object": (ObjectMessage, _as_it_is),
     "plain": (Message, _nothing),
 }
-"""The type of each kind of message, and what decodes its body; what is none of that kind may raise anything."""
+"""Every kind, by its name."""
 
 
 def _parsed(body: bytes | None, kind: type) -> Any:

@@ -95,6 +95,21 @@ def test_numbers_that_json_does_not_know_are_as_sqlite_reads_them(values):
     assert read == {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
+@given(st.none() | TEXT, BODIES)
+def test_ids(message_id, message):
+    message.message_id = message_id
+    got = through(message, Queue("q"))
+    assert (type(got), got.message_id, got.destination) == (type(message), message_id, Queue("q"))
+
+
+@given(st.dictionaries(NAMES, VALUES), NAMES)
+def test_what_a_message_may_have_without_decoding_it(values, other):
+    got = through(Message(properties=values), Queue("q"))
+    assert all(got.may_have(name) for name in values)
+    assert through(Message(), Queue("q")).may_have("JBXAcknowledgmentTimeout") is False
+    assert got.may_have(other) or other not in got.properties
+
+
 @given(BODIES)
 def test_bodies(message):
     got = through(message, Queue("q"))

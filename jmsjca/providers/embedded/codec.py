@@ -14,7 +14,7 @@ from jmsjca.messages import (
     Properties,
     type_name,
 )
-from jmsjca.providers.bodies import DECODERS, encode_body
+from jmsjca.providers.bodies import DECODERS, Kind, encode_body
 from jmsjca.providers.embedded.digests import digest_of
 from jmsjca.providers.embedded.stored_headers import UNDECODABLE, StoredHeaders, undecodable
 from jmsjca.providers.values import from_json, special_type, to_json, with_infinities
@@ -22,7 +22,6 @@ from jmsjca.providers.values import from_json, special_type, to_json, with_infin
 __all__ = ["SELECTABLE", "Outgoing", "decode", "encode", "header_text", "selectable"]
 
 _BUCKETS = 1024
-_KIND_FIRST = b'{"kind":"'
 
 # The headers that a selector may name, and the fields that hold them.
 SELECTABLE = {
@@ -73,7 +72,7 @@ def encode(message: Message, to: Destination, *, with_digest: bool = False) -> O
 
 def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "kind": kind,  # first: see _KIND_FIRST
+        "kind": kind,  # these two first: see StoredHeaders.opening
         "id": message.message_id,
         "to": _address(to),
         "mode": int(message.delivery_mode),
@@ -126,17 +125,17 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
     """
     fields = StoredHeaders(headers, deliveries, expires)
     try:
-        message_type, decoder = DECODERS[_kind(fields, headers)]
+        message_type, decoder = _kind(fields)
         return message_type.received(decoder(body), fields)
     except UNDECODABLE as error:
         raise undecodable(error) from error
 
 
-def _kind(fields: StoredHeaders, headers: bytes) -> str:
+def _kind(fields: StoredHeaders) -> Kind:
     """The kind of the message: found without decoding the rest. Of the first release, or damaged: decoded at once."""
-    if headers.startswith(_KIND_FIRST):
-        return headers[len(_KIND_FIRST) : headers.index(b'"', len(_KIND_FIRST))].decode()
-    kind: str = fields.fields["kind"]
+    if fields.opening is not None:
+        return DECODERS[fields.opening[1].decode()]
+    kind = DECODERS[fields.fields["kind"]]
     dict(fields)
     return kind
 

@@ -1,6 +1,7 @@
 """The headers of a stored message, each decoded when it is asked for."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,9 @@ __all__ = ["UNDECODABLE", "StoredHeaders", "undecodable"]
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 """What the stored text of a message may provoke: it may be anything, and as deep or as large as it likes."""
 
+# What nearly every text begins with, found without reading the rest.
+_OPENING = re.compile(rb'\{"kind":"([^"\\]*)","id":(?:null|"([^"\\]*)"),')
+_NO_PROPERTIES = Properties.received({})  # which cannot be changed, so one is enough for all messages
 _MODES = {int(mode): mode for mode in DeliveryMode}  # to look one up costs less than to ask the class
 
 
@@ -25,12 +29,16 @@ class StoredHeaders(Mapping[str, Any]):
         text: What is stored.
         deliveries: How often the message was delivered, this time included.
         expires: When it expires, in milliseconds since the epoch; None for never.
+
+    Attributes:
+        opening: The kind and the id, as they stand at the beginning; None if they do not, or not as plainly.
     """
 
-    __slots__ = ("_fields", "_text", "deliveries", "expires")
+    __slots__ = ("_fields", "_text", "deliveries", "expires", "opening")
 
     def __init__(self, text: bytes, deliveries: int, expires: int | None) -> None:
         self._text = text
+        self.opening = _OPENING.match(text)
         self._fields: dict[str, Any] | None = None
         self.deliveries = deliveries
         self.expires = expires
@@ -51,6 +59,10 @@ class StoredHeaders(Mapping[str, Any]):
         except UNDECODABLE as error:
             raise undecodable(error) from error
 
+    def mentions(self, name: str) -> bool:
+        """False if no property has this name, an ASCII one: found without decoding."""
+        return name.encode() in self._text
+
     def __iter__(self) -> Iterator[str]:
         return iter(_DECODERS)
 
@@ -67,10 +79,18 @@ def undecodable(error: Exception) -> MessageFormatError:
     return MessageFormatError(f"The stored message cannot be decoded: {error}.")
 
 
+def _message_id(headers: StoredHeaders) -> str | None:
+    opening = headers.opening
+    if opening is None:
+        return as_text(headers.fields.get("id"))
+    message_id: bytes | None = opening[2]
+    return None if message_id is None else message_id.decode()
+
+
 def _properties(headers: StoredHeaders) -> Properties:
     fields = headers.fields
-    if "p" not in fields and "t" not in fields:  # there are none
-        return Properties.received({})
+    if "p" not in fields and "t" not in fields:
+        return _NO_PROPERTIES
     types = fields.get("t", {})
     values = {name: typed(value, types.get(name)) for name, value in fields["p"].items()}
     if types:
@@ -99,7 +119,7 @@ def _moment(milliseconds: int | None) -> datetime | None:
 
 _DECODERS: dict[str, Callable[[StoredHeaders], Any]] = {
     "properties": _properties,
-    "message_id": lambda headers: as_text(headers.fields.get("id")),
+    "message_id": _message_id,
     "destination": lambda headers: _destination(headers.fields["to"]),
     "correlation_id": lambda headers: as_text(headers.fields.get("correlation")),
     "reply_to": _reply_to,
