@@ -195,5 +195,5 @@ class Engine:
         self.remote.end(error)
         self._mailbox.close()
         self.sessions.lose(error)
-        if not self.remote.closing:
+        if self.remote.matters:
             self._lost(error)

