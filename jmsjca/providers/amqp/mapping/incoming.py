@@ -1,13 +1,15 @@
 """A message as it came: its sections, each decoded when it is needed first."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from jmsjca.providers.amqp.encoding.reading import read
+from jmsjca.providers.amqp.encoding.scalars import four_bytes
 from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.sections import (
     ANNOTATIONS,
+    DATA,
     HEADER,
     PROPERTIES,
     Sections,
@@ -20,8 +22,7 @@ from jmsjca.providers.amqp.sections import (
 
 __all__ = ["Incoming"]
 
-T = TypeVar("T")
-
+_LONG_BINARY = 0xB0
 _REMEMBERED = 128  # bytes
 _NONE: dict[Any, Any] = {}
 _NO_HEADER: Sequence[Any] = (None,) * 5
@@ -55,15 +56,17 @@ class Incoming:
         self.typed = False
         self._fields: list[Any] | None = None
 
-    def values_of(self, code: int) -> list[Any]:
-        """The values of the sections with that code; of most there is one or none."""
-        begin = self.sections.get(code)
-        return [] if begin is None else values(self.raw, code, begin)
-
     def value_of(self, code: int, otherwise: Any = None) -> Any:
         """The value of a section of which there is one, or what stands for it if there is none."""
         begin = self.sections.get(code)
         return otherwise if begin is None else read(self.raw, begin)[0]
+
+    def data(self, begin: int) -> bytes:
+        """The bytes of the section of data that begins there, and of all that follow."""
+        raw, form = self.raw, self.raw[begin]
+        if form == _LONG_BINARY and begin + 5 + four_bytes(raw, begin + 1)[0] == len(raw):
+            return raw[begin + 5 :]  # of most there is one, at the end
+        return b"".join(filter(None, values(raw, DATA, begin)))  # some brokers write null for no bytes
 
     def mapping(self, code: int) -> Mapping[Any, Any]:
         """The value of a section that is a map; an empty one if there is none."""
@@ -74,13 +77,19 @@ class Incoming:
     def annotations(self) -> Mapping[Any, Any]:
         """What brokers and clients say about the message."""
         begin = self.sections.get(ANNOTATIONS)
-        return _NONE if begin is None else _annotations(self.raw[begin : end_of(self.raw, begin)])
+        if begin is None:
+            return _NONE
+        encoded = self.raw[begin : end_of(self.raw, begin)]
+        return _known_annotations(encoded) if len(encoded) <= _REMEMBERED else _annotations(encoded)
 
     @property
     def header(self) -> Sequence[Any]:
         """The section that brokers change, whole; None where nothing is."""
         begin = self.sections.get(HEADER)
-        return _NO_HEADER if begin is None else _header(self.raw[begin : end_of(self.raw, begin)])
+        if begin is None:
+            return _NO_HEADER
+        encoded = self.raw[begin : end_of(self.raw, begin)]
+        return _known_header(encoded) if len(encoded) <= _REMEMBERED else _header(encoded)
 
     @property
     def fields(self) -> list[Any]:
@@ -96,18 +105,14 @@ class Incoming:
         return str(told) if told else None
 
 
-def _remembering(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """What is short, a sender writes again and again."""
-    known = lru_cache(256)(decode)
-    return lambda encoded: known(encoded) if len(encoded) <= _REMEMBERED else decode(encoded)
-
-
-@_remembering
 def _annotations(encoded: bytes) -> Mapping[Any, Any]:
     found: dict[Any, Any] = expected(read(encoded)[0], dict)
     return found
 
 
-@_remembering
 def _header(encoded: bytes) -> Sequence[Any]:
     return fields_of(read(encoded)[0], len(_NO_HEADER))
+
+
+_known_annotations, _known_header = lru_cache(256)(_annotations), lru_cache(256)(_header)
+"""What is short, a sender writes again and again."""

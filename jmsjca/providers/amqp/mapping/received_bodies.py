@@ -15,11 +15,12 @@ from jmsjca.messages import (
     StreamMessage,
     TextMessage,
 )
+from jmsjca.providers.amqp.encoding.reading import read
 from jmsjca.providers.amqp.mapping.content_types import OBJECT, OCTETS, charset_of, decoded
 from jmsjca.providers.amqp.mapping.incoming import Incoming
 from jmsjca.providers.amqp.mapping.kinds import JAVA_NULL, KIND, KINDS
 from jmsjca.providers.amqp.mapping.values import as_entry
-from jmsjca.providers.amqp.sections import DATA, SEQUENCE, VALUE, Sections, expected
+from jmsjca.providers.amqp.sections import DATA, SEQUENCE, VALUE, Sections, expected, values
 
 __all__ = ["received_body"]
 
@@ -51,12 +52,12 @@ def _section(sections: Sections) -> int | None:
 
 
 def _content(incoming: Incoming, section: int) -> Any:
-    if section == VALUE:
-        return incoming.value_of(VALUE)
-    values = incoming.values_of(section)
+    begin = incoming.sections[section]
     if section == DATA:
-        return b"".join(filter(None, values))  # some brokers write null for no bytes
-    return [item for value in values for item in _expected(value, list) or ()]
+        return incoming.data(begin)
+    if section == VALUE:
+        return read(incoming.raw, begin)[0]
+    return [item for value in values(incoming.raw, SEQUENCE, begin) for item in _expected(value, list) or ()]
 
 
 def _guessed(incoming: Incoming, section: int | None, content: Any) -> type[Message]:
@@ -89,7 +90,7 @@ def _text(incoming: Incoming, section: int | None, content: Any) -> str | None:
 
 
 def _bytes(incoming: Incoming, section: int | None, content: Any) -> bytes | None:  # noqa: ARG001
-    return content if content is None else cast("bytes", expected(content, bytes))
+    return content if content is None or isinstance(content, bytes) else expected(content, bytes)
 
 
 def _map(incoming: Incoming, section: int | None, content: Any) -> dict[str, EntryValue]:  # noqa: ARG001
