@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.shelf import Shelf, Shelved
 from jmsjca.spi import Delivery, Order
 
@@ -39,19 +39,16 @@ class Holder(Generic[D]):
             self._woken = True
             self._changed.notify_all()
 
-    def take(self, delivery: D, unit: Any) -> None:
-        """Let a unit have a delivery.
+    def take(self, deliveries: Sequence[D], unit: Any) -> None:
+        """Let a unit have deliveries, all or none.
 
         Raises:
-            IllegalStateError: It is settled, given back or another unit's.
+            IllegalStateError: One is settled, given back or a unit's already.
             ConnectionLostError: The connection is gone.
         """
         with self._lock:
             self._check_lost()
-            self._shelf.check(delivery)
-            if delivery.unit is not None:
-                raise IllegalStateError("This delivery is another unit's already.")
-            delivery.unit = unit
+            self._shelf.claim(deliveries, unit)
 
     def let_go(self, deliveries: Sequence[D]) -> None:
         """Forget deliveries that are settled or given back."""

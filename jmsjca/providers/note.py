@@ -2,6 +2,8 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError
@@ -11,8 +13,8 @@ __all__ = ["Note"]
 
 
 class _Consumer(Protocol):
-    def take(self, delivery: Any, unit: Any) -> None:
-        """Let a unit have a delivery; `IllegalStateError` if it is settled, given back or another unit's."""
+    def take(self, deliveries: Sequence[Any], unit: Any) -> None:
+        """Let a unit have deliveries; `IllegalStateError` if one is settled, given back or another unit's."""
         ...
 
     def take_back(self, failed: Sequence[Any], unused: Sequence[Any]) -> None:
@@ -27,6 +29,7 @@ class _Received(Protocol):
         ...
 
 
+_consumer_of = attrgetter("consumer")
 C = TypeVar("C", bound=_Consumer)
 D = TypeVar("D", bound=_Received)
 
@@ -51,14 +54,15 @@ class Note(Generic[C, D]):
             ConnectionLostError: The connection is gone.
         """
         self._check_open()
-        for delivery in cast("Sequence[D]", deliveries):
-            delivery.consumer.take(delivery, self)
-            self._taken.append(delivery)
+        for consumer, group in groupby(cast("Sequence[D]", deliveries), _consumer_of):
+            taken = list(group)
+            consumer.take(taken, self)
+            self._taken += taken
 
     def _by_consumer(self) -> dict[C, list[D]]:
         groups: dict[C, list[D]] = {}
-        for delivery in self._taken:
-            groups.setdefault(cast("C", delivery.consumer), []).append(delivery)
+        for consumer, group in groupby(self._taken, _consumer_of):
+            groups.setdefault(consumer, []).extend(group)
         return groups
 
     def _give_back(self, unused: Sequence[Delivery]) -> None:

@@ -83,6 +83,20 @@ class Shelf(Generic[D]):
         if self.outstanding.get(delivery.handle) is not delivery:
             raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
 
+    def claim(self, deliveries: Sequence[D], unit: Any) -> None:
+        """Let a unit have deliveries, all or none.
+
+        Raises:
+            IllegalStateError: As `check`, or one is a unit's already.
+        """
+        for number, delivery in enumerate(deliveries):
+            if delivery.unit is not None or self.outstanding.get(delivery.handle) is not delivery:
+                for claimed in deliveries[:number]:
+                    claimed.unit = None
+                self.check(delivery)
+                raise IllegalStateError("This delivery is another unit's already.")
+            delivery.unit = unit
+
     def unclaimed(self) -> list[D]:
         """What was received and no unit took."""
         return [d for d in self.outstanding.values() if d.unit is None]

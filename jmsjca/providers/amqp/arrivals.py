@@ -11,8 +11,8 @@ __all__ = ["Arrivals"]
 class Arrivals(Protocol):
     """Who is given what arrives. Called on the engine's thread."""
 
-    def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        """Messages are complete: their handles, and the encoded messages."""
+    def arrived(self, first: int, messages: Sequence[bytes]) -> None:
+        """Messages are complete: the handle of the first, those behind it follow; and the encoded messages."""
         ...
 
     def credited(self, more: int) -> None:

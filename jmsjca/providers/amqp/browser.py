@@ -26,10 +26,10 @@ class _Copies:
         self.handles: list[int] = []
         self.encoded: list[bytes] = []
 
-    def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
+    def arrived(self, first: int, messages: Sequence[bytes]) -> None:
         """Keep copies."""
-        self.handles += [handle for handle, _ in messages]
-        self.encoded += [encoded for _, encoded in messages]
+        self.handles += range(first, first + len(messages))
+        self.encoded += messages
 
     def credited(self, more: int) -> None:
         """What is asked for next does not depend on it."""

@@ -1,5 +1,6 @@
 """A consumer over AMQP: what was taken ahead, what is held, and how it goes back."""
 
+import time
 from collections.abc import Collection, Sequence
 
 from jmsjca.config import Limits
@@ -152,12 +153,13 @@ class AMQPConsumer(AskingConsumer):
         awaited, self._awaited = self._awaited, None
         return awaited.after(chunk)
 
-    def arrived(self, messages: Sequence[tuple[int, bytes]]) -> None:
+    def arrived(self, first: int, messages: Sequence[bytes]) -> None:
         """Messages are complete. On the engine's thread."""
-        deliveries = [AMQPDelivery(encoded, handle, self) for handle, encoded in messages]
+        now = time.time()
+        deliveries = [AMQPDelivery(encoded, handle, self, now) for handle, encoded in enumerate(messages, first)]
         with self._changed:
             self._shelf.put(deliveries)
-            self._appetite.arrived([len(encoded) for _, encoded in messages])
+            self._appetite.arrived(list(map(len, messages)))
             self._grant_more()
             self._changed.notify_all()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, Message, ObjectMessage, TextMessage
 from jmsjca.providers.amqp.codec import decode
-from jmsjca.providers.amqp.header import Header, header_of
+from jmsjca.providers.amqp.header import header_of
 from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.sections import body
 
@@ -26,14 +26,13 @@ class ReceivedMessage:
         failures: How often it failed here, which the broker does not know.
     """
 
-    __slots__ = ("_arrived", "_failures", "_header", "_message", "_origin", "encoded")
+    __slots__ = ("_arrived", "_failures", "_message", "_origin", "encoded")
 
     def __init__(self, encoded: bytes, origin: Origin, failures: int = 0) -> None:
         self.encoded = encoded
         self._origin = origin
         self._arrived = time.time()  # a time to live may begin here
         self._failures = failures
-        self._header: Header | None = None
         self._message: Message | None = None
 
     @property
@@ -55,17 +54,12 @@ class ReceivedMessage:
     @property
     def count(self) -> int | None:
         """How often the message was delivered, this time included; None if the broker does not count."""
-        return self._head().deliveries(self._failures, counts=self._origin.counts)
+        return header_of(self.encoded).deliveries(self._failures, counts=self._origin.counts)
 
     @property
     def redelivered(self) -> bool:
         """True if it was delivered before."""
-        return self._head().redelivered(self._failures, counts=self._origin.counts)
-
-    def _head(self) -> Header:
-        if self._header is None:
-            self._header = header_of(self.encoded)
-        return self._header
+        return header_of(self.encoded).redelivered(self._failures, counts=self._origin.counts)
 
 
 def _raw_body(message: Message, encoded: bytes) -> bytes:
@@ -91,8 +85,14 @@ class AMQPDelivery(ReceivedMessage):
 
     __slots__ = ("consumer", "handle", "size", "unit")
 
-    def __init__(self, encoded: bytes, handle: int, consumer: "AMQPConsumer", failures: int = 0) -> None:
-        super().__init__(encoded, consumer.origin, failures)
+    def __init__(
+        self, encoded: bytes, handle: int, consumer: "AMQPConsumer", arrived: float, failures: int = 0
+    ) -> None:
+        self.encoded = encoded  # all in one: a call of the base's for each message would double the cost
+        self._origin = consumer.origin
+        self._arrived = arrived
+        self._failures = failures
+        self._message = None
         self.handle = handle
         self.size = len(encoded)
         self.consumer = consumer
@@ -100,4 +100,4 @@ class AMQPDelivery(ReceivedMessage):
 
     def again(self, *, counted: bool) -> "AMQPDelivery":
         """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
-        return AMQPDelivery(self.encoded, self.handle, self.consumer, self._failures + counted)
+        return AMQPDelivery(self.encoded, self.handle, self.consumer, self._arrived, self._failures + counted)

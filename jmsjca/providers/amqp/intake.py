@@ -61,6 +61,7 @@ class Intake:
         self._buffer = buffer
         self._receive = receiving(link, buffer)
         self._message_bytes = message_bytes
+        self._too_long = min(buffer.size, message_bytes + 1)  # for what is taken at once
         self._begun = bytearray()
 
     def take(self, most: int) -> Taken:
@@ -72,17 +73,20 @@ class Intake:
         Raises:
             Excess: A message is too large, or there are too many.
         """
-        link, receive = self._link, self._receive
+        link, receive, copy, too_long = self._link, self._receive, self._buffer.copy, self._too_long
         deliveries: list[Pointer] = []
         messages: list[bytes] = []
         aborted = 0
         while delivery := current(link):
             size = receive()
-            if size == ABORTED:
+            if 0 <= size < too_long and not self._begun and not is_partial(delivery):  # as nearly all come
+                encoded: bytes | None = copy(size)
+            elif size == ABORTED:
                 self._drop(delivery)
                 aborted += 1
                 continue
-            encoded = self._whole(delivery, size)
+            else:
+                encoded = self._whole(delivery, size)
             if encoded is None:
                 break
             if len(deliveries) >= most:
@@ -98,7 +102,7 @@ class Intake:
         while delivery := current(self._link):
             while self._receive() > 0:
                 pass
-            release(delivery)
+            release([delivery])
             declined += 1
         return declined
 
@@ -108,9 +112,6 @@ class Intake:
 
     def _whole(self, delivery: Pointer, size: int) -> bytes | None:
         """The message, of which so many bytes are in the buffer; None as long as it is not complete."""
-        if 0 <= size < self._buffer.size and not self._begun and not is_partial(delivery):
-            self._check(size)
-            return self._buffer.copy(size)
         while size > 0:
             self._begun += self._buffer.view[:size]
             self._check(len(self._begun))

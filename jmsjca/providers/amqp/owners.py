@@ -72,7 +72,6 @@ class Events:
         self._collector = pointer_to(collector)
         self._connection = connection
         self._stranger = stranger
-        self._told: Pointer = None
         self.owners: dict[Pointer, Owner] = {}
 
     def waiting(self) -> bool:
@@ -80,20 +79,20 @@ class Events:
         return bool(next_event(self._collector))
 
     def dispatch(self) -> None:
-        """Tell everything."""
-        self._told = None
-        while event := next_event(self._collector):
-            delivery = delivery_of(event)
-            if delivery:
-                self._tell_of_delivery(link_of(event), delivery)
-            else:
-                self._tell(event_type(event), event)
-            pop_event(self._collector)
+        """Tell everything.
 
-    def _tell_of_delivery(self, link: Pointer, delivery: Pointer) -> None:
-        """A receiver that took one message has taken all that are there: their events are no news."""
-        if link != self._told and (owner := self.owners.get(link)):
-            self._told = link if owner.on_delivery(delivery) else None
+        A receiver that took one message has taken all that are there: their events are no news.
+        """
+        collector = self._collector
+        told: Pointer = None
+        while event := next_event(collector):
+            delivery = delivery_of(event)
+            if not delivery:
+                self._tell(event_type(event), event)
+            elif (link := link_of(event)) != told:
+                owner = self.owners.get(link)
+                told = link if owner and owner.on_delivery(delivery) else None
+            pop_event(collector)
 
     def _tell(self, kind: int, event: Pointer) -> None:
         if kind in self._connection:

@@ -1,6 +1,6 @@
 """The receiving end of a link, as the engine's thread sees it: arrivals and settlement."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from proton import Condition
@@ -13,7 +13,7 @@ from jmsjca.providers.amqp.credit import Credit, DrainedCredit
 from jmsjca.providers.amqp.credited_link import CreditedLink
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.intake import Excess, Intake, Taken
-from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to
+from jmsjca.providers.amqp.proton_calls import Pointer, Settle, pointer_to
 from jmsjca.providers.amqp.source import Source
 
 __all__ = ["ReceivingLink"]
@@ -56,7 +56,7 @@ class ReceivingLink(CreditedLink):
         self._declined = 0
         self._most_unasked = 0 if drains else _MOST_MORE  # RabbitMQ miscounts when credit and messages cross
 
-    def settle(self, handles: Sequence[int], update: Callable[[Any], None]) -> None:
+    def settle(self, handles: Sequence[int], update: Settle) -> None:
         """Give deliveries one state, and settle them.
 
         Raises:
@@ -66,16 +66,14 @@ class ReceivingLink(CreditedLink):
             raise self.error
         self._settle(handles, update)
 
-    def settle_each(self, states: Sequence[tuple[int, Callable[[Pointer], None]]]) -> None:
+    def settle_each(self, states: Sequence[tuple[int, Settle]]) -> None:
         """Give deliveries a state each, and settle them; those that the broker has taken back need none."""
         for handle, update in states:
             self._settle([handle], update)
 
-    def _settle(self, handles: Sequence[int], update: Callable[[Pointer], None]) -> None:
-        for handle in handles:
-            delivery = self._unsettled.pop(handle, None)
-            if delivery is not None:
-                update(delivery)
+    def _settle(self, handles: Sequence[int], update: Settle) -> None:
+        unsettled = self._unsettled
+        update([unsettled.pop(handle) for handle in handles if handle in unsettled])
 
     def shut(self) -> None:
         """Close our end; only detach from a durable subscription, so that the broker keeps it."""
@@ -112,7 +110,7 @@ class ReceivingLink(CreditedLink):
             first = self._received + 1
             self._received += len(taken.messages)
             self._unsettled.update(enumerate(taken.deliveries, first))
-            self._arrivals.arrived(list(enumerate(taken.messages, first)))
+            self._arrivals.arrived(first, taken.messages)
         credit.arrived(len(taken.messages) + taken.aborted)
         if taken.aborted:
             self._arrivals.credited(-taken.aborted)

@@ -1,13 +1,13 @@
 """A consumer over AMQP as its units see it: its deliveries are settled, and its link ends with the last of them."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
 
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.proton_calls import Pointer, fail, release
+from jmsjca.providers.amqp.proton_calls import Settle, fail, release
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.holder import Holder
 
@@ -25,7 +25,7 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     _link: ReceivingLink
     origin: Origin
 
-    def settle(self, deliveries: Sequence[AMQPDelivery], update: Callable[[Pointer], None]) -> None:
+    def settle(self, deliveries: Sequence[AMQPDelivery], update: Settle) -> None:
         """Give deliveries a state and forget them. On the engine's thread."""
         self._link.settle([d.handle for d in deliveries], update)
 

@@ -260,6 +260,16 @@ def test_a_delivery_belongs_to_one_unit(line):
         line.connection.unit().take(unit._taken)
 
 
+def test_a_unit_gets_all_deliveries_or_none(line):
+    line = line()
+    consumer = line.connection.consumer(QUEUE)
+    line.message(dict(read(bytes(line.channel.written))[0][1])["id"], 0)
+    (delivery,) = consumer.receive(1, None)
+    with pytest.raises(IllegalStateError, match="another unit"):
+        line.connection.unit().take([delivery, delivery])
+    line.connection.unit().take([delivery])
+
+
 def test_delay_is_refused_and_leaves_the_unit_open(line):
     line = line()
     unit = _unit(line, acks=1)
