@@ -34,7 +34,6 @@ class AnsweredCredit:
         self._changed = changed
         self._asked: Future[bool] | None = None
         self._waiting: deque[_Change] = deque()
-        self._lent = False
 
     def grant(self, more: int) -> None:
         """Ask for so many more messages."""
@@ -48,10 +47,9 @@ class AnsweredCredit:
         """Not needed: no answer is ever dropped."""
 
     def confirm(self) -> "Future[bool]":
-        """Change the credit by one, and back: the answer comes after what was written before."""
-        answer = self._change(self._lend)
-        self._change(lambda credit: max(int(self._lent), -credit))
-        return answer
+        """Change the credit by one: the answer comes after what was written before. Who waits for that shares it."""
+        shared = (change.answer for change in self._waiting if change.of == self._change_by_one)
+        return next(shared, None) or self._change(self._change_by_one)
 
     @property
     def stopping(self) -> bool:
@@ -79,10 +77,14 @@ class AnsweredCredit:
         self._asked = None
         self._waiting.clear()
 
-    def _lend(self, credit: int) -> int:
-        """One less; where there is none, one more, and it is not taken back: a message may have used it."""
-        self._lent = credit > 0
-        return -1 if self._lent else 1 - credit
+    def _change_by_one(self, credit: int) -> int:
+        """One less, for who receives knows that, and asks again when much is missing; the last one it gets back.
+
+        Where there is none, it is one more, and that is not taken back: a message may have used it.
+        """
+        if credit == 1:
+            self._waiting.appendleft(_Change(_one_more, 0, Future()))
+        return -1 if credit > 0 else 1 - credit
 
     def _change(self, of: Callable[[int], int], granted: int = 0) -> "Future[bool]":
         """One at a time, for changes that are written together are one, with one answer."""
@@ -102,3 +104,8 @@ class AnsweredCredit:
                 self._link.flow(by)
             else:
                 change.answer.set_result(True)
+
+
+def _one_more(credit: int) -> int:
+    """And where more came than was asked for, so many that the credit is not below zero."""
+    return max(1, -credit)

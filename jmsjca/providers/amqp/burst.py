@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
+from jmsjca.providers.amqp.proof import proof
 from jmsjca.providers.amqp.proton_calls import accept, accept_in
 from jmsjca.providers.amqp.senders import Outgoing
 from jmsjca.providers.amqp.states import ACCEPTED, accepted_in
@@ -67,8 +68,7 @@ class Burst:
         """
         try:
             if confirmed:
-                self._wire.call(self._accept)
-                self._confirm()
+                self._accept_confirmed()
             else:
                 self._wire.tell(self._accept)
                 self._check()
@@ -158,9 +158,10 @@ class Burst:
         for consumer in self._taken:
             consumer.check_link()
 
-    def _confirm(self) -> None:
-        """Wait until the broker has handled the acknowledgements, which must be written before that is asked."""
-        for answer in self._wire.call(lambda: [consumer.round_trip() for consumer in self._taken]):
+    def _accept_confirmed(self) -> None:
+        """Acknowledge, and wait until the broker has handled that: it is written before the proof is asked for."""
+        accepted = self._wire.post(self._accept)
+        for answer in (accepted, *[proof(self._wire, consumer) for consumer in self._taken]):
             self._wire.wait(answer, self._seconds, "the acknowledgement of messages")
 
     def _given_back(self, error: JMSError) -> TransactionRolledBackError:

@@ -87,17 +87,16 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
 
     def _write(self, seconds: float, *, confirmed: bool) -> None:
         burst = Burst(self._wire, self._by_consumer(), seconds)
+        in_transaction = self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic)
+        outgoing = self._outgoing if self._atomic else {}
         with self._wire.committing:  # units never overlap on one connection
             burst.send_first(self._first)
             if not self._atomic:
                 burst.send_first(self._outgoing)
-            outgoing = self._outgoing if self._atomic else {}
-            if not (self._taken or outgoing):
-                return
-            if self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic):
+            if in_transaction and (self._taken or outgoing):
                 burst.commit(outgoing)
-            else:
-                burst.acknowledge(confirmed=confirmed)
+        if self._taken and not in_transaction:  # many at one time: they share the broker's answer
+            burst.acknowledge(confirmed=confirmed)
 
     def _check_open(self) -> None:
         super()._check_open()

@@ -220,7 +220,7 @@ def test_credit_is_never_below_zero(answering):
 
 
 def test_credit_is_not_below_zero_when_messages_come_between_the_halves_of_a_confirmation(answering):
-    answering.grant(2)
+    answering.grant(1)
     answering.credit.answered()
     answering.credit.confirm()
     for _ in range(5):
@@ -242,7 +242,7 @@ def test_messages_that_wait_in_proton_have_used_up_credit(answering, step):
     assert answering.counted == answering.link.credit == (1 if step == "confirm" else 0)
 
 
-@pytest.mark.parametrize("credit", [-3, 0, 2])
+@pytest.mark.parametrize("credit", [-3, 0, 1, 2])
 def test_confirmation_is_asked_whatever_the_credit(answering, credit):
     answering.grant(2)
     answering.credit.answered()
@@ -254,4 +254,18 @@ def test_confirmation_is_asked_whatever_the_credit(answering, credit):
     assert not answer.done()
     answering.credit.answered()
     assert answer.result(0) is True
-    assert answering.counted == answering.link.credit == (2 if credit > 0 else 1)
+    assert answering.counted == answering.link.credit == 1  # never none: who waits for a message would get none
+
+
+def test_confirmations_that_wait_for_their_turn_share_it(answering):
+    answering.grant(5)
+    answers = [answering.credit.confirm() for _ in range(3)]
+    answering.credit.answered()
+    late = answering.credit.confirm()  # what it is to prove may have been written behind what was asked
+    assert not any(answer.done() for answer in [*answers, late])
+    answering.credit.answered()
+    assert [answer.result(0) for answer in answers] == [True] * 3
+    assert not late.done()
+    answering.credit.answered()
+    assert late.result(0) is True
+    assert answering.link.asked == [5, -1, -1]
