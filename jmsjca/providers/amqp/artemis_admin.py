@@ -8,6 +8,7 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import TextMessage
+from jmsjca.providers.amqp.answers import Fields, list_of, number_of, strange
 from jmsjca.providers.amqp.requests import Requests
 from jmsjca.spi import Depth
 
@@ -16,6 +17,7 @@ __all__ = ["ADDRESS", "ArtemisAdmin"]
 ADDRESS = "activemq.management"
 
 _ROWS = 500
+_MOST_PAGES = 2000
 _ALL = {"field": "", "operation": "", "value": ""}
 
 
@@ -31,7 +33,8 @@ class ArtemisAdmin:
 
     def destinations(self) -> Sequence[Destination]:
         """All queues, and the topics that have subscriptions."""
-        temporary = {row["name"] for row in self._rows("listAddresses", _ALL) if row.get("temporary") == "true"}
+        addresses = self._rows("listAddresses", _ALL)
+        temporary = {row.text("name") for row in addresses if row.get("temporary") == "true"}
         found = {_destination(row, temporary) for row in self._rows("listQueues", _ALL)}
         return sorted(found, key=str)
 
@@ -40,14 +43,14 @@ class ArtemisAdmin:
         row = self._row(source)
         if row is None:
             return Depth(0, 0, 0)
-        total, held, scheduled = (int(row[name]) for name in ("messageCount", "deliveringCount", "scheduledCount"))
+        total, held, scheduled = (row.number(name) for name in ("messageCount", "deliveringCount", "scheduledCount"))
         return Depth(total - held - scheduled, held, scheduled)
 
     def purge(self, source: Destination | Subscription) -> int:
         """Remove what waits there; what somebody holds stays."""
         if self._row(source) is None:
             return 0
-        return int(self._ask(f"queue.{_queue(source)}", "removeAllMessages"))
+        return number_of("of messages", self._ask(f"queue.{_queue(source)}", "removeAllMessages"))
 
     def remove(self, queue: Destination) -> None:
         """Remove a queue with its messages.
@@ -57,9 +60,9 @@ class ArtemisAdmin:
             IllegalStateError: It has consumers.
         """
         row = self._row(queue) if isinstance(queue, Queue) else None
-        if row is None or row["temporary"] == "true":
+        if row is None or row.text("temporary") == "true":
             raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
-        if row["consumerCount"] != "0":
+        if row.number("consumerCount"):
             raise IllegalStateError(f"{queue} still has consumers; close them first.")
         self._ask("broker", "destroyQueue", queue.name)
 
@@ -72,25 +75,26 @@ class ArtemisAdmin:
         """Refused, as `configure`."""
         raise NotSupportedError(f"Settings of {address} are told by the broker's own configuration.")
 
-    def _row(self, source: Destination | Subscription) -> dict[str, str] | None:
+    def _row(self, source: Destination | Subscription) -> Fields | None:
         if isinstance(source, Destination) and not isinstance(source, Queue):
             raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
         name = _queue(source)
         wanted = {"field": "name", "operation": "EQUALS", "value": name}
-        return next((row for row in self._rows("listQueues", wanted) if row["name"] == name), None)
+        return next((row for row in self._rows("listQueues", wanted) if row.text("name") == name), None)
 
-    def _rows(self, operation: str, options: dict[str, str]) -> Iterator[dict[str, str]]:
-        page, left = 0, 1
-        while left > 0:
-            page += 1
-            answer = _read(self._ask("broker", operation, json.dumps(options), page, _ROWS))
-            yield from answer["data"]
-            left = int(answer["count"]) - page * _ROWS
+    def _rows(self, operation: str, options: dict[str, str]) -> Iterator[Fields]:
+        for page in range(1, _MOST_PAGES + 1):
+            answer = Fields(_read(self._ask("broker", operation, json.dumps(options), page, _ROWS)))
+            rows = answer.list("data")
+            yield from map(Fields, rows)
+            if not rows or answer.number("count") <= page * _ROWS:
+                return
+        raise JMSError(f"The broker's management tells more than {_MOST_PAGES * _ROWS} rows of {operation}.")
 
     def _ask(self, resource: str, operation: str, *arguments: Any) -> Any:
         properties = {"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}
         answer = self._requests.ask(TextMessage(json.dumps(arguments), properties=properties))
-        [result] = _read(answer.body or "[null]") or [None]
+        result = next(iter(list_of("of results", _read(answer.body or "[]"))), None)
         if answer.properties.get("_AMQ_OperationSucceeded") is True:
             return result
         refused = "AMQ229032" in str(result) or "AMQ229213" in str(result)  # no permission
@@ -100,8 +104,8 @@ class ArtemisAdmin:
 def _read(text: Any) -> Any:
     try:
         return json.loads(text)
-    except (TypeError, ValueError) as error:
-        raise JMSError(f"An answer of the broker's management cannot be read: {error}") from error
+    except (RecursionError, TypeError, ValueError) as error:
+        raise strange("JSON", text) from error
 
 
 def _queue(source: Destination | Subscription) -> str:
@@ -114,7 +118,7 @@ def _queue(source: Destination | Subscription) -> str:
     return f"{source.client_id}.{source.name}{kind}"
 
 
-def _destination(row: dict[str, str], temporary: set[str]) -> Destination:
-    kind = "queue" if row["routingType"] == "ANYCAST" else "topic"
-    name = row["name"] if kind == "queue" else row["address"]
-    return destination(name, kind, temporary=row["address"] in temporary)
+def _destination(row: Fields, temporary: set[str]) -> Destination:
+    kind = "queue" if row.text("routingType") == "ANYCAST" else "topic"
+    name = row.text("name" if kind == "queue" else "address")
+    return destination(name, kind, temporary=row.text("address") in temporary)

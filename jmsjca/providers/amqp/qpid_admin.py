@@ -7,6 +7,7 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import MapMessage
+from jmsjca.providers.amqp.answers import Fields, list_of, number_of
 from jmsjca.providers.amqp.requests import Requests
 from jmsjca.spi import Depth
 
@@ -34,13 +35,14 @@ class QpidAdmin:
     def destinations(self) -> Sequence[Destination]:
         """All queues, the topics that have subscriptions, and all temporary topics."""
         found = {
-            destination(name, "queue", temporary=lifetime == _MADE_FOR_A_LINK)
-            for name, lifetime in self._query(_QUEUE, "name", "lifetimePolicy")
-            if not name.startswith(_SUBSCRIPTION)
+            destination(row.text("name"), "queue", temporary=_is_made_for_link(row))
+            for row in self._query(_QUEUE)
+            if not row.text("name").startswith(_SUBSCRIPTION)
         }
         made = {destination(name, "topic", temporary=True) for name in self._made_for_links(_EXCHANGE)}
         _, exchange = self._ask(_EXCHANGE, "READ", {**_path("amq.topic"), "actuals": "false"})
-        topics = {destination(str(binding["bindingKey"]), "topic") for binding in exchange.get("bindings") or ()}
+        bindings = list_of("bindings", Fields(exchange).get("bindings") or [])
+        topics = {destination(Fields(binding).text("bindingKey"), "topic") for binding in bindings}
         return sorted(found | made | topics, key=str)
 
     def depth(self, source: Destination | Subscription) -> Depth:
@@ -48,8 +50,8 @@ class QpidAdmin:
         counts = self._counts(source)
         if counts is None:
             return Depth(0, 0, 0)
-        held = int(counts["unacknowledgedMessages"])
-        return Depth(int(counts["queueDepthMessages"]) - held, held, 0)
+        held = counts.number("unacknowledgedMessages")
+        return Depth(counts.number("queueDepthMessages") - held, held, 0)
 
     def purge(self, source: Destination | Subscription) -> int:
         """Remove what waits there; what somebody holds stays.
@@ -63,7 +65,7 @@ class QpidAdmin:
         if depth.held:
             raise IllegalStateError(f"Somebody holds {depth.held} messages of {source}; they would be taken from him.")
         where = self._place(source) if depth.ready else None
-        return int(self._ask(_QUEUE, "clearQueue", where)[1]) if where else 0
+        return number_of("of messages", self._ask(_QUEUE, "clearQueue", where)[1]) if where else 0
 
     def remove(self, queue: Destination) -> None:
         """Remove a queue with its messages.
@@ -76,7 +78,7 @@ class QpidAdmin:
         counts = self._counts(queue) if own else None
         if counts is None:
             raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
-        if counts["consumerCount"]:
+        if counts.number("consumerCount"):
             raise IllegalStateError(f"{queue} still has consumers; close them first.")
         self._ask(_QUEUE, "DELETE", _path(queue.name))
 
@@ -89,10 +91,10 @@ class QpidAdmin:
         """Refused, as `configure`."""
         raise NotSupportedError(f"Settings of {address} are told by the broker's own configuration.")
 
-    def _counts(self, source: Destination | Subscription) -> dict[str, Any] | None:
+    def _counts(self, source: Destination | Subscription) -> Fields | None:
         where = self._place(source)
         status, counts = self._ask(_QUEUE, "getStatistics", where) if where else (_MISSING, None)
-        return None if status == _MISSING else counts
+        return None if status == _MISSING else Fields(counts)
 
     def _place(self, source: Destination | Subscription) -> dict[str, str] | None:
         """How the queue is named that holds the messages. That of a subscription has a name that is no path."""
@@ -101,16 +103,18 @@ class QpidAdmin:
         if isinstance(source, Destination):
             raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
         name = _queue_of(source)
-        return next(({"identity": row[0]} for row in self._query(_QUEUE, "identity", "name") if row[1] == name), None)
+        return next(
+            ({"identity": row.text("identity")} for row in self._query(_QUEUE) if row.text("name") == name), None
+        )
 
     def _made_for_links(self, kind: str) -> set[str]:
-        return {name for name, lifetime in self._query(kind, "name", "lifetimePolicy") if lifetime == _MADE_FOR_A_LINK}
+        return {row.text("name") for row in self._query(kind) if _is_made_for_link(row)}
 
-    def _query(self, kind: str, *columns: str) -> list[list[str]]:
-        """Some attributes of each object of a kind."""
-        _, table = self._ask(_ITSELF, "QUERY", {"entityType": kind, "identity": "self"})
-        places = [table["attributeNames"].index(name) for name in columns]
-        return [[row[place] for place in places] for row in table["results"]]
+    def _query(self, kind: str) -> list[Fields]:
+        """The attributes of each object of a kind."""
+        table = Fields(self._ask(_ITSELF, "QUERY", {"entityType": kind, "identity": "self"})[1])
+        names = [str(name) for name in table.list("attributeNames")]
+        return [Fields(dict(zip(names, list_of("of attributes", row), strict=False))) for row in table.list("results")]
 
     def _ask(self, kind: str, operation: str, further: dict[str, str]) -> tuple[int, Any]:
         """Carry an operation out: its status and its result."""
@@ -125,6 +129,10 @@ class QpidAdmin:
                 f"The broker refuses {operation}: {str(answer.properties.get('statusDescription'))[:500]}"
             )
         return int(status), answer.body
+
+
+def _is_made_for_link(row: Fields) -> bool:
+    return bool(row.get("lifetimePolicy") == _MADE_FOR_A_LINK)
 
 
 def _path(name: str) -> dict[str, str]:

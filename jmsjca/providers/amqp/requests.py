@@ -15,10 +15,12 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import Message
+from jmsjca.providers.amqp.answers import strange
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.mapping.incoming import Incoming
 from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.mapping.received_headers import UNDECODABLE
 from jmsjca.providers.amqp.sections import APPLICATION_PROPERTIES, VALUE
 from jmsjca.providers.amqp.unit import AMQPUnit
 
@@ -129,7 +131,18 @@ class Requests:
         """What answers an earlier request came too late, and is passed over."""
         while chunk := replies.receive(1, self._seconds):
             self._settle(chunk)
-            found = Incoming(chunk[0].encoded, Origin(None))
-            if found.fields[_CORRELATION] == correlation:
-                return Answer(found.mapping(APPLICATION_PROPERTIES), found.value_of(VALUE))
+            answer = _answer_in(chunk[0].encoded, correlation)
+            if answer is not None:
+                return answer
         raise JMSError(f"The broker's management did not answer within {self._seconds:g} s.")
+
+
+def _answer_in(encoded: bytes, correlation: str) -> Answer | None:
+    """What a message says, if it is the answer that is waited for."""
+    try:
+        found = Incoming(encoded, Origin(None))
+        if found.fields[_CORRELATION] != correlation:
+            return None
+        return Answer(found.mapping(APPLICATION_PROPERTIES), found.value_of(VALUE))
+    except UNDECODABLE as error:
+        raise strange("a message", encoded) from error

@@ -1,9 +1,12 @@
 """Requests to a broker's management whose fate is unknown."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from proton import Message as WireMessage
 
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, TransactionInDoubtError
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.messages import Message
 from jmsjca.providers.amqp.requests import Requests
 
@@ -31,3 +34,30 @@ def test_a_request_without_an_answer_may_have_been_done():
     with pytest.raises(ConnectionLostError, match="may have done it: Some messages may have been sent") as told:
         Requests(Cut(), "management", 1.0).ask(Message())
     assert isinstance(told.value.__cause__, TransactionInDoubtError)
+
+
+class Garbling(Cut):
+    """A connection over which bytes come that may be no message, and nothing else."""
+
+    def __init__(self, encoded):
+        self.encoded, self._left = encoded, [self]
+
+    def consumer(self, source):
+        return self
+
+    def receive(self, limit, timeout):
+        return [self._left.pop()] if self._left else []
+
+    def take(self, deliveries):
+        assert deliveries == [self]
+
+    def commit(self):
+        pass
+
+
+@given(st.binary())
+@example(b"x")
+@example(bytes(WireMessage(body=None, correlation_id=None, properties={"a": 1}).encode())[:-1])
+def test_an_answer_that_is_no_message_is_told(encoded):
+    with pytest.raises(JMSError):
+        Requests(Garbling(encoded), "management", 1.0).ask(Message())

@@ -1,0 +1,197 @@
+"""Answers of a management whose shape is another than the one that was tested: errors that show what came."""
+
+import copy
+import json
+
+import pytest
+
+from jmsjca import errors
+from jmsjca.destinations import Queue, Subscription, TemporaryQueue, Topic
+from jmsjca.errors import JMSError
+from jmsjca.providers.amqp.artemis_admin import ArtemisAdmin
+from jmsjca.providers.amqp.qpid_admin import QpidAdmin
+from jmsjca.providers.amqp.requests import Answer
+from jmsjca.spi import Depth
+
+GONE = object()
+STRANGE = [GONE, None, True, -1, 10**30, 0.5, "", "strange", "7" * 5000, "²", [], ["a"], {}, {"a": 1}]
+
+QUEUE, IDLE, SUBSCRIPTION = Queue("q"), Queue("idle"), Subscription(Topic("t"), "s", "c")
+CALLS = {
+    "destinations": lambda admin: admin.destinations(),
+    "depth": lambda admin: admin.depth(QUEUE),
+    "depth of a subscription": lambda admin: admin.depth(SUBSCRIPTION),
+    "purge": lambda admin: admin.purge(QUEUE),
+    "purge of a subscription": lambda admin: admin.purge(SUBSCRIPTION),
+    "remove": lambda admin: admin.remove(IDLE),
+}
+TOLD = {
+    "destinations": sorted([IDLE, QUEUE, Topic("t"), TemporaryQueue("made")], key=str),
+    "depth": Depth(2, 1, 0),
+    "depth of a subscription": Depth(3, 0, 0),
+    "purge": 2,
+    "purge of a subscription": 3,
+    "remove": None,
+}
+
+
+class Artemis:
+    """Answers as Artemis does, but for one place of what it says."""
+
+    def __init__(self):
+        self.rows = [
+            self._row("q", "q", "ANYCAST", messages=3, held=1, consumers=1),
+            self._row("idle", "idle", "ANYCAST"),
+            self._row("made", "made", "ANYCAST"),
+            self._row("c.s", "t", "MULTICAST", messages=3),
+        ]
+        self.tree = {
+            "queues": {"data": self.rows, "count": 4},
+            "addresses": {
+                "data": [{"name": "made", "temporary": "true"}, {"name": "q", "temporary": "false"}],
+                "count": 2,
+            },
+            "removed": {"q": 2, "c.s": 3},
+        }
+        self.admin = ArtemisAdmin(self)
+
+    def ask(self, request):
+        operation = request.properties["_AMQ_OperationName"]
+        name = request.properties["_AMQ_ResourceName"].removeprefix("queue.")
+        found = {
+            "listQueues": lambda: json.dumps(self.tree["queues"]),
+            "listAddresses": lambda: json.dumps(self.tree["addresses"]),
+            "removeAllMessages": lambda: self.tree["removed"].get(name),
+            "destroyQueue": lambda: None,
+        }
+        return Answer({"_AMQ_OperationSucceeded": True}, json.dumps([found[operation]()]))
+
+    @staticmethod
+    def _row(name, address, routing, *, messages=0, held=0, consumers=0):
+        numbers = {"messageCount": messages, "deliveringCount": held, "scheduledCount": 0, "consumerCount": consumers}
+        texts = {"name": name, "address": address, "routingType": routing, "temporary": "false"}
+        return {**texts, **{key: str(value) for key, value in numbers.items()}}
+
+
+class BrokerJ:
+    """Answers as Broker-J does, but for one place of what it says."""
+
+    def __init__(self):
+        columns = ["identity", "name", "lifetimePolicy"]
+        rows = [["1", "q", ""], ["2", "idle", ""], ["3", "made", "DELETE_ON_CREATING_LINK_CLOSE"]]
+        self.tree = {
+            "queues": {"attributeNames": columns, "results": [*rows, ["4", "qpidsub_/c_/s_/durable", ""]]},
+            "exchanges": {"attributeNames": columns, "results": []},
+            "topic": {"bindings": [{"bindingKey": "t"}]},
+            "counts": {
+                "q": {"queueDepthMessages": 3, "unacknowledgedMessages": 1, "consumerCount": 1},
+                "idle": {"queueDepthMessages": 0, "unacknowledgedMessages": 0, "consumerCount": 0},
+                "4": {"queueDepthMessages": 3, "unacknowledgedMessages": 0, "consumerCount": 0},
+            },
+            "removed": {"4": 3},
+        }
+        self.admin = QpidAdmin(self)
+
+    def ask(self, request):
+        told = request.properties
+        where = told.get("key") or told.get("identity")
+        found = {
+            "QUERY": lambda: self.tree["exchanges" if "Exchange" in told.get("entityType", "") else "queues"],
+            "READ": lambda: self.tree["topic"],
+            "getStatistics": lambda: self.tree["counts"].get(where),
+            "clearQueue": lambda: self.tree["removed"].get(where),
+            "DELETE": lambda: None,
+        }
+        return Answer({"statusCode": 200}, found[told["operation"]]())
+
+    def consume(self, queue, most):
+        return most
+
+
+@pytest.fixture(params=[Artemis, BrokerJ])
+def management(request):
+    return request.param
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_was_tested_is_understood(management, call):
+    assert CALLS[call](management().admin) == TOLD[call]
+
+
+def places(tree, path=()):
+    """Where something stands in a tree."""
+    children = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, child in children:
+        yield (*path, key)
+        yield from places(child, (*path, key))
+
+
+def put(tree, path, value):
+    *before, last = path
+    for key in before:
+        tree = tree[key]
+    if value is GONE:
+        del tree[last]
+    else:
+        tree[last] = copy.deepcopy(value)
+
+
+def is_ours(error):
+    return isinstance(error, JMSError) and type(error).__name__ in errors.__all__ and len(str(error)) < 1000
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_strange_is_told_or_does_not_matter(management, call):
+    """Each place of the answers in turn holds each of many strange things."""
+    answered = [path for path in places(management().tree) if len(path) > 1]
+    wrong = []
+    for path in answered:
+        for strange in STRANGE:
+            each = management()
+            put(each.tree, path, strange)
+            try:
+                CALLS[call](each.admin)
+            except Exception as error:  # noqa: BLE001  # that is what is looked for
+                if not is_ours(error):
+                    wrong.append((path, str(strange)[:20], repr(error)[:100]))
+    assert not wrong, wrong[:5]
+
+
+STRANGE_BODIES = ["7", "null", "[]", '"text"', '{"a": 1}', "[1, 2]", "[[]]", "[{}]", '["7"]', '["[]"]', '["{}"]']
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("body", [*STRANGE_BODIES, "[" * 100_000, 7, b"bytes"])
+def test_what_is_no_answer_of_artemis_is_an_error(body, call):
+    class Strange:
+        def ask(self, request):
+            return Answer({"_AMQ_OperationSucceeded": True}, body)
+
+    with pytest.raises(JMSError, match="management") as told:
+        CALLS[call](ArtemisAdmin(Strange()))
+    assert is_ours(told.value)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("body", [None, 7, "text", [], ["a"], {}, {"attributeNames": ["name"]}, {"results": [[]]}])
+def test_what_is_no_answer_of_broker_j_is_an_error(body, call):
+    class Strange:
+        def ask(self, request):
+            return Answer({"statusCode": 200}, body)
+
+    with pytest.raises(JMSError, match="management") as told:
+        CALLS[call](QpidAdmin(Strange()))
+    assert is_ours(told.value)
+
+
+def test_what_came_is_shown():
+    management = Artemis()
+    management.tree["queues"]["data"][0]["messageCount"] = "a lot"
+    with pytest.raises(JMSError, match=r"messageCount.*a lot"):
+        management.admin.depth(QUEUE)
+
+
+def test_pages_that_hold_nothing_are_not_asked_for_without_end():
+    management = Artemis()
+    management.tree["queues"] = {"data": [], "count": 10**12}
+    assert management.admin.depth(QUEUE) == Depth(0, 0, 0)
