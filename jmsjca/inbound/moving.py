@@ -65,16 +65,16 @@ class Mover:
     def _commit(self, unit: spi.Unit, action: Delete | Move, delivery: spi.Delivery) -> Outcome:
         encounter = self._endpoint.redelivery.encounter(identity(delivery))
         encounter.put_off()  # before it is known: should it come again, another thread may have it at once
-        encounter.move_failures += 1
+        move = encounter.move_begins()
         try:
             unit.commit()
         except TransactionRolledBackError as error:
             logger.warning("%s: %s of a message did not happen, it comes again: %s", self._name, action, error)
             return Outcome.ROLLED_BACK
         except JMSError:
-            encounter.move_failures -= 1  # nobody knows
+            encounter.move_in_doubt(move)
             raise
-        encounter.move_failures = 0
+        encounter.forget_moves()
         self._endpoint.statistics.bypass_committed()
         return Outcome.COMMITTED
 
@@ -108,10 +108,10 @@ class Mover:
     def _copies(self, delivery: spi.Delivery) -> Sequence[Callable[[spi.Delivery, int], Message]]:
         """What to try, in order: what failed at a commit is not tried again the next time."""
         encounter = self._endpoint.redelivery.encounter(identity(delivery))
-        failures, encounter.move_failures = encounter.move_failures, 0
+        failures = encounter.move_failures
         if failures >= _MOST_FAILURES:
+            encounter.forget_moves()
             return ()
-        encounter.move_failures = failures  # until it is moved, or was delivered instead
         return (self._redirected,) if failures or self._endpoint.terms.redirect else (self._copy, self._redirected)
 
     def _copy(self, delivery: spi.Delivery, count: int) -> Message:

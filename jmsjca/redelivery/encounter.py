@@ -25,13 +25,14 @@ class Encounter:
         count: For the how-manieth time it was seen redelivered when it came last; 0 if it never was.
         policy: What the handler wants to be done with this message; None for what holds for all.
         failure: What the handler raised last; None if it never did.
-        move_failures: How often it was to be moved and could not be.
+        move_failures: How often it was to be moved and could not be, or that is not known yet.
     """
 
     __slots__ = (
         "_broker",
         "_data",
         "_lock",
+        "_moves_forgotten",
         "_own",
         "_put_off",
         "_unseen",
@@ -53,6 +54,7 @@ class Encounter:
         self.policy: RedeliveryPolicy | None = None
         self.failure: Failure | None = None
         self.move_failures = 0
+        self._moves_forgotten = 0  # how often
 
     def arrive(self, delivery_count: int | None) -> tuple[int, bool]:
         """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and our own.
@@ -85,6 +87,28 @@ class Encounter:
         """
         with self._lock:
             self._put_off, self._waited = True, waited
+
+    def move_begins(self) -> int:
+        """Count a move as failed, until it is known: should the message return, another thread may have it at once.
+
+        Returns:
+            Which move it is, for `move_in_doubt`.
+        """
+        with self._lock:
+            self.move_failures += 1
+            return self._moves_forgotten
+
+    def move_in_doubt(self, move: int) -> None:
+        """Count a move no more, as nobody knows whether it failed."""
+        with self._lock:
+            if move == self._moves_forgotten:
+                self.move_failures -= 1
+
+    def forget_moves(self) -> None:
+        """Count from the beginning: the message was moved, or is delivered instead."""
+        with self._lock:
+            self.move_failures = 0
+            self._moves_forgotten += 1
 
     @property
     def rollback_data(self) -> "Mapping[str, str]":

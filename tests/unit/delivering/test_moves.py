@@ -99,6 +99,18 @@ def test_a_move_whose_commit_fails_twice_lets_the_message_be_delivered(connected
     assert "comes again" in caplog.text
 
 
+def commits_by(link, commit):
+    """Let units of a connection do something else at their commit."""
+    open_unit = link.unit
+
+    def unit(**kwargs):
+        made = open_unit(**kwargs)
+        made.commit = lambda: commit(made)
+        return made
+
+    link.unit = unit
+
+
 def test_a_failed_move_is_not_counted_when_the_message_returns_before_anybody_is_told(connected):
     """With another receiver it may be there again while the commit has not returned yet."""
     link, returned = connected(), []
@@ -107,21 +119,39 @@ def test_a_failed_move_is_not_counted_when_the_message_returns_before_anybody_is
     [delivery] = link.consumer(Queue("q")).receive(1, 0)
     first = endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=2)
 
-    def commit():
+    def commit(_):
         returned.append(endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=3))
         returned.append(endpoint.redelivery.known("ID:a").move_failures)
         raise TransactionRolledBackError("the queue is full")
 
-    open_unit = link.unit
-
-    def unit(**kwargs):
-        made = open_unit(**kwargs)
-        made.commit = commit
-        return made
-
-    link.unit = unit
+    commits_by(link, commit)
     assert Mover(endpoint, link).carry_out(first.action, delivery, first.count) is Outcome.ROLLED_BACK
     assert ([returned[0].count, returned[1]], first.count) == ([1, 1], 1)
+
+
+def test_a_move_in_doubt_takes_no_failure_back_that_is_forgotten_already(connected):
+    """It may be there again, and be delivered after too many failures, while the commit has not returned yet."""
+    link, error = connected(), TransactionInDoubtError("no answer")
+    endpoint = endpoint_of(lambda message: None, terms("sync", redelivery=MOVES))
+    mover, move = Mover(endpoint, link), MOVES.action(1)
+    put(link, "a")
+    consumer = link.consumer(Queue("q"))
+    [delivery] = consumer.receive(1, 0)
+    errors = [TransactionRolledBackError("the queue is full"), error]
+    elsewhere = []
+
+    def commit(unit):
+        if errors[0] is error:
+            elsewhere.append(mover.carry_out(move, delivery, 1))
+        unit.rollback()
+        raise errors.pop(0)
+
+    commits_by(link, commit)
+    assert mover.carry_out(move, delivery, 1) is Outcome.ROLLED_BACK
+    [delivery] = consumer.receive(1, 0)
+    with pytest.raises(TransactionInDoubtError):
+        mover.carry_out(move, delivery, 1)
+    assert (elsewhere, endpoint.redelivery.known("ID:a").move_failures) == ([None], 0)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,71 +1,14 @@
 """Two threads at once: one is halted at each of its steps in turn, and the other runs as far as it gets."""
 
-import sys
 from pathlib import Path
-from threading import Event, Lock, Thread
 
 import pytest
+from preemption import Preemption
 
 import jmsjca.redelivery
 from jmsjca.redelivery import Decision, Delay, Deliver, RedeliveryHandler, RedeliveryPolicy, cache, decisions, encounter
 
 ROOM = str(Path(jmsjca.redelivery.__file__).parent)
-
-
-class Preemption:
-    """Halts one operation before its n-th step, until another one has ended or waits for a lock."""
-
-    def __init__(self, step):
-        self.left = step
-        self.stopped = Event()
-        self.other = None
-
-    def lock(self):
-        return TellingLock(self.stopped)
-
-    def play(self, first, second):
-        """Play both, and tell whether the first one has as many steps."""
-        self.other = Thread(target=self._run, args=[second])
-        before = sys.gettrace()
-        sys.settrace(self._trace)
-        try:
-            first()
-        finally:
-            sys.settrace(before)
-        if self.left > 0:
-            return False
-        self.other.join()
-        return True
-
-    def _run(self, second):
-        second()
-        self.stopped.set()
-
-    def _trace(self, frame, event, _):
-        if not frame.f_code.co_filename.startswith(ROOM):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            self.left -= 1
-            if self.left == 0:
-                self.other.start()
-                self.stopped.wait()
-        return self._trace
-
-
-class TellingLock:
-    """A lock that tells that somebody waits for it."""
-
-    def __init__(self, waited_for):
-        self._lock, self._waited_for = Lock(), waited_for
-
-    def __enter__(self):
-        if not self._lock.acquire(blocking=False):
-            self._waited_for.set()
-            self._lock.acquire()
-
-    def __exit__(self, *_):
-        self._lock.release()
 
 
 @pytest.fixture
@@ -74,7 +17,7 @@ def play(monkeypatch):
 
     def every_order(first, second, prepare=lambda _: None):
         for step in range(1, 10_000):
-            preemption = Preemption(step)
+            preemption = Preemption(step, ROOM)
             for module in (cache, decisions, encounter):
                 monkeypatch.setattr(module, "Lock", preemption.lock)
             handler = RedeliveryHandler(RedeliveryPolicy.parse("1:5;9:delete"), capacity=2)
@@ -132,6 +75,15 @@ def test_one_of_two_arrivals_finds_its_delay_over(play):
 
     for _, results in play(again("m"), again("m"), held):
         assert sorted(results, key=lambda decision: decision.count) == [Decision(Deliver(), 1), Decision(Delay(5), 2)]
+
+
+def test_no_failure_of_a_move_is_taken_back_that_was_forgotten(play):
+    def in_doubt(handler):
+        encounter = handler.encounter("m")
+        encounter.move_in_doubt(encounter.move_begins())
+
+    for handler, _ in play(in_doubt, lambda handler: handler.encounter("m").forget_moves()):
+        assert handler.encounter("m").move_failures == 0
 
 
 def test_one_warning_is_given(play, caplog):
