@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import groupby
+from threading import Lock
 
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.stomp.answers import reason_of
@@ -29,6 +30,7 @@ class Incoming:
     def __init__(self, parser: FrameParser) -> None:
         self._parser = parser
         self._listeners: dict[str, Callable[[Sequence[Frame]], None]] = {}
+        self._lock = Lock()
         self._hearing_out = False
         self._overheard: RefusedError | None = None
         self.answer: Future[Mapping[str, str]] = Future()
@@ -56,7 +58,8 @@ class Incoming:
         try:
             yield
         finally:
-            self._hearing_out = False
+            with self._lock:  # from here on an ERROR ends the connection
+                self._hearing_out = False
         if self._overheard is not None:
             raise self._overheard
 
@@ -101,9 +104,10 @@ class Incoming:
             self._agree(frame)
 
     def _refused(self, error: RefusedError) -> None:
-        if not self._hearing_out or error.receipt is not None:
-            raise error
-        self._overheard = error
+        with self._lock:
+            if not self._hearing_out or error.receipt is not None:
+                raise error
+            self._overheard = error
 
     def _agree(self, frame: Frame) -> None:
         version = frame.headers["version"]

@@ -1,0 +1,38 @@
+"""An ERROR that names no frame, and comes when what is waited for is confirmed, or just before, or just after."""
+
+import pytest
+from preemption import Preemption
+
+from jmsjca.providers.stomp import incoming
+from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.incoming import Incoming
+from jmsjca.providers.stomp.parser import FrameParser
+from jmsjca.providers.stomp.receipts import RefusedError
+
+ERROR = Frame("ERROR", {"message": "no"}, b"", 20)
+
+
+def refused(act, *arguments):
+    try:
+        act(*arguments)
+    except RefusedError:
+        return True
+    return False
+
+
+def test_somebody_is_told_of_it_whenever_it_comes(monkeypatch):
+    for step in range(1, 10_000):
+        preemption = Preemption(step, incoming.__file__)
+        monkeypatch.setattr(incoming, "Lock", preemption.lock, raising=False)
+        stream = Incoming(FrameParser(1000))
+        told = []
+        hearing = stream.hearing_out()
+        hearing.__enter__()
+        halted = preemption.play(
+            lambda: told.append(refused(stream.receive, [ERROR])),  # noqa: B023
+            lambda: told.append(refused(hearing.__exit__, None, None, None)),  # noqa: B023
+        )
+        if not halted:
+            break
+        assert sorted(told) == [False, True], f"halted before step {step}"
+    assert step > 10
