@@ -161,7 +161,7 @@ class Burst:
     def _accept_confirmed(self) -> None:
         """Acknowledge, and wait until the broker has handled that: it is written before the proof is asked for."""
         accepted = self._wire.post(self._accept)
-        for answer in (accepted, *[proof(self._wire, consumer) for consumer in self._taken]):
+        for answer in (*[proof(self._wire, consumer) for consumer in self._taken], accepted):
             self._wire.wait(answer, self._seconds, "the acknowledgement of messages")
 
     def _given_back(self, error: JMSError) -> TransactionRolledBackError:
