@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from faststream.rabbit import Channel, RabbitBroker, RabbitQueue
 
 from jmsjca import AcknowledgeMode, Limits
+from tests.benchmarks.lean_loop import LeanLoop
 from tests.benchmarks.listeners import Contender, Listener
 from tests.benchmarks.measurements import Measurements, alternating, write
 from tests.benchmarks.tally import TEXT, Tally
@@ -98,7 +99,15 @@ def _contenders(url: str) -> Mapping[str, Contender]:
         "cc, batch 100": {"concurrency_mode": "cc", "batch_size": AHEAD},
     }
     listeners = {name: Listener(url, limits, transaction="none", **spec) for name, spec in specs.items()}
-    return {"FastStream": FastStreamOnRabbitMQ(url), **listeners}
+    return {"FastStream": FastStreamOnRabbitMQ(url), **listeners, **_bare(url)}
+
+
+def _bare(url: str) -> Mapping[str, Contender]:
+    """What nobody gets below over AMQP 1.0: it costs the broker more than AMQP 0.9.1."""
+    return {
+        "bare loop": LeanLoop(url, AHEAD, confirmed=True),
+        "bare loop, unconfirmed": LeanLoop(url, AHEAD, confirmed=False),
+    }
 
 
 def _turn(contender: Contender, count: int) -> Mapping[str, float]:

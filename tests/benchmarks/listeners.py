@@ -9,7 +9,7 @@ from jmsjca import ActivationSpec, Limits, Message, Queue, ResourceAdapter, Text
 from jmsjca.links import ConnectionSettings, connect
 from tests.benchmarks.tally import TEXT, Tally
 
-__all__ = ["Bare", "Contender", "Listener"]
+__all__ = ["Bare", "Contender", "Filled", "Listener"]
 
 _PER_FILLING = 1000
 
@@ -32,7 +32,7 @@ class Contender(Protocol):
     def close(self) -> None: ...
 
 
-class _Filled:
+class Filled:
     """Sends units of messages to a queue of its own, over a connection of its own."""
 
     def __init__(self, url: str) -> None:
@@ -52,7 +52,7 @@ class _Filled:
         self._link.close()
 
 
-class Bare(_Filled):
+class Bare(Filled):
     """Receives, takes and commits: what every listener must do at least. One thread.
 
     Args:
@@ -77,7 +77,7 @@ class Bare(_Filled):
         consumer.close()
 
 
-class Listener(_Filled):
+class Listener(Filled):
     """A listener with a function as its handler.
 
     Args:

@@ -32,6 +32,11 @@ class Tally:
         self._lengths.clear()
         self._done.clear()
 
+    @property
+    def complete(self) -> bool:
+        """True if they have come."""
+        return self._done.is_set()
+
     def wait(self) -> None:
         """Wait until they have come."""
         assert self._done.wait(_PATIENCE), f"{len(self._lengths)} of {self._expected} messages came"
