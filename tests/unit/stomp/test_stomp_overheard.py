@@ -1,6 +1,5 @@
 """An ERROR that names no frame, and comes when what is waited for is confirmed, or just before, or just after."""
 
-import pytest
 from preemption import Preemption
 
 from jmsjca.providers.stomp import incoming
