@@ -116,7 +116,7 @@ class Delivered:
     @property
     def _id(self) -> str | None:
         message = self._message()
-        return None if message is None or self._end else message.message_id
+        return None if message is None or self._end else message.delivered_id
 
 
 class Held(Delivered):

@@ -203,7 +203,7 @@ class Endpoint:
 def identity(delivery: spi.Delivery) -> str | None:
     """Tell which message it is: its id; what cannot be decoded is known by its bytes."""
     try:
-        return delivery.message.message_id
+        return delivery.message.delivered_id
     except MessageFormatError:
         return f"undecodable:{sha256(delivery.raw).hexdigest()}"
 

@@ -53,7 +53,7 @@ def _send_reply(session: Session, request: Message, result: object) -> None:
     if result is None or request.reply_to is None:
         return
     reply = result if isinstance(result, Message) else _message_of(result)
-    reply.correlation_id = request.correlation_id or request.message_id
+    reply.correlation_id = request.correlation_id or request.delivered_id
     session.create_producer(request.reply_to).send(
         reply, priority=request.priority, delivery_mode=request.delivery_mode
     )

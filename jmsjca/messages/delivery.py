@@ -25,9 +25,11 @@ class Delivered:
     message outside of any batch, and what only a listener can do raises `IllegalStateError`.
     """
 
-    __slots__ = ("_context",)
+    __slots__ = ("_came_as", "_context")
 
     delivery_count: int
+    message_id: str | None
+    _came_as: str | None  # set when it is sent on
     _context: DeliveryContext | None
 
     @property
@@ -120,6 +122,19 @@ class Delivered:
     def bind(self, context: DeliveryContext) -> None:
         """Tie a delivered message to its unit. For whoever delivers it."""
         self._context = context
+
+    def send_on(self) -> None:
+        """Note that the message gets another id, as it is sent. For whoever sends it."""
+        if self._context is not None:
+            self._came_as = self.delivered_id
+
+    @property
+    def delivered_id(self) -> str | None:
+        """The id that the message came with, also after it was sent on; of one that did not come its id."""
+        try:
+            return self._came_as
+        except AttributeError:  # as nearly always
+            return self.message_id
 
     def endpoint(self, purpose: str) -> EndpointContext:
         """Give the listener's delivery that the message came with. For the vendor's properties.

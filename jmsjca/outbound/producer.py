@@ -46,6 +46,7 @@ class Sending(DeliveryOptions):
         delay = self.delivery_delay if delivery_delay is None else check_delay(delivery_delay)
         now = datetime.now(UTC)
         with self._session.gate:
+            message.send_on()
             message.message_id = None if self.disable_message_id else next(self._ids)
             message.destination = to
             message.timestamp = None if self.disable_timestamp else now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jmsjca import Message, Outcome
+from jmsjca import Message, Outcome, Session
 from jmsjca.testing.inbound.hearing import Failed
 from jmsjca.testing.inbound.stage import Inbound, Stage
 
@@ -39,6 +39,22 @@ class TestRedelivered(Inbound):
             (True, 2, "xx", "try 2"),
             (True, 3, "xxx", "try 3"),
         ]
+
+    def test_what_is_sent_on_is_found_again(self, stage: Stage, mode: str) -> None:
+        """The received message gets another id, and its delivery is still that of the one that came."""
+        stage.harness.require("atomic")
+
+        def handler(message: Message, session: Session) -> None:
+            session.create_producer(stage.never).send(message)
+            message.user_rollback_data["seen"] = f"{message.user_rollback_data.get('seen', '')}x"
+            raise Failed("no such order")
+
+        stage.send("a")
+        stage.listen(handler, concurrency_mode=mode, redelivery_handling=f"2:move(queue:{stage.out.name})")
+        [delivery] = stage.harness.gather(stage.harness.connection.consumer(stage.out), 1)
+        told = delivery.message.properties
+        assert told["JMS_Sun_JMSJCA_UserRollbackData.seen"] == "xx"
+        assert told["JMS_Sun_JMSJCA_ExceptionMessage"] == "no such order"
 
     def test_another_handling_is_for_one_message(self, stage: Stage, mode: str) -> None:
         """The others keep that of the listener; an index that is past already is in force the next time."""
