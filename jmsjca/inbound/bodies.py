@@ -1,6 +1,7 @@
 """The body of a message as the type that a handler asks for."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.errors import ConfigurationError, MessageFormatError
@@ -18,15 +19,17 @@ def body_as(hint: Any, parameter: str) -> Callable[[Message], object]:
     """Make what converts the body of a message.
 
     Args:
-        hint: `str` or `bytes` for a body of that type; anything else that pydantic validates (a model, a dataclass,
-            ``dict[str, int]``) for a text or bytes message that holds JSON, a map or a stream message.
+        hint: `str` or `bytes`, or one of them ``| None``, for a body of that type; anything else that pydantic
+            validates (a model, a dataclass, ``dict[str, int]``) for a text or bytes message that holds JSON, a map or a
+            stream message.
         parameter: Who asks, for errors.
 
     Raises:
         ConfigurationError: Nothing can be converted to such a type.
     """
-    if hint in (str, bytes):
-        return lambda message: message.get_body(hint)
+    for kind in (str, bytes):
+        if hint in (kind, kind | None):
+            return partial(_plain, kind, hint is not kind)
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # loaded for those who ask for it
     from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # noqa: PLC0415
 
@@ -45,6 +48,10 @@ def body_as(hint: Any, parameter: str) -> Callable[[Message], object]:
             raise MessageFormatError(f"The body of {message} does not fit {parameter!r}: {_problems(error)}.") from None
 
     return convert
+
+
+def _plain(kind: type[str] | type[bytes], optional: bool, message: Message) -> object:
+    return None if optional and message.body is None else message.get_body(kind)
 
 
 def _validated(adapter: "TypeAdapter[Any]", message: Message) -> object:

@@ -46,6 +46,11 @@ def given(hint, message):
         (list[int], StreamMessage([1, 2]), [1, 2]),
         (int, TextMessage("5"), 5),
         (Order | None, TextMessage("null"), None),
+        (str | None, TextMessage("a"), "a"),
+        (str | None, TextMessage("null"), "null"),
+        (str | None, TextMessage(), None),
+        (None | bytes, BytesMessage(b"a"), b"a"),
+        (bytes | None, BytesMessage(), None),
     ],
 )
 def test_body_is_converted(hint, message, expected):
@@ -56,6 +61,8 @@ def test_body_is_converted(hint, message, expected):
     ("hint", "message"),
     [
         (str, BytesMessage(b"a")),
+        (str, TextMessage()),
+        (str | None, BytesMessage(b"a")),
         (bytes, TextMessage("a")),
         (Order, TextMessage("no JSON")),
         (Order, TextMessage('{"count": 2}')),
