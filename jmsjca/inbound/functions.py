@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 from jmsjca.errors import ConfigurationError
 
-__all__ = ["UNRESOLVED", "hints_of", "name_of", "parameters_of"]
+__all__ = ["UNRESOLVED", "by_place", "hints_of", "name_of", "parameters_of", "takes_any_number"]
 
 UNRESOLVED = object()
 """Stands for an annotation that only a type checker understands."""
@@ -35,6 +35,23 @@ def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
     bound = _bound(function)
     open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [found for found in parameters.values() if found.kind not in open_ended and found.name not in bound]
+
+
+def by_place(function: Callable[..., object], *, also_named: bool) -> list[str]:
+    """Name the parameters of a builtin, such as ``list.append``, and of who writes a ``/``; or all that have a place.
+
+    Args:
+        function: Whose.
+        also_named: True for all of them.
+    """
+    only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kinds = (only, named) if also_named else (only,)
+    return [found.name for found in parameters_of(function) if found.kind in kinds]
+
+
+def takes_any_number(function: Callable[..., object]) -> bool:
+    """Tell whether it takes any number of arguments by place, as wrappers and mocks do."""
+    return any(found.kind is found.VAR_POSITIONAL for found in inspect.signature(function).parameters.values())
 
 
 def hints_of(function: Callable[..., object]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.bodies import body_as
-from jmsjca.inbound.functions import UNRESOLVED, hints_of, name_of, parameters_of
+from jmsjca.inbound.functions import UNRESOLVED, by_place, hints_of, name_of, parameters_of, takes_any_number
 from jmsjca.messages import Message
 from jmsjca.outbound import Session
 
@@ -69,7 +69,8 @@ class Parameters:
     A parameter that is annotated with `Message` or `Session`, or named so, gets that; "headers" gets all headers by
     name, and the name of a header its value. One that is annotated with a sequence of messages, or named "messages",
     gets the whole batch, and with any other sequence the bodies of the batch as that type. Any other one that is
-    annotated gets the body as that type, "body" the body as it is, and the first that is left the message.
+    annotated gets the body as that type, "body" the body as it is, and the first that is left, also of ``*args``, the
+    message.
 
     Args:
         function: The handler.
@@ -83,10 +84,12 @@ class Parameters:
         suppliers = _suppliers_of(function)
         parts = {supplier.part_of for supplier in suppliers.values()}
         self.whole_batches = "batch" in parts
-        self.takes_end_of_batch = "message" in parts
-        only_by_place = _only_by_place(function)
-        self._by_place = [suppliers[name].supply for name in takewhile(suppliers.__contains__, only_by_place)]
-        self._by_name = {name: it.supply for name, it in suppliers.items() if name not in only_by_place}
+        among_others = takes_any_number(function) and parts <= {"delivery"}  # the message has no place of its own
+        self.takes_end_of_batch = "message" in parts or among_others
+        places = by_place(function, also_named=among_others)
+        self._by_place = [suppliers[name].supply for name in takewhile(suppliers.__contains__, places)]
+        self._by_place += [attrgetter("message")] if among_others else []
+        self._by_name = {name: it.supply for name, it in suppliers.items() if name not in places}
         if self.whole_batches and parts - {"batch", "delivery"}:
             raise _mixed(function, [name for name, it in suppliers.items() if it.part_of in ("message", "content")])
 
@@ -117,11 +120,6 @@ def _suppliers_of(function: Callable[..., object]) -> dict[str, Supplier]:
         elif parameter.default is _EMPTY:
             raise _unknown(function, name)
     return suppliers
-
-
-def _only_by_place(function: Callable[..., object]) -> list[str]:
-    """Those of a builtin, such as ``list.append``, and of who writes a ``/``."""
-    return [parameter.name for parameter in parameters_of(function) if parameter.kind is parameter.POSITIONAL_ONLY]
 
 
 def _named(name: str, hint: Any) -> Supplier | None:

@@ -1,6 +1,7 @@
 """What the parameters of a handler may ask for."""
 
 import functools
+from unittest.mock import Mock
 
 import pytest
 
@@ -66,6 +67,14 @@ def with_defaults(message: Message, retries: int = 3, *args: object, **kwargs: o
     return (message, retries, args, kwargs)
 
 
+def wrapper(*args: object, **kwargs: object) -> object:
+    return (args, kwargs)
+
+
+def wrapper_with_session(session: Session, *args: object) -> object:
+    return (session, args)
+
+
 def with_names_of_the_type_checker(message: "NotThere", session: "NorThere") -> object:  # type: ignore[name-defined]  # noqa: F821
     return (message, session)
 
@@ -108,6 +117,11 @@ def body_as_text(text: str, retries: int = 3):
         (by_type, (MESSAGE, SESSION)),
         (keyword_only, (MESSAGE, SESSION)),
         (with_defaults, (MESSAGE, 3, (), {})),
+        (wrapper, ((MESSAGE,), {})),
+        (wrapper_with_session, (SESSION, (MESSAGE,))),
+        (lambda *args, session: (args, session), ((MESSAGE,), SESSION)),
+        (lambda body, *args: (body, args), ("a", ())),
+        (Mock(side_effect=wrapper), ((MESSAGE,), {})),
         (with_names_of_the_type_checker, (MESSAGE, SESSION)),
         (with_some_names_of_the_type_checker, ("a", MESSAGE)),
         (WithCall(), (MESSAGE, SESSION)),
