@@ -24,6 +24,8 @@ class Outcome(Enum):
 class Settlement:
     """What `Message.acknowledge` returns: wait for it, or ``await`` it, to learn the outcome of the unit."""
 
+    __slots__ = ("_future", "_in_vain", "_lock", "_outcome")
+
     def __init__(self) -> None:
         self._lock = Lock()
         self._outcome: Outcome | None = None
@@ -77,9 +79,9 @@ class Settlement:
         Args:
             in_vain: Tells whether whoever calls it is who has to end first; for one unit always the same.
         """
-        with self._lock:
-            if self._outcome is None:
-                self._in_vain = in_vain
+        self._in_vain = in_vain
+        if self._outcome is not None:  # since a moment ago, and who noted it did not see whom to let go
+            self._in_vain = None
 
     def _awaited(self) -> "Future[Outcome]":
         with self._lock:
