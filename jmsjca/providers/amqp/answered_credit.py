@@ -27,11 +27,21 @@ class AnsweredCredit:
     Args:
         link: Proton's receiver.
         changed: Is told by how much the credit changed otherwise than by a grant or a message.
+        flush: Writes what there is, and is true if the socket took all of it.
+        later: Runs a function when more of it may be written.
     """
 
-    def __init__(self, link: Any, changed: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        link: Any,
+        changed: Callable[[int], None],
+        flush: Callable[[], bool],
+        later: Callable[[Callable[[], None]], object],
+    ) -> None:
         self._link = link
         self._changed = changed
+        self._flush = flush
+        self._later = later
         self._asked: Future[bool] | None = None
         self._waiting: deque[_Change] = deque()
 
@@ -96,6 +106,9 @@ class AnsweredCredit:
 
     def _ask_next(self) -> None:
         while self._waiting and self._asked is None:
+            if self._waiting[0].of == self._change_by_one and not self._flush():
+                self._later(self._ask_next)  # of what is written together proton puts credit first
+                return
             change = self._waiting.popleft()
             by = change.of(self._link.credit - self._link.queued)  # as it is on the wire, which knows what has come
             self._changed(by - change.granted)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.proof import proof
+from jmsjca.providers.amqp.proof import prove
 from jmsjca.providers.amqp.proton_calls import accept, accept_in
 from jmsjca.providers.amqp.senders import Outgoing
 from jmsjca.providers.amqp.states import ACCEPTED, accepted_in
@@ -159,10 +159,17 @@ class Burst:
             consumer.check_link()
 
     def _accept_confirmed(self) -> None:
-        """Acknowledge, and wait until the broker has handled that: it is written before the proof is asked for."""
-        accepted = self._wire.post(self._accept)
-        for answer in (*[proof(self._wire, consumer) for consumer in self._taken], accepted):
-            self._wire.wait(answer, self._seconds, "the acknowledgement of messages")
+        """Acknowledge, and wait until the broker has handled that."""
+        proofs: list[Future[None]] = [Future() for _ in self._taken]
+        self._wire.tell(lambda: self._accept_and_ask(proofs), proofs[0])
+        for each in proofs:
+            self._wire.wait(each, self._seconds, "the acknowledgement of messages")
+
+    def _accept_and_ask(self, proofs: "Sequence[Future[None]]") -> None:
+        """Acknowledge, then ask for the proof. On the engine's thread."""
+        self._accept()
+        for consumer, each in zip(self._taken, proofs, strict=True):
+            prove(consumer, each)
 
     def _given_back(self, error: JMSError) -> TransactionRolledBackError:
         self._give_back()

@@ -45,6 +45,7 @@ class Engine:
 
     Attributes:
         buffer: For bytes on their way between proton and us, on the engine's thread.
+        pump: Moves these, on the engine's thread.
         now: The monotonic clock.
         remote: What the broker says of the connection.
         sessions: Who has which session.
@@ -70,12 +71,12 @@ class Engine:
         self.buffer = Buffer(_BUFFER_BYTES)
         self.now = clock.monotonic
         self.left: ConnectionLostError | None = None
-        self._pump = Pump(sock, transport, self.buffer)
+        self.pump = Pump(sock, transport, self.buffer)
         events = Events(self._collector, self.remote.handlers(), self.remote.on_stranger)
         self._loop = Loop(
             sock,
             transport=transport,
-            pump=self._pump,
+            pump=self.pump,
             mailbox=self._mailbox,
             events=events,
             clock=clock,
@@ -97,9 +98,8 @@ class Engine:
     def post(self, function: Callable[[], T]) -> "Future[T]":
         """Run a function on the engine's thread, soon and in order.
 
-        What it writes is written before anything that comes later. Of what is written together proton puts credit
-        before settlement, whatever the order of the calls; then a broker would send what comes later before it has
-        taken back what comes first.
+        What it writes is written before anything that comes later: of what is written together proton puts credit
+        before settlement, and a broker would send what comes later before it takes back what comes first.
 
         Raises:
             ConnectionLostError: The connection is gone; the function will not run.
@@ -180,7 +180,7 @@ class Engine:
         try:
             self._loop.run()
         except (OSError, ProtonException) as error:
-            self._mailbox.refuse(broken("The connection to the broker broke", self._pump.last_word() or error))
+            self._mailbox.refuse(broken("The connection to the broker broke", self.pump.last_word() or error))
         except Exception as error:  # whatever it is, nobody may wait for ever
             logger.exception("The AMQP engine failed; its connection is given up.")
             self._mailbox.refuse(ConnectionLostError(f"The connection was given up: {error!r}"))

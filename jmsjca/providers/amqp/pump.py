@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+from contextlib import suppress
 
 from proton import ProtonException, Transport
 
@@ -69,6 +70,12 @@ class Pump:
             if not taken:
                 raise ProtonException("proton takes nothing more of what the broker sent")
             at += taken
+
+    def flush(self) -> bool:
+        """Write what there is; True if the socket took all of it."""
+        with suppress(OSError):  # the next turn meets it again, and the connection ends
+            return not self.write()
+        return False
 
     def write(self) -> bool:
         """Write what there is; True if the socket did not take all of it."""

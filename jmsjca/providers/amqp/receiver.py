@@ -146,8 +146,10 @@ class ReceivingLink(CreditedLink):
         link.rcv_settle_mode = RECEIVER_SETTLES_FIRST
         link.snd_settle_mode = SENDER_UNSETTLED
         link.max_message_size = self._message_bytes
-        credit = DrainedCredit if self._drains else AnsweredCredit
-        self._credit = credit(link, self._credited)
+        if self._drains:
+            self._credit = DrainedCredit(link, self._credited)
+        else:
+            self._credit = AnsweredCredit(link, self._credited, self._engine.pump.flush, self._engine.post)
         self._intake = Intake(pointer_to(link), self._engine.buffer, self._message_bytes)
         return link
 

@@ -59,10 +59,6 @@ class Wire:
         self.temporaries.check_not_removed(to)
         return encode(message, to, self._clock.now(), self.broker.naming)
 
-    def post(self, function: Callable[[], T]) -> "Future[T]":
-        """Run a function on the engine's thread; what it writes is written before anything that comes later."""
-        return self._engine.post(function)
-
     def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None) -> None:
         """Run a function on the engine's thread; the reply hears of it if that fails or is never done."""
         self._engine.tell(function, reply)

@@ -28,9 +28,9 @@ class FakeLink:
 
 
 class Line:
-    def __init__(self, kind):
+    def __init__(self, kind, *more):
         self.link = FakeLink()
-        self.credit = kind(self.link, self.changed)
+        self.credit = kind(self.link, self.changed, *more)
         self.counted = 0  # the credit as the consumer knows it
 
     def changed(self, more):
@@ -58,7 +58,28 @@ def draining():
 
 @pytest.fixture
 def answering():
-    return Line(AnsweredCredit)
+    return Line(AnsweredCredit, lambda: True, None)
+
+
+class Socket:
+    """Takes what is written, or is full."""
+
+    def __init__(self):
+        self.full = False
+        self.later = []
+
+    def flush(self):
+        return not self.full
+
+    def empty(self):
+        self.full = False
+        while self.later:
+            self.later.pop(0)()
+
+
+@pytest.fixture
+def socket():
+    return Socket()
 
 
 def test_stop_without_credit_is_at_once_and_tells_nothing(draining):
@@ -269,3 +290,30 @@ def test_confirmations_that_wait_for_their_turn_share_it(answering):
     answering.credit.answered()
     assert late.result(0) is True
     assert answering.link.asked == [5, -1, -1]
+
+
+def test_confirmation_is_not_asked_before_what_it_proves_is_written(socket):
+    line = Line(AnsweredCredit, socket.flush, socket.later.append)
+    line.grant(5)
+    line.credit.answered()
+    socket.full = True
+    answer = line.credit.confirm()
+    shared = line.credit.confirm()
+    assert line.link.asked == [5]
+    socket.empty()
+    assert line.link.asked == [5, -1]
+    line.credit.answered()
+    assert answer.result(0) is shared.result(0) is True
+
+
+def test_what_waits_for_room_in_the_socket_is_told_of_the_end(socket):
+    line = Line(AnsweredCredit, socket.flush, socket.later.append)
+    line.grant(5)
+    line.credit.answered()
+    socket.full = True
+    answer = line.credit.confirm()
+    error = ConnectionLostError("gone")
+    line.credit.end(error)
+    socket.empty()
+    assert answer.exception(0) is error
+    assert line.link.asked == [5]
