@@ -42,12 +42,11 @@ class EncounterCache:
         with self._lock:
             return self._find(key)
 
-    def encounter(self, message_id: str) -> tuple[Encounter, bool]:
-        """Give what is remembered of a message, and whether that begins now."""
+    def encounter(self, message_id: str) -> Encounter:
+        """Give what is remembered of a message, from now on if it was nothing."""
         key = _key(message_id)
         with self._lock:
-            found = self._find(key)
-            return (found, False) if found is not None else (self._put(key, Encounter()), True)
+            return self._find(key) or self._put(key, Encounter())
 
     def _find(self, key: str | bytes) -> Encounter | None:
         found = self._young.get(key)

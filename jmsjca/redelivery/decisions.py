@@ -22,7 +22,7 @@ class Decision:
     Attributes:
         action: What to do.
         count: For the how-manieth time the message is seen redelivered; 0 the first time.
-        new: True if it is seen redelivered, and nothing was remembered of it.
+        new: True if it is seen redelivered for the first time, as far as is remembered.
     """
 
     action: Action
@@ -62,7 +62,8 @@ class RedeliveryHandler:
         if message_id is None:
             self._warn_once()
             return _FIRST
-        encounter, new = self._encounters.encounter(message_id)
+        encounter = self.encounter(message_id)
+        new = encounter.begins()
         count, waited = encounter.arrive(delivery_count)
         action = (encounter.policy or self.policy).action(count)
         return Decision(Deliver() if waited and isinstance(action, Delay) else action, count, new)
@@ -77,7 +78,7 @@ class RedeliveryHandler:
             raise IllegalStateError(
                 "This message has no id, so nothing can be remembered of it; let its sender set one."
             )
-        return self._encounters.encounter(message_id)[0]
+        return self._encounters.encounter(message_id)
 
     def policy_of(self, message_id: str | None) -> RedeliveryPolicy:
         """Give what holds for a message."""

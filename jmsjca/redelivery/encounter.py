@@ -29,6 +29,7 @@ class Encounter:
     """
 
     __slots__ = (
+        "_arrived",
         "_broker",
         "_data",
         "_lock",
@@ -48,13 +49,19 @@ class Encounter:
         self._own = 0  # arrivals here with the redelivered flag, but those after being put off
         self._broker = 0  # redeliveries that the broker had counted at the last arrival
         self._unseen = 0  # those of them that were put off, so that no handler saw them
-        self._put_off = self._waited = False
+        self._put_off = self._waited = self._arrived = False
         self._data: dict[str, str] = {}
         self.count = 0
         self.policy: RedeliveryPolicy | None = None
         self.failure: Failure | None = None
         self.move_failures = 0
         self._moves_forgotten = 0  # how often
+
+    def begins(self) -> bool:
+        """Tell whether it arrives for the first time with the redelivered flag; to be asked once for each arrival."""
+        with self._lock:
+            before, self._arrived = self._arrived, True
+            return not before
 
     def arrive(self, delivery_count: int | None) -> tuple[int, bool]:
         """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and our own.

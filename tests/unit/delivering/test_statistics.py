@@ -203,3 +203,13 @@ def test_display_name(jms_adapter, spec, expected):
     url = "amqp://ann:s3cr3t@host:5672"
     activation = jms_adapter.activate(ActivationSpec(**spec, connection_url=url), Inbox())
     assert activation.name == f"{expected} @ [amqp://ann@host:5672]"
+
+
+def test_a_message_whose_handler_raised_came_again_too(adapter, recorder):
+    adapter.listener("q")(Inbox(KeyError(), KeyError()))
+    send(adapter, "a")
+    with adapter:
+        for outcome in (Outcome.ROLLED_BACK, Outcome.ROLLED_BACK, Outcome.COMMITTED):
+            recorder.await_outcome(outcome)
+    stats = adapter.activations[0].stats
+    assert (stats.n_redeliveries, stats.n_redelivered_messages) == (2, 1)

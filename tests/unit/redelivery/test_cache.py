@@ -30,10 +30,8 @@ def test_cache_is_as_its_model(capacity, steps):
             known = name in model.young or name in model.old
             assert cache.find(name) is (model.touch(name, None) if known else None)
         else:
-            known = name in model.young or name in model.old
-            encounter, new = cache.encounter(name)
+            encounter = cache.encounter(name)
             assert model.touch(name, encounter) is encounter
-            assert new is not known
         assert len(cache) == len(model.young) + len(model.old) <= 2 * capacity + 1
 
 
@@ -42,14 +40,14 @@ def test_the_last_messages_are_always_remembered(capacity, ids):
     cache = EncounterCache(capacity)
     seen = {}
     for number in ids:
-        seen[number] = cache.encounter(str(number))[0]
+        seen[number] = cache.encounter(str(number))
     for number in list(dict.fromkeys(reversed(ids)))[:capacity]:
         assert cache.find(str(number)) is seen[number]
 
 
 def test_five_thousand_are_remembered_and_never_much_more_than_twice_as_many():
     cache = EncounterCache()
-    first = [cache.encounter(str(number))[0] for number in range(5000)]
+    first = [cache.encounter(str(number)) for number in range(5000)]
     assert all(cache.find(str(number)) is first[number] for number in range(5000))
     for number in range(100_000):
         cache.encounter(f"other {number}")
@@ -59,11 +57,11 @@ def test_five_thousand_are_remembered_and_never_much_more_than_twice_as_many():
 
 def test_what_is_seen_again_outlives_what_is_not():
     cache = EncounterCache(3)
-    kept, _ = cache.encounter("kept")
+    kept = cache.encounter("kept")
     cache.encounter("forgotten")
     for number in range(50):
         cache.encounter(str(number))
-        assert cache.encounter("kept") == (kept, False)
+        assert cache.encounter("kept") is kept
     assert cache.find("forgotten") is None
 
 
@@ -71,14 +69,14 @@ def test_what_is_not_there_is_not_remembered_by_looking_for_it():
     cache = EncounterCache(3)
     assert cache.find("a") is None
     assert len(cache) == 0
-    assert isinstance(cache.encounter("a")[0], Encounter)
+    assert isinstance(cache.encounter("a"), Encounter)
     assert len(cache) == 1
 
 
 def test_long_ids_are_told_apart_and_take_no_room():
     cache = EncounterCache(3)
     ids = ["x" * 1_000_000 + end for end in ("a", "b", "\ud800")]
-    encounters = [cache.encounter(message_id)[0] for message_id in ids]
+    encounters = [cache.encounter(message_id) for message_id in ids]
     assert [cache.find(message_id) for message_id in ids] == encounters
     assert len({id(encounter) for encounter in encounters}) == 3
     assert all(len(key) <= 256 for key in cache._young)

@@ -33,6 +33,11 @@ def test_redeliveries_climb_the_ladder(handler):
     assert [decision.new for decision in decisions] == [True, False, False, False, False, False]
 
 
+def test_it_is_new_when_it_comes_again_first_also_if_something_is_remembered_of_its_first_delivery(handler):
+    handler.encounter("m").remember("step", "one")
+    assert [again(handler).new for _ in range(3)] == [True, False, False]
+
+
 def test_messages_are_told_apart(handler):
     assert [again(handler, name).count for name in "abab"] == [1, 1, 2, 2]
 
@@ -83,7 +88,7 @@ def test_a_move_is_not_called_off_by_a_delay(handler):
 def test_another_handling_set_at_the_first_delivery_is_in_force_at_the_next(handler):
     handler.decide("m", redelivered=False)
     handler.change("m", "1:move(queue:elsewhere)")
-    assert again(handler) == Decision(Move("queue", "elsewhere"), 1)
+    assert again(handler) == Decision(Move("queue", "elsewhere"), 1, new=True)
     assert handler.policy_of("m").text == "1:move(queue:elsewhere)"
     assert again(handler, "other").action == Deliver()
 
@@ -116,7 +121,7 @@ def test_nothing_can_be_remembered_of_a_message_without_id(handler):
 
 def test_what_the_handler_set_at_the_first_delivery_is_there_at_the_next(handler):
     handler.encounter("m").remember("mode", "permanent")
-    assert again(handler) == Decision(Deliver(), 1)
+    assert again(handler) == Decision(Deliver(), 1, new=True)
     assert handler.encounter("m").rollback_data == {"mode": "permanent"}
 
 
