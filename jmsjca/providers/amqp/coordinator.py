@@ -2,7 +2,7 @@
 
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from jmsjca.errors import JMSError, NotSupportedError, TransactionRolledBackError
 from jmsjca.providers.amqp.conditions import text_of
@@ -10,12 +10,27 @@ from jmsjca.providers.amqp.constants import COORDINATOR
 from jmsjca.providers.amqp.declared import DeclaredAhead
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
-from jmsjca.providers.amqp.proton_calls import Pointer, Tags, is_settled, pointer_to, public, remote_state, send, settle
-from jmsjca.providers.amqp.states import COORDINATOR_CAPABILITIES, DECLARE, DECLARED, discharge
+from jmsjca.providers.amqp.proton_calls import (
+    Pointer,
+    Tags,
+    is_settled,
+    pointer_to,
+    public,
+    remote_data,
+    remote_state,
+    send,
+    settle,
+)
+from jmsjca.providers.amqp.states import (
+    ACCEPTED,
+    COORDINATOR_CAPABILITIES,
+    DECLARE,
+    DECLARED,
+    discharge,
+    transaction_in,
+)
 
 __all__ = ["Coordinator"]
-
-_BINARY: Any = (bytes, memoryview)  # as proton shows it
 
 
 class Coordinator(LinkEnd):
@@ -50,7 +65,7 @@ class Coordinator(LinkEnd):
         if state != DECLARED or not transaction:
             reason = transaction or "it has no name"
             raise TransactionRolledBackError(f"The broker did not declare a transaction: {reason}")
-        return bytes(transaction)
+        return cast("bytes", transaction)
 
     def discharge(self, transaction: bytes, reply: "Future[Any]", *, fail: bool) -> None:
         """End a transaction; where one follows the other, declare the next one, too. On the engine's thread.
@@ -90,16 +105,21 @@ class Coordinator(LinkEnd):
         """The coordinator answered."""
         state = remote_state(delivery)
         if delivery in self._replies and (state or is_settled(delivery)):
-            remote = public(delivery).remote
-            said = _transaction_in(remote.data) if state == DECLARED else text_of(remote.condition)
-            self._replies.pop(delivery).set_result((state, said))
+            self._replies.pop(delivery).set_result((state, self._said(delivery, state)))
             settle(delivery)
         return False
+
+    def _said(self, delivery: Pointer, state: int) -> bytes | str:
+        """The name of the transaction that is declared, or the reason of a refusal."""
+        if state == DECLARED:
+            return transaction_in(remote_data(delivery, self._engine.buffer))
+        return "" if state == ACCEPTED else text_of(public(delivery).remote.condition)
 
     def _ask(self, message: bytes, reply: "Future[Any]") -> None:
         if self.error is not None:
             raise self.error
-        self._replies[send(pointer_to(self._link), self._tags, message)] = reply
+        (delivery,) = send(pointer_to(self._link), self._tags, [message])
+        self._replies[delivery] = reply
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.sender(name)
@@ -127,12 +147,6 @@ class Coordinator(LinkEnd):
         for reply in self._replies.values():
             reply.set_exception(error)
         self._replies.clear()
-
-
-def _transaction_in(fields: Any) -> bytes:
-    """The name of a transaction in the fields of a state; none if the broker gave it none."""
-    name: Any = next(iter(fields or ()), None)
-    return bytes(name) if isinstance(name, _BINARY) else b""
 
 
 def _names_in(data: Any) -> set[str]:

@@ -44,6 +44,7 @@ class Engine:
         lost: Is told once if the connection breaks.
 
     Attributes:
+        check: Raises `ConnectionLostError` if the connection is gone.
         buffer: For bytes on their way between proton and us, on the engine's thread.
         pump: Moves these, on the engine's thread.
         now: The monotonic clock.
@@ -68,6 +69,7 @@ class Engine:
         self.remote = Remote(connection, transport, self._mailbox.refuse)
         self._thread = threading.Thread(target=self._run, name="jmsjca-amqp", daemon=True)
         self._connection = connection
+        self.check = self._mailbox.check
         self.buffer = Buffer(_BUFFER_BYTES)
         self.now = clock.monotonic
         self.left: ConnectionLostError | None = None
@@ -127,10 +129,6 @@ class Engine:
             ConnectionLostError: The connection is gone; the function will not run.
         """
         self._mailbox.post(Errand(function, reply, alone=False))
-
-    def check(self) -> None:
-        """Raise `ConnectionLostError` if the connection is gone."""
-        self._mailbox.check()
 
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker.

@@ -62,7 +62,6 @@ _TRANSACTIONAL = 0x34
 _ACCEPTED: int = proton.Delivery.ACCEPTED
 _RELEASED: int = proton.Delivery.RELEASED
 _MODIFIED: int = proton.Delivery.MODIFIED
-_DATA_BYTES = 4096
 
 ABORTED = -11
 """In place of a size: the broker gave the message up in the middle."""
@@ -199,18 +198,12 @@ def accept_in(state: bytes) -> Settle:
     size = len(state)
 
     def accept_all(deliveries: Iterable[Pointer]) -> None:
-        for delivery in deliveries:  # as `_set_transactional`; a call for each would cost as much as one of proton's
-            _decode(_data_of(_local(delivery)), state, size)
+        for delivery in deliveries:
+            _decode(_data_of(_local(delivery)), state, size)  # its data are empty before: this adds to them
             _update(delivery, _TRANSACTIONAL)
             settle(delivery)
 
     return accept_all
-
-
-def _set_transactional(delivery: Pointer, state: bytes) -> None:
-    """Only once for each delivery, whose data are empty before: this adds to them."""
-    _decode(_data_of(_local(delivery)), state, len(state))
-    _update(delivery, _TRANSACTIONAL)
 
 
 # Sending, and what the broker says to it.
@@ -236,28 +229,32 @@ class Tags:
         self.tag: Any = ffi.new("pn_delivery_tag_t *", (_TAG_BYTES, ffi.cast("char *", self.number)))[0]
 
 
-def send(link: Pointer, tags: Tags, payload: bytes, state: bytes | None = None) -> Pointer:
-    """Send an encoded message.
+def send(link: Pointer, tags: Tags, payloads: Iterable[bytes], state: bytes | None = None) -> list[Pointer]:
+    """Send encoded messages.
 
     Args:
         link: The sender.
         tags: Those of the link.
-        payload: The message.
+        payloads: The messages.
         state: The fields of the transactional state, encoded; None outside any transaction.
 
     Returns:
-        Its delivery.
+        Their deliveries.
     """
-    tags.number[0] += 1
-    delivery = _new_delivery(link, tags.tag)  # which copies the tag
-    if state is not None:
-        _set_transactional(delivery, state)
-    _send(link, payload, len(payload))
-    advance(link)
-    return delivery
+    deliveries: list[Pointer] = []
+    for payload in payloads:
+        tags.number[0] += 1
+        delivery = _new_delivery(link, tags.tag)  # which copies the tag
+        if state is not None:
+            _decode(_data_of(_local(delivery)), state, len(state))
+            _update(delivery, _TRANSACTIONAL)
+        _send(link, payload, len(payload))
+        advance(link)
+        deliveries.append(delivery)
+    return deliveries
 
 
 def remote_data(delivery: Pointer, buffer: Buffer) -> bytes:
-    """The fields of the broker's state, encoded; nothing if they are longer than any that is expected."""
-    size = _encode(_data_of(_remote(delivery)), buffer.start, _DATA_BYTES)
+    """The fields of the broker's state, encoded; nothing if there are none: no frame is longer than the buffer."""
+    size = _encode(_data_of(_remote(delivery)), buffer.start, buffer.size)
     return buffer.copy(size) if size > 0 else b""

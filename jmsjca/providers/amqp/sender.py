@@ -23,7 +23,7 @@ from jmsjca.providers.amqp.proton_calls import (
     settle,
 )
 from jmsjca.providers.amqp.sending import Sending
-from jmsjca.providers.amqp.states import ACCEPTED, TRANSACTIONAL, outcome_of
+from jmsjca.providers.amqp.states import ACCEPTED, TRANSACTIONAL, outcome_in, outcome_of
 
 __all__ = ["RelayLink", "SendingLink"]
 
@@ -41,7 +41,7 @@ class SendingLink(LinkEnd):
         address.check()
         super().__init__(engine, f"the sender to {address.name}", reply_timeout)
         self._address = address
-        self._waiting: deque[tuple[bytes, Sending, Destination]] = deque()
+        self._waiting: deque[tuple[deque[bytes], Sending, Destination]] = deque()
         self._sent: dict[Pointer, tuple[Sending, Destination]] = {}
         self._pointer: Pointer = None
         self._tags = Tags()
@@ -53,13 +53,13 @@ class SendingLink(LinkEnd):
             sending.refused(len(payloads), error)
             return
         sending.goes_over(self)
-        self._waiting.extend((payload, sending, to) for payload in payloads)
+        self._waiting.append((deque(payloads), sending, to))
         self.on_flow()
 
     def drop(self, sending: Sending) -> int:
         """Send nothing more of these; tells how many that were."""
-        kept = deque(entry for entry in self._waiting if entry[1] is not sending)
-        dropped, self._waiting = len(self._waiting) - len(kept), kept
+        dropped = sum(len(payloads) for payloads, whose, _ in self._waiting if whose is sending)
+        self._waiting = deque(entry for entry in self._waiting if entry[1] is not sending)
         return dropped
 
     def on_lost(self, error: JMSError) -> None:
@@ -75,9 +75,15 @@ class SendingLink(LinkEnd):
 
     def on_flow(self) -> None:
         """Send what credit allows."""
-        for _ in range(min(self._link.credit, len(self._waiting))):
-            payload, sending, to = self._waiting.popleft()
-            self._sent[send(self._pointer, self._tags, payload, sending.state)] = sending, to
+        credit = self._link.credit
+        while credit > 0 and self._waiting:
+            payloads, sending, to = self._waiting[0]
+            part = [payloads.popleft() for _ in range(min(credit, len(payloads)))]
+            sent = send(self._pointer, self._tags, part, sending.state)
+            self._sent.update(dict.fromkeys(sent, (sending, to)))
+            credit -= len(part)
+            if not payloads:
+                self._waiting.popleft()
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The broker answered a message."""
@@ -86,21 +92,24 @@ class SendingLink(LinkEnd):
             sending, to = sent
             state = remote_state(delivery)
             if state == ACCEPTED or (state == TRANSACTIONAL and self._is_taken(delivery, sending)):
-                self._answered(delivery, sending, None)
+                del self._sent[delivery]
+                settle(delivery)
+                sending.answered(None)
             elif state or is_settled(delivery):
-                self._hear(delivery, sending, to)
+                self._hear(delivery, state, sending, to)
         return False
 
     def _is_taken(self, delivery: Pointer, sending: Sending) -> bool:
         """True if the broker says what it said before, when it took a message of the same transaction."""
         return bool(sending.taken) and remote_data(delivery, self._engine.buffer) == sending.taken
 
-    def _hear(self, delivery: Pointer, sending: Sending, to: Destination) -> None:
-        outcome, condition = outcome_of(public(delivery))
+    def _hear(self, delivery: Pointer, state: int, sending: Sending, to: Destination) -> None:
+        told = remote_data(delivery, self._engine.buffer) if state == TRANSACTIONAL else b""
+        outcome, condition = outcome_in(told) if state == TRANSACTIONAL else outcome_of(public(delivery))
         if outcome is None and not is_settled(delivery):
             return
         if outcome == ACCEPTED:
-            sending.taken = remote_data(delivery, self._engine.buffer)
+            sending.taken = told
             self._answered(delivery, sending, None)
         elif outcome is None:
             sending.in_doubt = True
@@ -138,8 +147,8 @@ class SendingLink(LinkEnd):
         for sending, _ in sent.values():
             sending.in_doubt |= in_doubt
             sending.refused(1, error)
-        for _, sending, _ in waiting:
-            sending.refused(1, error)
+        for payloads, sending, _ in waiting:
+            sending.refused(len(payloads), error)
 
 
 class RelayLink(SendingLink):

@@ -52,7 +52,8 @@ class Sending:
         if error is None:
             self.some = True
             self._missing -= 1
-            self._end_if_done()
+            if not self._missing:
+                self._end_if_done()
         else:
             self.refused(1, error)
 

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from proton import Condition, Delivery, Described, symbol
+from proton import Condition, Delivery, symbol
+
+from jmsjca.providers.amqp.encoding.marks import Described
+from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
 
 __all__ = [
     "ACCEPTED",
@@ -12,8 +15,10 @@ __all__ = [
     "TRANSACTIONAL",
     "accepted_in",
     "discharge",
+    "outcome_in",
     "outcome_of",
     "sent_in",
+    "transaction_in",
 ]
 
 # Descriptors of the AMQP 1.0 specification, part 4 (transactions) and part 3 (outcomes); its part 1 has the encodings.
@@ -73,25 +78,40 @@ def _binary(value: bytes) -> bytes:
 
 
 def outcome_of(delivery: Any) -> tuple[int | None, Any]:
-    """The broker's outcome for a message that was sent, and the error condition of a rejection.
-
-    Within a transaction the outcome is a field of the transactional state.
-    """
+    """The broker's outcome for a message that was sent, and the error condition of a rejection."""
     state: int = delivery.remote_state
-    if state != TRANSACTIONAL:
-        return (int(state) if state not in _NO_OUTCOMES else None), delivery.remote.condition
-    fields: list[Any] = delivery.remote.data or []
-    outcome: Any = fields[1] if len(fields) > 1 else None
-    if not isinstance(outcome, Described):
+    return (int(state) if state not in _NO_OUTCOMES else None), delivery.remote.condition
+
+
+def outcome_in(state: bytes) -> tuple[int | None, Any]:
+    """The same of a message that was sent in a transaction, from the fields of the state, encoded.
+
+    Proton would make some twenty objects of each; the first answer of every transaction is looked at here.
+    """
+    try:
+        outcome: Any = read(state)[0][1]
+        if not isinstance(outcome, Described):
+            return None, None
+        descriptor: Any = outcome.descriptor
+        return _OUTCOMES.get(_NAMES.get(descriptor) or descriptor), _reason(outcome.value)
+    except MALFORMED:
         return None, None
-    descriptor: Any = outcome.descriptor
-    return _OUTCOMES.get(_NAMES.get(descriptor) or descriptor), _reason(outcome.value)
+
+
+def transaction_in(state: bytes) -> bytes:
+    """The name of a transaction in the fields of the state that declares it, encoded; none if it has none."""
+    try:
+        name: Any = read(state)[0][0]
+    except MALFORMED:
+        return b""
+    return name if isinstance(name, bytes) else b""
 
 
 def _reason(outcome: Any) -> Condition | None:
     """The error in the fields of a rejection, if it has one."""
     error: Any = next(iter(outcome or ()), None)
-    if not isinstance(error, Described) or not isinstance(error.value, list):
+    fields: Any = error.value if isinstance(error, Described) and isinstance(error.value, list) else None
+    if fields is None:
         return None
-    name, description = [*error.value, None, None][:2]
+    name, description = [*fields, None, None][:2]
     return Condition(str(name), str(description) if description else None)

@@ -67,7 +67,7 @@ class Temporaries:
         Raises:
             InvalidDestinationError: It is one of these.
         """
-        if what in self._removed:
+        if self._removed and what in self._removed:
             raise InvalidDestinationError(f"{what} was deleted.")
 
     def remove(self, what: Destination) -> None:

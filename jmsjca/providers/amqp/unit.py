@@ -1,5 +1,6 @@
 """A unit over AMQP: a note until its end, then one burst."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.amqp.burst import Burst
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
+from jmsjca.providers.amqp.senders import Outgoing
 from jmsjca.providers.note import Note
 from jmsjca.spi import Delivery
 
@@ -32,8 +34,8 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
         super().__init__()
         self._wire = wire
         self._atomic = atomic
-        self._outgoing: dict[Destination, list[bytes]] = {}
-        self._first: dict[Destination, list[bytes]] = {}  # sent before the transaction
+        self._outgoing: defaultdict[Destination, list[bytes]] = defaultdict(list)
+        self._first: defaultdict[Destination, list[bytes]] = defaultdict(list)  # sent before the transaction
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send. It is encoded now: changing it later changes nothing.
@@ -43,14 +45,16 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             ResourceAllocationError: It is too large.
         """
         self._check_open()
-        self._wire.broker.data.require("delivery_delay", asked=message.delivery_time is not None)
-        encoded = self._wire.encode(message, to)
-        if len(encoded) > self._wire.message_bytes:
+        wire = self._wire
+        if message.delivery_time is not None:
+            wire.broker.data.require("delivery_delay")
+        encoded = wire.encode(message, to)
+        if len(encoded) > wire.message_bytes:
             raise ResourceAllocationError(
-                f"A message of {len(encoded)} bytes for {to} is over the limit of {self._wire.message_bytes} bytes."
+                f"A message of {len(encoded)} bytes for {to} is over the limit of {wire.message_bytes} bytes."
             )
-        first = self._wire.broker.ids_first and DUPLICATE_ID in message.properties
-        (self._first if first else self._outgoing).setdefault(to, []).append(encoded)
+        first = wire.broker.ids_first and DUPLICATE_ID in message.properties
+        (self._first if first else self._outgoing)[to].append(encoded)
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
         """Settle and send.
@@ -88,7 +92,7 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
     def _write(self, seconds: float, *, confirmed: bool) -> None:
         burst = Burst(self._wire, self._by_consumer(), seconds)
         in_transaction = self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic)
-        outgoing = self._outgoing if self._atomic else {}
+        outgoing: Outgoing = self._outgoing if self._atomic else {}
         with self._wire.committing:  # units never overlap on one connection
             burst.send_first(self._first)
             if not self._atomic:

@@ -34,6 +34,7 @@ class Wire:
 
     Attributes:
         temporaries: The temporary destinations of the connection.
+        check: Raises `ConnectionLostError` if the connection is gone.
         committing: Held while a unit ends: two never overlap on a connection.
     """
 
@@ -46,6 +47,7 @@ class Wire:
         self._coordinator: Coordinator | None = None
         self.committing = threading.RLock()
         self.broker = broker
+        self.check = engine.check
         self.temporaries = Temporaries(engine, reply_timeout)
         self.message_bytes = limits.message_bytes
         self.reply_timeout = reply_timeout
@@ -57,7 +59,8 @@ class Wire:
             InvalidDestinationError: It is a temporary one that this connection has removed.
         """
         self.temporaries.check_not_removed(to)
-        return encode(message, to, self._clock.now(), self.broker.naming)
+        now = 0.0 if message.expiration is None else self._clock.now()
+        return encode(message, to, now, self.broker.naming)
 
     def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None) -> None:
         """Run a function on the engine's thread; the reply hears of it if that fails or is never done."""
@@ -66,10 +69,6 @@ class Wire:
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker."""
         return self._engine.wait(reply, timeout, what)
-
-    def check(self) -> None:
-        """Raise `ConnectionLostError` if the connection is gone."""
-        self._engine.check()
 
     def abort(self, error: JMSError) -> None:
         """Give the connection up."""

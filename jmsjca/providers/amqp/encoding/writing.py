@@ -3,6 +3,7 @@
 import struct
 import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -96,8 +97,7 @@ def _four_bytes(size: int) -> bytes:
 
 
 def _packed(code: int, layout: str) -> Callable[[Any], bytes]:
-    pack = struct.Struct(">B" + layout).pack
-    return lambda value: pack(code, value)
+    return partial(struct.Struct(">B" + layout).pack, code)
 
 
 def _integer(small: int, large: int, layout: str) -> Callable[[Any], bytes]:

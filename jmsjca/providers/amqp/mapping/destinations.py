@@ -15,12 +15,13 @@ TO, REPLY_TO = "x-opt-jms-dest", "x-opt-jms-reply-to"
 _Kind = tuple[DestinationKind, bool]  # queue or topic; whether temporary
 _QUEUE: _Kind = ("queue", False)
 _KINDS: list[_Kind] = [_QUEUE, ("topic", False), ("queue", True), ("topic", True)]
+_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _LEGACY = {TO: "x-opt-to-type", REPLY_TO: "x-opt-reply-type"}  # what Java's first clients wrote
 
 
 def kind_number(of: Destination) -> int:
     """The number of a kind of destination in annotations."""
-    return _KINDS.index((of.kind, of.temporary))
+    return _NUMBERS[of.kind, of.temporary]
 
 
 def received_destination(

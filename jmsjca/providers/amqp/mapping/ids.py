@@ -8,10 +8,12 @@ from typing import Any
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.encoding.marks import ULong
 
-__all__ = ["as_correlation_id", "as_id", "as_message_id"]
+__all__ = ["ENCODED", "as_correlation_id", "as_id", "as_message_id"]
 
 _ID = "ID:"
-_ENCODED = "ID:AMQP_"
+ENCODED = "ID:AMQP_"
+"""Begins the texts that stand for ids of other types."""
+
 _STRING, _NO_PREFIX = "ID:AMQP_STRING:", "ID:AMQP_NO_PREFIX:"
 _UUID, _ULONG, _BINARY = "ID:AMQP_UUID:", "ID:AMQP_ULONG:", "ID:AMQP_BINARY:"
 _PREFIXES = (_STRING, _NO_PREFIX, _UUID, _ULONG, _BINARY)
@@ -52,7 +54,7 @@ def as_id(text: str) -> Any:
     Raises:
         MessageFormatError: It is not what its prefix says.
     """
-    if not text.startswith(_ENCODED):
+    if not text.startswith(ENCODED):
         return text
     prefix = next((prefix for prefix in _PREFIXES if text.startswith(prefix)), None)
     try:

@@ -9,7 +9,7 @@ from jmsjca.providers.amqp.addresses import Naming, address_of
 from jmsjca.providers.amqp.encoding.marks import UByte, UInt
 from jmsjca.providers.amqp.encoding.writing import NULL, list_of, map_of, symbol, text, timestamp, write
 from jmsjca.providers.amqp.mapping.destinations import REPLY_TO, TO, kind_number
-from jmsjca.providers.amqp.mapping.ids import as_id
+from jmsjca.providers.amqp.mapping.ids import ENCODED, as_id
 from jmsjca.providers.amqp.mapping.kinds import KIND, kind_of
 from jmsjca.providers.amqp.mapping.properties import application_properties, group_fields, own_time_to_live
 from jmsjca.providers.amqp.mapping.sent_bodies import sent_body
@@ -22,7 +22,7 @@ _PROPERTIES = b"\x00\x53\x73"
 _LONGEST_TTL = 1 << 32  # milliseconds, about 50 days: what is beyond has only the time at which it expires
 _NORMAL, _HIGHEST = 4, 9
 _PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
-_DUE = symbol("x-opt-delivery-time")
+_DUE = symbol("x-opt-delivery-time")  # a long, as Java's clients send it
 
 
 def sections_of(message: Message, to: Destination, now: float, naming: Naming) -> bytes:
@@ -41,8 +41,7 @@ def sections_of(message: Message, to: Destination, now: float, naming: Naming) -
     kind, properties = kind_of(message), message.properties or None
     body, content_type = sent_body(message, kind)
     parts = (
-        _header_of(message.delivery_mode is _PERSISTENT, message.priority, _time_to_live(message, properties, now)),
-        _annotations(message, kind, to),
+        _beginning(message, kind, to, _time_to_live(message, properties, now)),
         _fields(message, properties, to, content_type, naming),
         application_properties(properties) if properties else b"",
         body,
@@ -51,30 +50,31 @@ def sections_of(message: Message, to: Destination, now: float, naming: Naming) -
 
 
 def _time_to_live(message: Message, properties: Properties | None, now: float) -> int | None:
-    own = own_time_to_live(properties) if properties else None
-    if own is not None or message.expiration is None:
+    own, expiration = own_time_to_live(properties) if properties else None, message.expiration
+    if own is not None or expiration is None:
         return own or None
-    left = max(_milliseconds(message.expiration) - round(now * 1000), 1)  # 0 would be for ever
+    left = max(_milliseconds(expiration) - round(now * 1000), 1)  # 0 would be for ever
     return left if left < _LONGEST_TTL else None
 
 
+def _beginning(message: Message, kind: int, to: Destination, time_to_live: int | None) -> bytes:
+    """The header and the annotations."""
+    reply_to, due = message.reply_to, message.delivery_time
+    header = message.delivery_mode is _PERSISTENT, message.priority, time_to_live
+    kinds = kind, kind_number(to), None if reply_to is None else kind_number(reply_to)
+    if due is None:
+        return _usual_beginning(header, kinds)
+    return _header_of(*header) + _ANNOTATIONS + map_of([*_kinds(*kinds), _DUE, write(Long(_milliseconds(due)))])
+
+
 @lru_cache(256)  # most messages have one of a few
+def _usual_beginning(header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None]) -> bytes:
+    return _header_of(*header) + _ANNOTATIONS + map_of(_kinds(*kinds))
+
+
 def _header_of(persistent: bool, priority: int, time_to_live: int | None) -> bytes:
     fields = [write(persistent), NULL if priority == _NORMAL else write(UByte(min(max(priority, 0), _HIGHEST)))]
     return _HEADER + list_of(fields if time_to_live is None else [*fields, write(UInt(time_to_live))])
-
-
-def _annotations(message: Message, kind: int, to: Destination) -> bytes:
-    reply = None if message.reply_to is None else kind_number(message.reply_to)
-    if message.delivery_time is None:
-        return _usual_annotations(kind, kind_number(to), reply)
-    due = write(Long(_milliseconds(message.delivery_time)))  # as Java's clients send it
-    return _ANNOTATIONS + map_of([*_kinds(kind, kind_number(to), reply), _DUE, due])
-
-
-@lru_cache(256)  # there are no more of them
-def _usual_annotations(kind: int, to: int, reply: int | None) -> bytes:
-    return _ANNOTATIONS + map_of(_kinds(kind, to, reply))
 
 
 def _kinds(kind: int, to: int, reply: int | None) -> list[bytes]:
@@ -87,18 +87,24 @@ def _fields(
     message: Message, properties: Properties | None, to: Destination, content_type: bytes, naming: Naming
 ) -> bytes:
     """The section of properties; what is not set at its end is left out."""
-    reply_to = message.reply_to
-    fields = [
+    word, reply_to, correlation_id, expiration, sent = (
+        message.type,
+        message.reply_to,
+        message.correlation_id,
+        message.expiration,
+        message.timestamp,
+    )
+    fields = [  # most are not set: a call for each of those would cost more than the others
         _id(message.message_id),
         NULL,  # who sent it is for the broker to say
         _address(to, naming),
-        _optional(message.type),
+        NULL if word is None else text(word),
         NULL if reply_to is None else _address(reply_to, naming),
-        _id(message.correlation_id),
+        NULL if correlation_id is None else _id(correlation_id),
         content_type,
         NULL,
-        _moment(message.expiration),
-        _moment(message.timestamp),
+        NULL if expiration is None else timestamp(_milliseconds(expiration)),
+        NULL if sent is None else timestamp(_milliseconds(sent)),
     ]
     if properties:
         fields += group_fields(properties)
@@ -115,16 +121,7 @@ def _address(of: Destination, naming: Naming) -> bytes:
 def _id(told: str | None) -> bytes:
     if told is None:
         return NULL
-    value = as_id(told)
-    return text(told) if value is told else write(value)
-
-
-def _optional(value: str | None) -> bytes:
-    return NULL if value is None else text(value)
-
-
-def _moment(moment: datetime | None) -> bytes:
-    return NULL if moment is None else timestamp(_milliseconds(moment))
+    return write(as_id(told)) if told.startswith(ENCODED) else text(told)
 
 
 def _milliseconds(moment: datetime) -> int:
