@@ -1,6 +1,6 @@
 """What has arrived, and what becomes of it before a handler sees it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 
 from jmsjca import spi
@@ -76,6 +76,22 @@ class Arrivals:
         for _ in rest:
             self._outstanding.release()
         return rest
+
+    def give_back(self, consumer: spi.Consumer, deliveries: Sequence[spi.Delivery], *, waited: bool = False) -> None:
+        """Give back what no handler saw, although it was decided about: its return is not counted.
+
+        Args:
+            consumer: Where it came from.
+            deliveries: Which.
+            waited: True if they need not wait any more when they return.
+
+        Raises:
+            JMSError: They cannot be given back; on a lost connection they come again by themselves.
+        """
+        self._endpoint.put_off(deliveries, waited=waited)
+        consumer.give_back(deliveries)
+        if self._link.capabilities.give_back == "uncounted":
+            self._endpoint.went_back_uncounted(deliveries)
 
     def decide(self, delivery: spi.Delivery) -> float | Outcome:
         """Tell after how many seconds the handler is to see a message, or what became of it instead."""

@@ -186,8 +186,7 @@ class CCDelivery(ConcurrentDelivery):
         with self._lock:
             rest = [*self._stock.clear(), *self._arrivals.clear()]
         with suppress(JMSError):  # on a lost connection they come again by themselves
-            self.endpoint.put_off(rest)
-            self._consumer.give_back(rest)
+            self._arrivals.give_back(self._consumer, rest)
 
     def _wake(self) -> None:
         self._consumer.wake()

@@ -185,6 +185,12 @@ class Endpoint:
             if _was_delivered(delivery) and (message_id := identity(delivery)) is not None:
                 self.redelivery.encounter(message_id).put_off(waited=waited)
 
+    def went_back_uncounted(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Note that the broker did not count what was put off."""
+        for delivery in deliveries:
+            if _was_delivered(delivery) and (known := self.redelivery.known(identity(delivery))) is not None:
+                known.went_back_uncounted()
+
     def _no_longer_running(self, deliveries: Sequence[spi.Delivery]) -> None:
         for message_id in filter(None, map(identity, deliveries)):
             left = self._still_running.pop(message_id, 0) - 1

@@ -86,6 +86,8 @@ class Mover:
         if encounter is not None:
             encounter.put_off(waited=True)
         unit.rollback(delay=seconds, unused=[delivery])
+        if encounter is not None and self._link.capabilities.give_back == "uncounted":
+            encounter.went_back_uncounted()
 
     @property
     def _name(self) -> str:

@@ -69,8 +69,7 @@ class SerialDelivery:
 
     def _deliver(self, delivery: spi.Delivery, delay: float) -> Outcome | None:
         if delay and self._stopping.wait(delay):  # here, as everything behind it waits, too
-            self._endpoint.put_off([delivery])
-            self._consumer.give_back([delivery])
+            self._arrivals.give_back(self._consumer, [delivery])
             return None
         hand = self._hand = InHand(self._endpoint, self._link)
         try:

@@ -77,7 +77,6 @@ class Supply:
     """
 
     def __init__(self, endpoint: Endpoint, link: spi.Connection, outstanding: Outstanding, others: Supplies) -> None:
-        self._endpoint = endpoint
         self._others = others
         self._arrivals = Arrivals(endpoint, link, outstanding)
         self._ready: deque[spi.Delivery] = deque()
@@ -142,17 +141,16 @@ class Supply:
             spare.append(delivery)
         spare += self._arrivals.due()
         if spare:
-            self._endpoint.put_off(spare, waited=True)
             with suppress(ConnectionLostError):  # they come again by themselves
-                self._consumer.give_back(spare)
+                self._arrivals.give_back(self._consumer, spare, waited=True)
 
     def close(self) -> None:
         """Give back all, also what waits for the end of a delay."""
         late = self._arrivals.clear()
-        self._endpoint.put_off(late)
         with suppress(JMSError):  # the connection is closed, and that gives back the rest
             self.part()
-            self._consumer.give_back(late)
+        with suppress(JMSError):
+            self._arrivals.give_back(self._consumer, late)
 
     def _receive(self, limit: int, timeout: float) -> None:
         if self._others.ahead and self._others.turns.may_take_ahead() and self._take(self._others.ahead, 0):

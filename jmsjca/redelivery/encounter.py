@@ -36,6 +36,7 @@ class Encounter:
         "_moves_forgotten",
         "_own",
         "_put_off",
+        "_uncounted",
         "_unseen",
         "_waited",
         "count",
@@ -49,7 +50,7 @@ class Encounter:
         self._own = 0  # arrivals here with the redelivered flag, but those after being put off
         self._broker = 0  # redeliveries that the broker had counted at the last arrival
         self._unseen = 0  # those of them that were put off, so that no handler saw them
-        self._put_off = self._waited = self._arrived = False
+        self._put_off = self._waited = self._uncounted = self._arrived = False
         self._data: dict[str, str] = {}
         self.count = 0
         self.policy: RedeliveryPolicy | None = None
@@ -76,11 +77,11 @@ class Encounter:
         """
         with self._lock:
             redeliveries = max((delivery_count or 0) - 1, 0)
-            again, waited = self._put_off, self._waited
-            self._put_off = self._waited = False
+            again, waited, uncounted = self._put_off, self._waited, self._uncounted
+            self._put_off = self._waited = self._uncounted = False
             if not again:
                 self._own += 1
-            elif redeliveries > self._broker:
+            elif redeliveries > self._broker and not uncounted:  # else somebody else had it meanwhile, and failed
                 self._unseen += 1
             self._broker = redeliveries
             before, self.count = self.count, max(redeliveries - self._unseen, self._own)
@@ -93,7 +94,12 @@ class Encounter:
             waited: True if the delay of the message is over when it returns, as the broker holds it so long.
         """
         with self._lock:
-            self._put_off, self._waited = True, waited
+            self._put_off, self._waited, self._uncounted = True, waited, False
+
+    def went_back_uncounted(self) -> None:
+        """Note that the broker did not count what was put off; without this it may have, as after a lost connection."""
+        with self._lock:
+            self._uncounted = self._put_off
 
     def move_begins(self) -> int:
         """Count a move as failed, until it is known: should the message return, another thread may have it at once.

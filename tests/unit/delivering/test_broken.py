@@ -42,7 +42,7 @@ def blocked():
 
 
 class Consumers:
-    """All consumers of a connection, of which `receive` fails from some time on."""
+    """All consumers of a connection, which receive nothing and give nothing back from some time on."""
 
     def __init__(self, link):
         self._open, self._made, self._errors = link.consumer, [], {}
@@ -55,7 +55,7 @@ class Consumers:
         return consumer
 
     def fail(self, error):
-        self._errors["receive"] = error
+        self._errors |= {"receive": error, "give_back": error}
         for consumer in list(self._made):
             consumer.wake()
 

@@ -31,7 +31,7 @@ class Broker:
 
     def __init__(self, schedule):
         self.schedule, self.waiting, self.over = schedule, deque(range(MESSAGES)), False
-        self.capabilities = SimpleNamespace(exact_credit=True, redelivery_delay=False)
+        self.capabilities = SimpleNamespace(give_back="uncounted", exact_credit=True, redelivery_delay=False)
 
     def consumer(self, source, **terms):
         return self

@@ -70,6 +70,17 @@ def test_a_delay_is_not_over_if_somebody_else_saw_the_message_meanwhile():
     assert encounter.arrive(8) == (6, False)
 
 
+def test_failures_elsewhere_count_where_the_broker_does_not_count_what_is_put_off():
+    encounter = Encounter()
+    encounter.arrive(5)
+    encounter.put_off(waited=True)
+    encounter.went_back_uncounted()
+    assert encounter.arrive(8) == (7, False)
+    encounter.went_back_uncounted()  # too late: it is here again
+    encounter.put_off()
+    assert encounter.arrive(9) == (7, False)
+
+
 def test_the_latest_putting_off_says_whether_the_delay_is_over():
     encounter = Encounter()
     encounter.arrive(None)
