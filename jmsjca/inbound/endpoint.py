@@ -16,7 +16,7 @@ from jmsjca.inbound.parameters import Given
 from jmsjca.inbound.registry import HeldMessages
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.inbound.terms import Terms
-from jmsjca.messages import Message, Outcome
+from jmsjca.messages import Outcome
 from jmsjca.outbound import Session
 from jmsjca.outbound.flow import Flow
 from jmsjca.outbound.ground import Ground
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Endpoint", "identity"]
 
 _REMEMBERED = 5000
-_TIMEOUT_PROPERTY = "JBXAcknowledgmentTimeout"
 
 
 class Endpoint:
@@ -108,13 +107,6 @@ class Endpoint:
         """For the how-manieth time a message is seen redelivered."""
         known = self.redelivery.known(message_id)
         return 0 if known is None else known.count
-
-    def asked_timeout(self, message: Message) -> float | None:
-        """Tell how long a message asks to be kept waiting for its acknowledgement, in seconds."""
-        asked = message.properties.get(_TIMEOUT_PROPERTY) if message.may_have(_TIMEOUT_PROPERTY) else None
-        if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
-            return None
-        return min(float(asked), self.limits.acknowledgement_timeout)
 
     def remember_failure(self, deliveries: Sequence[spi.Delivery], error: BaseException) -> None:
         """Remember what the handler raised, until the messages come again."""

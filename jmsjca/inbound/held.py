@@ -4,6 +4,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from jmsjca import spi
+from jmsjca.inbound.asked import asked_timeout
 from jmsjca.inbound.delivered import Held
 from jmsjca.inbound.in_hand import InHand
 from jmsjca.messages import Message, Settlement
@@ -108,7 +109,7 @@ class HeldInHand(InHand):
         context = Held(message, self, self._batch_index(index), end_of_batch=end_of_batch)
         self._contexts.append(context)
         if not end_of_batch:
-            asked = self.endpoint.asked_timeout(message)
+            asked = asked_timeout(message, self.endpoint.limits.acknowledgement_timeout)
             if asked is not None:
                 self.timeout = asked if self.timeout is None else min(asked, self.timeout)
             self.endpoint.held.note(context)
