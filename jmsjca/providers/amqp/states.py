@@ -1,11 +1,14 @@
 """Delivery states on the wire: the outcomes of AMQP, alone or inside a transaction."""
 
+from contextlib import suppress
 from typing import Any
 
 from proton import Condition, Delivery, symbol
 
+from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.encoding.marks import Described
 from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
+from jmsjca.providers.amqp.sections import fields_of
 
 __all__ = [
     "ACCEPTED",
@@ -110,8 +113,8 @@ def transaction_in(state: bytes) -> bytes:
 def _reason(outcome: Any) -> Condition | None:
     """The error in the fields of a rejection, if it has one."""
     error: Any = next(iter(outcome or ()), None)
-    fields: Any = error.value if isinstance(error, Described) and isinstance(error.value, list) else None
-    if fields is None:
-        return None
-    name, description = [*fields, None, None][:2]
-    return Condition(str(name), str(description) if description else None)
+    if isinstance(error, Described):
+        with suppress(MessageFormatError):  # it holds no fields
+            name, description = fields_of(error.value, 2)
+            return Condition(str(name), str(description) if description else None)
+    return None
