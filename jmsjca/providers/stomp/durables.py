@@ -88,7 +88,10 @@ class Durables:
             )
 
     def _remove_queue(self, dialect: RabbitMQ, source: Subscription) -> None:
-        """Look for the queue; then join the subscription and leave it for good, which is the only way to end it."""
+        """Look for the queue; then join the subscription and leave it for good, which is the only way to end it.
+
+        What looks stays: should a message be on its way when it leaves, the broker would end the conversation.
+        """
         wire = self._aside()
         try:
             try:
@@ -97,7 +100,6 @@ class Durables:
                 raise InvalidDestinationError(
                     f"{source.client_id!r} has no durable subscription {source.name!r} to remove."
                 ) from error
-            wire.request("UNSUBSCRIBE", {"id": "look"})
             wire.request("SUBSCRIBE", {"id": "end", "ack": "client-individual", **dialect.subscribe(source, 1)})
             wire.request("UNSUBSCRIBE", {"id": "end", **dialect.unsubscribe(source)})
         finally:

@@ -42,3 +42,11 @@ def test_it_is_in_use_as_long_as_a_unit_holds_a_message_of_it(line):
         line.connection.consumer(DURABLE)
     unit.commit()
     line.connection.consumer(DURABLE)
+
+
+def test_a_message_that_comes_while_it_is_removed_on_rabbitmq_does_no_harm(line):
+    """The broker has unsubscribed us already, and tells that it does not know for whom the message is."""
+    line = line("RabbitMQ/3", client_id="client")
+    line.channel.reactions["UNSUBSCRIBE"] = lambda _: line.channel.say("ERROR", message="Subscription not found")
+    line.connection.remove(DURABLE)
+    assert line.channel.frames()[-2:] == ["UNSUBSCRIBE", "DISCONNECT"]
