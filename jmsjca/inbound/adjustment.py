@@ -84,7 +84,8 @@ class Adjustments:
 
     def _compare_limits(self, terms: Terms, link: spi.Connection) -> None:
         """Tell if the broker takes messages away before the redelivery handling comes to its end."""
-        highest, most = terms.redelivery.highest_index, _most_deliveries(terms.destination, link)
+        highest = terms.redelivery.highest_index
+        most = _most_deliveries(terms.destination, link) if highest else None
         if most is not None and most <= highest:
             self._tell(
                 logging.WARNING,
@@ -100,8 +101,6 @@ class Adjustments:
 
 def _most_deliveries(source: Destination, link: spi.Connection) -> int | None:
     """How often the broker delivers a message; None if it says nothing, or has no limit."""
-    if not link.capabilities.configurable:
-        return None
     admin = link.admin()
     if admin is not None:
         with suppress(JMSError):

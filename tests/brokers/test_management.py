@@ -4,11 +4,13 @@ import uuid
 
 import pytest
 
+from jmsjca import ResourceAdapter
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, JMSSecurityError, NotSupportedError
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
+from tests.unit.inbound import Recorder
 
 
 @pytest.fixture
@@ -55,10 +57,29 @@ def test_messages_of_a_subscription_are_not_taken_from_who_holds_them(connection
 
 @pytest.mark.parametrize("broker", ["artemis", "qpid"])
 def test_settings_are_the_brokers_own(connection, broker):
-    admin = connection(broker).admin()
-    for call in (lambda: admin.configure(None, DestinationSettings()), lambda: admin.settings(Queue("orders"))):
-        with pytest.raises(NotSupportedError, match="configuration"):
-            call()
+    with pytest.raises(NotSupportedError, match="configuration"):
+        connection(broker).admin().configure(None, DestinationSettings())
+
+
+def test_qpid_does_not_tell_them(connection):
+    with pytest.raises(NotSupportedError, match="configuration"):
+        connection("qpid").admin().settings(Queue("orders"))
+
+
+def test_artemis_tells_them(connection):
+    settings = connection("artemis").admin().settings
+    limited = DestinationSettings(max_deliveries=3, dead_letter=Queue("limited.dead"), expiry=Queue("limited.expired"))
+    assert settings(Queue("limited.orders")) == settings(Topic("limited.news")) == limited
+    assert settings(Queue("orders")) == settings(None) == DestinationSettings()
+
+
+def test_a_limit_of_artemis_below_the_redelivery_handling_is_told(broker_url, caplog):
+    recorder = Recorder()
+    adapter = ResourceAdapter(broker_url("artemis-amqp"), hooks=[recorder])
+    adapter.listener(f"limited.{uuid.uuid4().hex}", redelivery_handling="3:move(queue:aside)")(print)
+    with adapter:
+        recorder.await_status("Connecting", "Up")
+    assert "3 times at most: set max_deliveries to 4 at least" in caplog.text
 
 
 @pytest.mark.parametrize("broker", ["activemq", "rabbitmq"])

@@ -18,6 +18,8 @@ ADDRESS = "activemq.management"
 
 _ROWS = 500
 _MOST_PAGES = 2000
+_MOST_DELIVERIES = 10  # by the broker's default
+_PLACES = ("deadLetterAddress", "expiryAddress")
 _ALL = {"field": "", "operation": "", "value": ""}
 
 
@@ -72,8 +74,9 @@ class ArtemisAdmin:
         raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
 
     def settings(self, address: Destination | None) -> DestinationSettings:
-        """Refused, as `configure`."""
-        raise NotSupportedError(f"Settings of {address} are told by the broker's own configuration.")
+        """Tell what the broker's configuration says of an address, or of those that it says nothing of (None)."""
+        name = "#" if address is None else address.name
+        return _settings(Fields(_read(self._ask("broker", "getAddressSettingsAsJSON", name))))
 
     def _row(self, source: Destination | Subscription) -> Fields | None:
         if isinstance(source, Destination) and not isinstance(source, Queue):
@@ -106,6 +109,14 @@ def _read(text: Any) -> Any:
         return json.loads(text)
     except (RecursionError, TypeError, ValueError) as error:
         raise strange("JSON", text) from error
+
+
+def _settings(found: Fields) -> DestinationSettings:
+    most = found.get("maxDeliveryAttempts")  # newer releases leave out what nobody configured
+    most = _MOST_DELIVERIES if most is None else None if most == -1 else number_of("of attempts", most) or None
+    dead, expired = (Queue(found.text(name)) if found.get(name) else None for name in _PLACES)
+    exclusive = found.get("defaultExclusiveQueue") is True
+    return DestinationSettings(most, dead if most else None, expired, exclusive)
 
 
 def _queue(source: Destination | Subscription) -> str:

@@ -1,11 +1,13 @@
 """Answers of a management whose shape is another than the one that was tested: errors that show what came."""
 
+import contextlib
 import copy
 import json
 
 import pytest
 
 from jmsjca import errors
+from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Queue, Subscription, TemporaryQueue, Topic
 from jmsjca.errors import JMSError
 from jmsjca.providers.amqp.artemis_admin import ArtemisAdmin
@@ -170,6 +172,20 @@ def test_what_is_no_answer_of_artemis_is_an_error(body, call):
     with pytest.raises(JMSError, match="management") as told:
         CALLS[call](ArtemisAdmin(Strange()))
     assert is_ours(told.value)
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.parametrize("field", ["maxDeliveryAttempts", "deadLetterAddress", "expiryAddress"])
+def test_strange_settings_of_artemis_are_told_or_do_not_matter(field, strange):
+    class Strange:
+        def ask(self, request):
+            return Answer({"_AMQ_OperationSucceeded": True}, json.dumps([json.dumps(found)]))
+
+    found = {"maxDeliveryAttempts": 3, "deadLetterAddress": "dead", "expiryAddress": "expired"}
+    assert ArtemisAdmin(Strange()).settings(QUEUE) == DestinationSettings(3, Queue("dead"), Queue("expired"))
+    put(found, [field], strange)
+    with contextlib.suppress(JMSError):
+        ArtemisAdmin(Strange()).settings(QUEUE)
 
 
 @pytest.mark.parametrize("call", CALLS)

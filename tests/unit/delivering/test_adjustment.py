@@ -102,6 +102,12 @@ def test_a_limit_of_the_broker_below_the_redelivery_handling(link, told, most, s
         assert "3 times at most: set max_deliveries to 4 at least" in told()[0][1]
 
 
+def test_a_limit_that_the_broker_tells_and_only_its_operator_sets(link, told):
+    link.admin().configure(Queue("q"), DestinationSettings(max_deliveries=3))
+    check(Weaker(link, configurable=False), **MOVES)
+    assert ["3 times at most" in text for _, text in told()] == [True]
+
+
 def test_each_reason_is_told_once(link, told):
     adjustments, weaker = Adjustments("it"), Weaker(link, delivery_count=False)
     for _ in range(3):
