@@ -27,20 +27,20 @@ class AnsweredCredit:
     Args:
         link: Proton's receiver.
         changed: Is told by how much the credit changed otherwise than by a grant or a message.
-        flush: Writes what there is, and is true if the socket took all of it.
-        later: Runs a function when more of it may be written.
+        encode: Lets what there is be written first, and is true if that is sure.
+        later: Runs a function when more of it is written.
     """
 
     def __init__(
         self,
         link: Any,
         changed: Callable[[int], None],
-        flush: Callable[[], bool],
+        encode: Callable[[], bool],
         later: Callable[[Callable[[], None]], object],
     ) -> None:
         self._link = link
         self._changed = changed
-        self._flush = flush
+        self._encode = encode
         self._later = later
         self._asked: Future[bool] | None = None
         self._waiting: deque[_Change] = deque()
@@ -106,7 +106,7 @@ class AnsweredCredit:
 
     def _ask_next(self) -> None:
         while self._waiting and self._asked is None:
-            if self._waiting[0].of == self._change_by_one and not self._flush():
+            if self._waiting[0].of == self._change_by_one and not self._encode():
                 self._later(self._ask_next)  # of what is written together proton puts credit first
                 return
             change = self._waiting.popleft()

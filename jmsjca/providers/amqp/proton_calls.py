@@ -37,6 +37,7 @@ __all__ = [
     "link_of",
     "next_event",
     "peek",
+    "pending",
     "pointer_to",
     "pop",
     "pop_event",
@@ -128,10 +129,11 @@ def push(transport: Pointer, buffer: Buffer, begin: int, end: int) -> int:
 
 def peek(transport: Pointer, buffer: Buffer) -> int:
     """Copy what the transport wants to write to a buffer; how many bytes, negative if it writes no more."""
-    pending: int = lib.pn_transport_pending(transport)
-    return int(lib.pn_transport_peek(transport, buffer.start, min(pending, buffer.size))) if pending > 0 else pending
+    size = pending(transport)
+    return int(lib.pn_transport_peek(transport, buffer.start, min(size, buffer.size))) if size > 0 else size
 
 
+pending: Callable[[Pointer], int] = lib.pn_transport_pending  # how many bytes are encoded: all that there are, or full
 pop: Callable[[Pointer, int], None] = lib.pn_transport_pop
 
 # Events. `next_event` gives a null pointer, which is false, if there are no more.

@@ -6,12 +6,13 @@ from contextlib import suppress
 
 from proton import ProtonException, Transport
 
-from jmsjca.providers.amqp.proton_calls import Buffer, peek, pointer_to, pop, push
+from jmsjca.providers.amqp.proton_calls import Buffer, peek, pending, pointer_to, pop, push
 from jmsjca.providers.network import acknowledge_quickly
 
 __all__ = ["Pump"]
 
 _READS_PER_TURN = 4
+_PROTONS_ROOM = 8192  # bytes; it encodes all that there is as long as its buffer is not full
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -71,8 +72,13 @@ class Pump:
                 raise ProtonException("proton takes nothing more of what the broker sent")
             at += taken
 
-    def flush(self) -> bool:
-        """Write what there is; True if the socket took all of it."""
+    def encode(self) -> bool:
+        """Let proton encode what is to be written, so that it is written before what comes later.
+
+        False if that is more than proton surely has room for, and the socket did not take all of it, either.
+        """
+        if 0 <= pending(self._pointer) < _PROTONS_ROOM:
+            return True
         with suppress(OSError):  # the next turn meets it again, and the connection ends
             return not self.write()
         return False

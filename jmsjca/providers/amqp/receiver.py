@@ -149,7 +149,7 @@ class ReceivingLink(CreditedLink):
         if self._drains:
             self._credit = DrainedCredit(link, self._credited)
         else:
-            self._credit = AnsweredCredit(link, self._credited, self._engine.pump.flush, self._engine.post)
+            self._credit = AnsweredCredit(link, self._credited, self._engine.pump.encode, self._engine.post)
         self._intake = Intake(pointer_to(link), self._engine.buffer, self._message_bytes)
         return link
 

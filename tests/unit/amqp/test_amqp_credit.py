@@ -68,7 +68,7 @@ class Socket:
         self.full = False
         self.later = []
 
-    def flush(self):
+    def encode(self):
         return not self.full
 
     def empty(self):
@@ -293,7 +293,7 @@ def test_confirmations_that_wait_for_their_turn_share_it(answering):
 
 
 def test_confirmation_is_not_asked_before_what_it_proves_is_written(socket):
-    line = Line(AnsweredCredit, socket.flush, socket.later.append)
+    line = Line(AnsweredCredit, socket.encode, socket.later.append)
     line.grant(5)
     line.credit.answered()
     socket.full = True
@@ -307,7 +307,7 @@ def test_confirmation_is_not_asked_before_what_it_proves_is_written(socket):
 
 
 def test_what_waits_for_room_in_the_socket_is_told_of_the_end(socket):
-    line = Line(AnsweredCredit, socket.flush, socket.later.append)
+    line = Line(AnsweredCredit, socket.encode, socket.later.append)
     line.grant(5)
     line.credit.answered()
     socket.full = True
