@@ -3,11 +3,14 @@
 from typing import TYPE_CHECKING
 
 from jmsjca.errors import NotSupportedError
+from jmsjca.redelivery import Move
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
 
 __all__ = ["refuse_unavailable"]
+
+_LOOKUP = "lookup://"
 
 
 def refuse_unavailable(spec: "ActivationSpec") -> None:
@@ -30,5 +33,11 @@ def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
     return {
         f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
         in ("required", "bean"),
-        "a destination that is looked up": spec.destination.startswith("lookup://"),
+        "a destination that is looked up": spec.destination.startswith(_LOOKUP),
+        "moving messages to a destination that is looked up": _moves_to_looked_up(spec),
     }
+
+
+def _moves_to_looked_up(spec: "ActivationSpec") -> bool:
+    last = spec.redelivery_policy.last_action
+    return isinstance(last, Move) and last.name.startswith(_LOOKUP)

@@ -24,6 +24,15 @@ def test_a_destination_that_is_looked_up_is_refused(jms_adapter):
         jms_adapter.listener("lookup://jms/orders")(Inbox())
 
 
+@pytest.mark.parametrize(
+    ("destination", "handling"),
+    [("q", "3:move(queue:lookup://jms/dead)"), ("lookup://jms/orders", "3:move(same:dlq$)")],
+)
+def test_moving_to_what_is_looked_up_is_refused(jms_adapter, destination, handling):
+    with pytest.raises(NotSupportedError, match="moving messages to a destination that is looked up is not available"):
+        jms_adapter.listener(destination, redelivery_handling=handling)(Inbox())
+
+
 def test_what_changes_nothing_in_mode_serial_is_taken(jms_adapter):
     jms_adapter.listener("q", endpoint_pool_max_size=3, max_outstanding=7, batch_size=1)(Inbox())
     assert len(jms_adapter.activations) == 1
