@@ -20,7 +20,8 @@ class InboundOptions:
 
     Attributes:
         redelivery_redirect: True to move messages as they are, not as copies with additional properties.
-        receive_timeout: Seconds that a receiver of mode "sync" waits for a message before it looks around.
+        receive_timeout: Seconds that a receiver of mode "sync" waits for a message before it looks around; a day if the
+            option is 0, which is for ever in JMS.
         minimal_reconnect_logging: True to tell of a broken connection once, not at each attempt.
         minimal_reconnect_logging_ds: True to do so where another node has the durable subscription.
     """
@@ -67,4 +68,4 @@ def _seconds(name: str, text: str) -> float:
     milliseconds = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_LONGEST)) else _LONGEST + 1
     if milliseconds > _LONGEST:
         raise InvalidOptionError(f"{name} is a number of milliseconds up to a day, not {shown(text)!r}.")
-    return milliseconds / 1000
+    return (milliseconds or _LONGEST) / 1000

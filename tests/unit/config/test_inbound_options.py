@@ -27,7 +27,7 @@ def test_only_one_is_one(value, on):
 
 
 @pytest.mark.parametrize(
-    ("value", "seconds"), [("0", 0.0), ("1", 0.001), ("3000", 3.0), ("", 10.0), ("86400000", 86400.0)]
+    ("value", "seconds"), [("0", 86400.0), ("1", 0.001), ("3000", 3.0), ("", 10.0), ("86400000", 86400.0)]
 )
 def test_receive_timeout(value, seconds):
     assert InboundOptions.of({"JMSJCA.receivetimeout": value}).receive_timeout == seconds
