@@ -11,6 +11,7 @@ from jmsjca.errors import (
     ConfigurationError,
     ConnectionLostError,
     InvalidClientIDError,
+    InvalidSelectorError,
     JMSError,
     JMSSecurityError,
     NotSupportedError,
@@ -30,7 +31,7 @@ _Lost = Callable[[JMSError], None]
 _SHOWN = 300  # characters of what one host said
 _WAITS = (1, 2, 5, 5, 10)  # seconds; the last one for ever
 
-_PERMANENT = (ConfigurationError, JMSSecurityError, NotSupportedError, ImportError)
+_PERMANENT = (ConfigurationError, InvalidSelectorError, JMSSecurityError, NotSupportedError, ImportError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,13 @@ def test_file_in_a_missing_folder_is_down_and_stays_down(tmp_path, recorder, cap
     assert "does not exist" in record.message
 
 
+def test_with_a_wrong_selector_it_is_down_and_stays_down(adapter, recorder, caplog):
+    activation = adapter.activate(ActivationSpec(destination="q", selector="a = = 1"), Inbox())
+    activation.start()
+    recorder.await_status("Connecting", "Down")
+    assert "is down and stays down: The selector is wrong at position 5" in caplog.text
+
+
 def test_failed_start_can_be_repeated(tmp_path, recorder):
     adapter = ResourceAdapter(f"embedded://{tmp_path}/later/broker.db", hooks=[recorder])
     activation = activate(adapter, Inbox())

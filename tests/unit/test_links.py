@@ -9,6 +9,7 @@ from jmsjca.config import ConnectionURL, Credentials
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidClientIDError,
+    InvalidSelectorError,
     InvalidURLError,
     JMSError,
     JMSSecurityError,
@@ -91,6 +92,7 @@ def test_user_name_and_password_travel_together(use, settings, expected):
         (ConnectionLostError("x"), True),
         (StoreError("x"), True),
         (InvalidURLError("x"), False),
+        (InvalidSelectorError("x"), False),
         (NotSupportedError("x"), False),
         (KeyError("x"), False),
         (KeyboardInterrupt(), False),
