@@ -67,6 +67,7 @@ def browse(
     link = ReceivingLink(engine, source, copies, limits.message_bytes, reply_timeout, drains=True)
     budget = Budget(limits.prefetch_bytes)
     link.attach()
+    end = link.close
     try:
         while limit is None or limit > 0:
             chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK, budget.room(0)))
@@ -76,8 +77,11 @@ def browse(
             found = [ReceivedMessage(encoded, origin) for encoded in chunk]
             yield [message for message in found if not _is_expired(message)]
             limit = None if limit is None else limit - len(chunk)
+    except GeneratorExit:  # nobody looks on; the garbage collector may say so, and on the engine's thread
+        end = link.leave
+        raise
     finally:
-        link.close()
+        end()
 
 
 def _is_expired(found: ReceivedMessage) -> bool:

@@ -2,9 +2,10 @@
 
 import itertools
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
-from jmsjca.errors import JMSError
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.amqp.conditions import link_error
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.proton_calls import Pointer
@@ -136,3 +137,8 @@ class LinkEnd:
         """Close the link, and wait until the broker knows. Not on the engine's thread."""
         self._engine.call(self.shut)
         self._engine.wait(self._gone, self._reply_timeout, f"the end of {self._what}")
+
+    def leave(self) -> None:
+        """Close the link without waiting, on any thread; a connection that is gone has none."""
+        with suppress(ConnectionLostError):
+            self._engine.post(self.shut)

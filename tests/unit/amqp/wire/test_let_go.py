@@ -5,11 +5,13 @@ from itertools import count
 
 import cproton
 import pytest
+from amqp_peer import SECONDS
 from amqp_peer.broker import Broker
 from amqp_peer.performatives import Attach
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import JMSError
+from tests.unit.amqp.wire.account import encoded
 
 TIMES = 70  # more than the senders that are kept for the next unit
 QUEUE = Queue("q")
@@ -56,6 +58,33 @@ def test_what_the_broker_refuses_is_let_go(stage):
         with pytest.raises(JMSError):
             connection.consumer(QUEUE).receive(1, 30)
     assert kept(connection) <= before + 4
+
+
+def look_at_one(stage):
+    broker = Broker()
+    broker.store.put("q", encoded("a"))
+    connection = stage(broker).connect()
+    looking = connection.browse(QUEUE)
+    assert len(next(looking)) == 1
+    return connection, looking
+
+
+def test_a_look_that_nobody_ends_is_ended_by_whatever_thread_collects_it(stage):
+    """Also by that of the connection, which cannot wait for itself."""
+    connection, looking = look_at_one(stage)
+    circle = [looking]
+    circle.append(circle)
+    before = kept(connection)
+    del looking, circle
+    connection._engine.post(gc.collect).result(SECONDS)
+    connection.check(QUEUE)  # a round trip
+    assert kept(connection) < before + 2  # that of the check
+
+
+def test_a_look_can_be_ended_after_its_connection(stage):
+    connection, looking = look_at_one(stage)
+    connection.close()
+    looking.close()
 
 
 def kept(connection):
