@@ -23,6 +23,7 @@ KEYWORDS = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "L
 """The words of the selector syntax, in capitals; it takes them in any case."""
 # The vendor names of the JMSJCA manual hold dots.
 _VENDOR = ("JMSJCA.", "JMS_")
+_REMEMBERED = 128  # characters: strangers name the properties of messages that are passed on
 
 
 def is_identifier(text: str) -> bool:
@@ -30,19 +31,25 @@ def is_identifier(text: str) -> bool:
     return (_ASCII.match(text) is not None or _is_foreign_identifier(text)) and text.upper() not in KEYWORDS
 
 
-@lru_cache(1024)  # programs use few names, again and again
 def check_name(name: str) -> None:
     """Refuse what cannot name a property that a client sets.
 
     Raises:
         MessageFormatError: It is no identifier, or belongs to JMS or to the provider.
     """
+    _check_known(name) if len(name) <= _REMEMBERED else _check(name)
+
+
+def _check(name: str) -> None:
     if not is_identifier(name.replace(".", "_") if _is_vendor_name(name) else name):
         raise MessageFormatError(
             f"{name!r:.100} cannot name a property: it must be an identifier as in Java, and no keyword of selectors."
         )
     if name.startswith("JMS") and not name.startswith(_VENDOR) and name not in CLIENT_JMSX:
         raise MessageFormatError(_reserved(name))
+
+
+_check_known = lru_cache(1024)(_check)  # programs use few names, again and again
 
 
 def _is_vendor_name(name: str) -> bool:

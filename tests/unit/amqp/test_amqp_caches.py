@@ -1,11 +1,18 @@
 """What is remembered of messages is bounded, however different they are."""
 
+import gc
 import pkgutil
+import weakref
 from importlib import import_module
 
+from jmsjca.destinations import Queue, TemporaryQueue
+from jmsjca.messages import TextMessage
 from jmsjca.providers import amqp
+from jmsjca.providers.amqp.codec import encode
+from tests.unit.amqp.wire.memory import MIB, growth_below
 
 MOST = 4096
+QUEUE = Queue("q")
 
 
 def test_every_cache_has_a_bound():
@@ -18,3 +25,25 @@ def test_every_cache_has_a_bound():
     }
     assert bounds
     assert {name: bound for name, bound in bounds.items() if bound is None or bound > MOST} == {}
+
+
+def test_long_names_are_not_kept():
+    """Strangers choose those of properties and of the queues for replies, and who passes a message on writes them."""
+    with growth_below(16 * MIB):
+        for number in range(20):
+            name = f"p{number}" + MIB * "x"
+            encode(TextMessage("a", properties={name: 1}, reply_to=Queue(name)), QUEUE, 0.0)
+
+
+def test_a_connection_is_not_kept_for_its_temporary_destinations():
+    class Connection:
+        def remove(self, what):
+            """Never called."""
+
+    connection = Connection()
+    known = weakref.ref(connection)
+    own = TemporaryQueue("temporary", connection.remove)
+    encode(TextMessage("a", reply_to=own), own, 0.0)
+    del connection, own
+    gc.collect()
+    assert known() is None

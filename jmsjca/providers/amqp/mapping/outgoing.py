@@ -21,6 +21,7 @@ _PROPERTIES = b"\x00\x53\x73"
 
 _LONGEST_TTL = 1 << 32  # milliseconds, about 50 days: what is beyond has only the time at which it expires
 _NORMAL, _HIGHEST = 4, 9
+_REMEMBERED = 128  # characters: strangers name queues for replies
 _PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
 _DUE = symbol("x-opt-delivery-time")  # a long, as Java's clients send it
 
@@ -113,9 +114,17 @@ def _fields(
     return _PROPERTIES + list_of(fields)
 
 
-@lru_cache(256)
 def _address(of: Destination, naming: Naming) -> bytes:
+    """Remembered if it is short, and if it is none that knows its connection, as temporary ones do."""
+    known = len(of.name) <= _REMEMBERED and not of.temporary
+    return _known_address(of, naming) if known else _encoded_address(of, naming)
+
+
+def _encoded_address(of: Destination, naming: Naming) -> bytes:
     return text(address_of(of, naming).name)
+
+
+_known_address = lru_cache(256)(_encoded_address)
 
 
 def _id(told: str | None) -> bytes:

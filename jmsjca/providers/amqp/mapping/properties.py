@@ -21,6 +21,7 @@ TYPED = "JMS_AMQP_TYPED_ENCODING"
 _ELSEWHERE = frozenset({GROUP_ID, GROUP_SEQUENCE, REPLY_GROUP, TIME_TO_LIVE, TYPED, USER, "JMSXDeliveryCount"})
 _APPLICATION_PROPERTIES = b"\x00\x53\x74"
 _UNSIGNED, _SIGN = 1 << 32, 1 << 31
+_REMEMBERED = 128  # characters: strangers name the properties of messages that are passed on
 
 
 def application_properties(properties: Properties) -> bytes:
@@ -28,11 +29,11 @@ def application_properties(properties: Properties) -> bytes:
     parts: list[bytes] = []
     for name, value in properties.items():
         if name not in _ELSEWHERE:
-            parts += (_name(name), write(value))
+            parts += (_known_name(name) if len(name) <= _REMEMBERED else text(name), write(value))
     return _APPLICATION_PROPERTIES + map_of(parts) if parts else b""
 
 
-_name = lru_cache(1024)(text)  # programs use few names, again and again
+_known_name = lru_cache(1024)(text)  # programs use few names, again and again
 
 
 def group_fields(properties: Properties) -> list[bytes]:
