@@ -12,8 +12,8 @@ and why is said.
   "confirmed in the end" it sends with a `CompletionListener`.
 - Spring's container: `DefaultMessageListenerContainer` with one consumer, which it keeps, on Qpid JMS.
 - proton C++, proton handler: their `messaging_handler`, no transactions. proton blocking: `BlockingConnection`.
-- session, listener: our public API. "dups ok" waits for the broker as little as Qpid JMS, "auto" waits until it has
-  noted each acknowledgement. unit: the interface of our provider, below it.
+- session, listener: our public API. "auto" and "dups ok" wait for the broker as little as Qpid JMS; the session's "dups
+  ok" acknowledges in chunks. unit: the interface of our provider, below it.
 """
 
 import sys
