@@ -15,7 +15,7 @@ class Gap:
     Args:
         capability: The name of the field of `jmsjca.spi.Capabilities`.
         seen: What the broker did when it was asked for it, frame by frame.
-        source: Where its documentation or its source says so.
+        source: Where its documentation or its source says so; or what tells nothing of it, as far as we found.
     """
 
     capability: str

@@ -38,19 +38,19 @@ _DATA = Broker(
             "give_back",
             "disposition(released) or disposition(modified, delivery-failed) -> the broker sends the message again over"
             " the same link, behind what it sent meanwhile; nobody else gets it before detach.",
-            "AmqpSender.settle with ackType -1: onMessageDispatch (6.3)",
+            "activemq.apache.org/amqp tells nothing of outcomes (6.3)",
         ),
         Gap(
             "exact_credit",
             "flow(drain=true) that crosses the last message asked for -> no answer; the broker chooses one message"
             " more, and keeps it for this link until its next credit or its end.",
-            "AmqpSender.flow: a MessagePull for each drain (6.3)",
+            "activemq.apache.org/amqp, Prefetch Size and Credit: credit is honoured; of drain it tells nothing (6.3)",
         ),
         Gap(
             "delivery_count",
             "After modified(delivery-failed) and detach the next link gets transfer with delivery-count=0. Only what a"
             " broken connection held comes with delivery-count=1, looked at or not.",
-            "AmqpSender.detach: RemoveInfo with lastDeliveredSequenceId; Queue.removeSubscription (6.3)",
+            "activemq.apache.org/amqp has a header.deliveryCount, and does not tell when it rises (6.3)",
         ),
         Gap("browse_counts", "As delivery_count.", "The same"),
         Gap(
@@ -67,20 +67,23 @@ _DATA = Broker(
         Gap(
             "duplicate_detection",
             "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
-            "The property is Artemis'; ActiveMQ audits only its own producer ids",
+            "Artemis' manual, duplicate detection, has the property; no page of ActiveMQ's knows it (6.3)",
         ),
         Gap(
             "shared",
             "attach(source with the capabilities shared and global), twice -> attach, attach; each gets every message.",
-            "AmqpSession.createSender knows no such capability; SHARED-SUBS is not offered (6.3)",
+            "activemq.apache.org/components/classic/documentation/jms2: shared topic consumers are not done (AMQ-8323)",
         ),
         Gap("volatile_reuse", "As shared.", "The same"),
         Gap("subscription_kinds", "As shared.", "The same"),
-        Gap(*ENDS_LATE, "TopicRegion.addConsumer: durable consumer is in use (6.3)"),
+        Gap(
+            *ENDS_LATE,
+            "activemq.apache.org/virtual-destinations: one consumer for a client id and a name at any time",
+        ),
         Gap(
             "durable_no_local",
             "attach(durable=2, no-local-filter), detach; another connection of the client id sends, and gets it.",
-            "DurableTopicSubscription compares connection ids, which end with their connections (6.3)",
+            "activemq.apache.org/destination-options has noLocal, and tells nothing of lasting subscriptions (6.3)",
         ),
         Gap(
             "admin",

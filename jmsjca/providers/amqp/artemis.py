@@ -44,40 +44,40 @@ _DATA = Broker(
         Gap(
             "counts_lost",
             "What a broken connection held comes with delivery-count=0 as a rule, and now and then with 1.",
-            "ServerConsumerImpl.close(failed): counts depend on how the broker hears of the break (2.56)",
+            "Artemis' manual, undelivered messages: the count is kept of what is rolled back, not of what is delivered",
         ),
         Gap(
             "browse_counts",
             "A browser gets transfer with the delivery-count that the last consumer got: still 0 after one delivery.",
-            "ServerConsumerImpl.handle counts where it delivers, not where it browses; AMQP tells one less (2.56)",
+            "Artemis' manual tells nothing of the counts that browsers get (2.56)",
         ),
         Gap(
             "volatile_reuse",
             "detach of the last link of a shared subscription -> detach; attach by the same name at once -> attach, but"
             " nothing comes: the queue behind it is removed later, under the new link.",
-            "TransientQueueManagerImpl: destroyQueue on another thread, whoever consumes by then (2.56)",
+            "Artemis' manual, address model: protocols make and remove such queues; it does not tell when (2.56)",
         ),
         Gap(
             "subscription_kinds",
             "attach(shared, durable=2, name=s), detach, attach(durable=2, name=s) -> attach, to the same queue.",
-            "AmqpSupport.createQueueName: client id and name for both (2.56)",
+            "Artemis' manual, AMQP and multicast addresses: the queue is named by the container id and the link's name",
         ),
-        Gap(*ENDS_LATE, "DefaultSenderController: AMQ229200, maximum consumer limit (2.56)"),
+        Gap(*ENDS_LATE, "Artemis' manual, address model: subscriptions that are not shared have a max-consumers of 1"),
         Gap(
             "temporary_guarded",
             "attach(source=the name of another connection's temporary queue) -> attach, and its messages.",
-            "DefaultSenderController asks for a queue of that name and not whose it is (2.56)",
+            "Artemis' manual, security: permissions go by addresses and roles; whose an address is it does not tell",
         ),
         Gap(
             "temporary_ends",
             "attach(target=a temporary queue that is gone) -> attach; transfer -> accepted, into a queue of that name.",
-            "Artemis manual, address settings: auto-create-queues, which is the default",
+            "Artemis' manual, address settings: auto-create-queues, which is the default",
         ),
         Gap(
             "groups_apart",
             "While a consumer without credit has the group of the first message, flow(link-credit=1) of another gets"
             " nothing, of whatever group.",
-            "QueueImpl.deliver: a busy consumer of a group ends the round (2.56)",
+            "Artemis' manual, message grouping: messages of a group at the head hold up those behind them",
         ),
         *EVERYWHERE,
     ),

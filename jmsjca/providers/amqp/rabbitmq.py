@@ -7,6 +7,7 @@ from jmsjca.spi import Capabilities
 
 __all__ = ["RABBITMQ"]
 
+_README = "README of RabbitMQ's plugin rabbitmq_amqp1_0 (3.10)"
 _DATA = Broker(
     "RabbitMQ",
     "AMQP",
@@ -16,7 +17,7 @@ _DATA = Broker(
         Gap(
             "transacted_receive",
             "attach(target=coordinator) -> end(amqp:not-implemented, Transactions not supported)",
-            "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: transactions",
+            f"{_README}, unsupported: transactions",
         ),
         Gap("transacted_send", "As transacted_receive.", "The same"),
         Gap("atomic", "As transacted_receive.", "The same"),
@@ -24,18 +25,18 @@ _DATA = Broker(
             "give_back",
             "disposition(released) -> the message comes again, also to others, with first-acquirer=false, whether"
             " anybody looked at it or not; disposition(modified) -> end(amqp:invalid-field, Unrecognised state).",
-            "rabbit_amqp1_0_session_process: handle_control of disposition (3.10)",
+            f"{_README}, unsupported: the outcome modified; first-acquirer stands for not redelivered",
         ),
         Gap(
             "exact_credit",
             "flow(drain=true) -> end(amqp:internal-error, function_clause, send_drained). flow(link-credit=0) is"
             " answered before the messages that are under way.",
-            "rabbit_classic_queue:handle_event (3.10)",
+            f"{_README}, tells nothing of drain",
         ),
         Gap(
             "delivery_count",
             "The header of a message that was released has first-acquirer=false and no delivery-count.",
-            "rabbit_amqp1_0_message: header from redelivered (3.10)",
+            f"{_README}, message properties: delivery-count is left null",
         ),
         Gap(
             "delivery_delay",
@@ -51,20 +52,20 @@ _DATA = Broker(
         Gap(
             "selectors",
             "attach(source with the filter jms-selector) -> attach with the same filter, and everything comes.",
-            "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: filters",
+            f"{_README}, unsupported: filters",
         ),
         Gap("exact_selectors", "As selectors.", "The same"),
         Gap(
             "browse",
             "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
-            "github.com/rabbitmq/rabbitmq-amqp1.0, README",
+            f"{_README}, tells nothing of distribution modes",
         ),
         Gap("browse_counts", "As browse.", "The same"),
         Gap(
             "durable",
             "attach(source=/topic/x, durable=2, expiry-policy=never), detach -> the queue behind it is gone, and with"
             " it what is sent before the next attach.",
-            "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: resuming links",
+            f"{_README}, unsupported: expiry policies other than link-detach",
         ),
         Gap(
             "client_ids",
@@ -74,12 +75,12 @@ _DATA = Broker(
         Gap(
             "duplicate_detection",
             "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
-            "The property is Artemis'",
+            f"{_README}, does not know the property, which is Artemis'",
         ),
         Gap(
             "shared",
             "attach(source with the capabilities shared and global), twice -> attach, attach; each gets every message.",
-            "github.com/rabbitmq/rabbitmq-amqp1.0, README: no such capability",
+            f"{_README}, routing and addressing: each link to a topic consumes from a temporary queue of its own",
         ),
         Gap("volatile_reuse", "As shared.", "The same"),
         Gap("subscription_kinds", "As shared.", "The same"),
@@ -88,14 +89,14 @@ _DATA = Broker(
         Gap(
             "temporary",
             "attach(target with dynamic=true) -> end(amqp:not-implemented, Dynamic targets not supported)",
-            "rabbit_amqp1_0_incoming_link:attach (3.10)",
+            f"{_README}, tells nothing of dynamic termini",
         ),
         Gap("temporary_guarded", "As temporary.", "The same"),
         Gap("temporary_ends", "As temporary.", "The same"),
         Gap(
             "no_local",
             "attach(source with the filter no-local) -> attach with the same filter, and own messages come.",
-            "github.com/rabbitmq/rabbitmq-amqp1.0, README, unsupported: filters",
+            f"{_README}, unsupported: filters",
         ),
         Gap("durable_no_local", "As no_local.", "The same"),
         Gap(
