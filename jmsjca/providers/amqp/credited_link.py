@@ -43,8 +43,8 @@ class CreditedLink(LinkEnd):
         answer = self._engine.call(lambda: credit.stop() if (credit := self._usable()) else _ended())
         try:
             return self._await_stop(answer)
-        except JMSError:
-            if self.error is None:
+        except JMSError as error:
+            if self.error is None or isinstance(error.__cause__, TimeoutError):  # which is why it has ended
                 raise
             return False  # it has ended meanwhile, and why is told by `Arrivals.broken`
 

@@ -9,6 +9,7 @@ from amqp_peer.performatives import Attach, Begin, Close, Declare, Detach, Disch
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
+from jmsjca.providers.amqp.engine import Engine
 from tests.unit.amqp.wire.account import encoded
 
 IN, OUT = Queue("in"), Queue("out")
@@ -98,6 +99,20 @@ def test_a_drain_that_is_not_answered(stage):
     broker = Broker()
     broker.instead[Flow] = withhold
     consumer = stage(broker).connect("reply_timeout=2").consumer(OUT)
+    with pytest.raises(ConnectionLostError, match="did not answer within"):
+        consumer.drain()
+
+
+def test_a_drain_that_is_not_answered_is_told_though_the_connection_has_ended_for_it(stage, monkeypatch):
+    def end(engine, error):
+        give_up(engine, error)
+        engine._thread.join(SECONDS)
+
+    give_up = Engine.abort
+    monkeypatch.setattr(Engine, "abort", end)
+    broker = Broker()
+    broker.instead[Flow] = withhold
+    consumer = stage(broker).connect("reply_timeout=1").consumer(OUT)
     with pytest.raises(ConnectionLostError, match="did not answer within"):
         consumer.drain()
 
