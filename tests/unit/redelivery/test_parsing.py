@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from jmsjca.errors import ConfigurationError, InvalidRedeliveryHandlingError
 from jmsjca.redelivery import Delay, Delete, Deliver, Move, RedeliveryPolicy
+from tests.unit.config.cases import rows_of
 from tests.unit.redelivery.ladders import ladders, printed
-from tests.unit.selectors.cases import rows
 
 LONGEST_DELAY, HIGHEST_INDEX = 2147483647, 50_000_000
 
@@ -188,10 +188,8 @@ def test_any_text_is_read_or_refused(text):
         assert RedeliveryPolicy.parse(text).text == text
 
 
-@pytest.mark.parametrize("row", rows("redelivery"))
+@pytest.mark.parametrize("row", rows_of("redelivery", "parse"))
 def test_conformance(row):
-    if row["kind"] != "parse":
-        return
     arguments = row["input"], row["destination"], row["destination_type"]
     if not row["expect"]["valid"]:
         with pytest.raises(InvalidRedeliveryHandlingError):

@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca.redelivery import Delay, Move, RedeliveryHandler, RedeliveryPolicy
-from tests.unit.selectors.cases import rows
+from tests.unit.config.cases import rows_of
 
 LADDER = "5:10; 6:15; 10:30; 15:move(queue:a)"
 OTHER = "5:11; 6:15; 10:35; 16:move(queue:a)"
@@ -57,10 +57,8 @@ def test_another_handling_holds_for_its_message_alone():
     assert first_move(run(handler, "3x", others=False)) == 15
 
 
-@pytest.mark.parametrize("row", rows("redelivery"))
+@pytest.mark.parametrize("row", rows_of("redelivery", "run"))
 def test_conformance(row):
-    if row["kind"] != "run":
-        return
     expect, changing = row["expect"], "second" in row["test"]
     actions = run(
         new_handler(row["redelivery_handling"]), "m", OTHER if changing else None, "another" in row["protocol"]
