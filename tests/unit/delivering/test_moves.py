@@ -5,7 +5,12 @@ import queue
 import pytest
 
 from jmsjca import BytesMessage, Outcome, Queue
-from jmsjca.errors import ResourceAllocationError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import (
+    InvalidDestinationError,
+    ResourceAllocationError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jmsjca.inbound.moving import Mover
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Breaks, Performance, depth, endpoint_of, put, terms, until
@@ -188,3 +193,12 @@ def test_what_cannot_be_decoded_is_moved_as_it_came(connected, mode):
     assert isinstance(moved.message, BytesMessage)
     assert handler.got.empty()
     assert depth(link).total == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_target_that_takes_nothing_is_found_out_before_the_first_message(connected, mode):
+    link, refusal = connected(), InvalidDestinationError("nobody may send to dlq")
+    with pytest.raises(InvalidDestinationError) as told:
+        Performance(endpoint_of(Stubborn(), terms(mode, redelivery=MOVES)), Breaks(link, check=refusal))
+    assert told.value is refusal
+    Performance(endpoint_of(Stubborn(), terms(mode)), Breaks(link, check=refusal)).stop()
