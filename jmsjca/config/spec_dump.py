@@ -43,6 +43,7 @@ def _values(spec: "ActivationSpec") -> dict[str, object]:
         "OptionsStr": _shown_options(spec.options),
         "RedeliveryHandling": spec.redelivery_handling,
         "BatchSize": spec.batch_size,
+        "SplitFailedBatches": spec.split_failed_batches,
         "HoldUntilAck": spec.hold_until_ack,
         "AcknowledgementTimeout": spec.acknowledgement_timeout,
         "MaxOutstanding": spec.max_outstanding,

@@ -27,6 +27,7 @@ _FIELDS = {
     "Options": "options",
     "RedeliveryHandling": "redelivery_handling",
     "BatchSize": "batch_size",
+    "splitFailedBatches": "split_failed_batches",
     "HoldUntilAck": "hold_until_ack",
     "ContextName": "context_name",
     "acknowledgeMode": "acknowledge_mode",

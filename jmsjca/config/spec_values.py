@@ -3,7 +3,7 @@
 import logging
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from jmsjca.config.acknowledge import AcknowledgeMode
 from jmsjca.config.option_names import own_options
@@ -29,10 +29,10 @@ def _known_mode(mode: object) -> object:
     return mode
 
 
-def _switched(value: object) -> object:
+def _switched(value: object, info: ValidationInfo) -> object:
     if value is None or isinstance(value, str):
         if value and value.lower() not in ("0", "1", "false", "true"):
-            logger.warning("hold_until_ack is %r: only '1' and 'true' turn it on, so it is off.", shown(value))
+            logger.warning("%s is %r: only '1' and 'true' turn it on, so it is off.", info.field_name, shown(value))
         return value is not None and value.lower() in ("1", "true")
     return value
 

@@ -116,6 +116,8 @@ def test_anything_else_is_off_with_a_warning(caplog):
     assert ActivationSpec(destination="q", hold_until_ack="yes").hold_until_ack is False
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "hold_until_ack is 'yes'" in caplog.text
+    ActivationSpec(destination="q", split_failed_batches="on")
+    assert "split_failed_batches is 'on'" in caplog.text
 
 
 def test_outstanding_follows_the_pool_unless_it_is_given():

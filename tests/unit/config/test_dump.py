@@ -39,6 +39,7 @@ def test_dump():
         "\tOptionsStr = JMSJCA.NoXA=true; token=###",
         "\tRedeliveryHandling = 3:25; 5:50; 10:100; 20:1000; 50:5000",
         "\tBatchSize = 0",
+        "\tSplitFailedBatches = False",
         "\tHoldUntilAck = True",
         "\tAcknowledgementTimeout = null",
         "\tMaxOutstanding = 150",
@@ -54,5 +55,5 @@ def test_password(password, shown):
 @pytest.mark.parametrize("end", ["\n", "\r", "\v", "\x1c", "\x85", "\u2028"])
 def test_value_cannot_make_lines_of_its_own(end):
     lines = ActivationSpec(destination=f"q{end}\tPassword = x", context_name=f"a{end}b").dump().splitlines()
-    assert len(lines) == 22
+    assert len(lines) == 23
     assert lines[2].startswith("\tDestination = q\\")

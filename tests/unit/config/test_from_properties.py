@@ -1,8 +1,12 @@
 """Activation specs from the properties of deployment descriptors."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from jmsjca import AcknowledgeMode, ActivationSpec, Queue, Topic
+from jmsjca.config.spec_properties import fields_from
 from jmsjca.destinations import Subscription
 from jmsjca.errors import InvalidActivationSpecError
 
@@ -45,6 +49,7 @@ def test_everything():
             "acknowledgeMode": "Dups-ok-acknowledge",
             "acknowledgementTimeout": "2.5",
             "maxOutstanding": "9",
+            "splitFailedBatches": "1",
             "transaction": "none",
             "endpointPoolSteadySize": "0",
             "endpointPoolResizeCount": "1",
@@ -73,8 +78,17 @@ def test_everything():
         acknowledge_mode=AcknowledgeMode.DUPS_OK,
         acknowledgement_timeout=2.5,
         max_outstanding=9,
+        split_failed_batches=True,
         transaction="none",
     )
+
+
+@pytest.mark.parametrize("field", ActivationSpec.model_fields)
+def test_every_field_has_a_property_that_is_documented(field):
+    page = Path(__file__).parents[3].joinpath("docs", "activation-spec.md").read_text(encoding="utf-8")
+    [row] = [line for line in page.splitlines() if line.startswith("| `") and f"`{field}`" in line.split("|")[1]]
+    fields, properties = re.findall("`(\\w+)`", row.split("|")[1]), re.findall("`(\\w+)`", row.split("|")[2])
+    assert field in fields_from({properties[fields.index(field)]: "x"})
 
 
 def test_capitals_of_names_do_not_count():
