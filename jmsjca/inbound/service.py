@@ -52,7 +52,7 @@ class Service:
         self._ending = threading.Lock()
         self._ended = threading.Event()
         self._over = False
-        self._given_up = False
+        self._given_up = self._cut_off = False
         self._attempt: Attempt | None = None
         self._up_since: float | None = None
 
@@ -87,12 +87,15 @@ class Service:
         return f"{self._endpoint.statistics.n_active_endpoints} handlers at work"
 
     def _give_up(self) -> None:
-        logger.warning(
-            "%s was stopped before all was done: %s; their messages come again.", self._endpoint.name, self._who()
-        )
-        self._given_up = True
+        self._cut_off = True
+        busy = self._endpoint.statistics.n_active_endpoints
+        if busy:
+            logger.warning(
+                "%s was stopped before all was done: %s; their messages come again.", self._endpoint.name, self._who()
+            )
         if self._attempt is not None:
             self._attempt.give_up()
+        self._given_up = bool(busy or self._endpoint.statistics.n_active_endpoints)  # one may have begun just then
         self._end()
 
     def _open(self) -> None:
@@ -135,7 +138,8 @@ class Service:
             self._life.happens("broken", self)
             self._trouble.connected = attempt.connected
             if self._stopping.is_set():
-                self._trouble.while_stopping(error)
+                if not self._cut_off:
+                    self._trouble.while_stopping(error)
             elif may_pass(error) and self._was_steady():
                 self._trouble.lost(error)
             else:

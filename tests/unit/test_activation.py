@@ -87,6 +87,16 @@ def test_stop_waits_for_the_handler_at_work(adapter, recorder):
     assert (activation.status, waiting(adapter)) == ("Down", [])
 
 
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+def test_a_stop_that_does_not_wait_ends_well_where_no_handler_is_at_work(adapter, recorder, caplog, mode):
+    activation = adapter.activate(ActivationSpec(destination="q", concurrency_mode=mode), Inbox())
+    activation.start()
+    recorder.await_status("Connecting", "Up")
+    assert activation.stop(timeout=0)
+    assert activation.status == "Down"
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
 def test_stop_gives_back_what_was_taken_ahead(adapter, recorder):
     send(adapter, *"abc")
     working, go_on = threading.Event(), threading.Event()
