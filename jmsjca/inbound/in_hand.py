@@ -64,8 +64,8 @@ class InHand:
         return is_current(runner)
 
     def session(self) -> Session:
-        """Give the session of the handler; made when asked for, as most handlers never do."""
-        if self._session is None:
+        """Give the session of the handler; made when asked for, as most handlers never do, and when it closed one."""
+        if self._session is None or self._session.closed:
             self._session = self.endpoint.session_of(self)
         return self._session
 
