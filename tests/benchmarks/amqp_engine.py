@@ -9,6 +9,7 @@ this process, which what else the machine does hardly touches. What each does:
 
 - proton handler: `MessagingHandler` in a `Container`; sends as credit allows, accepts each message when it comes.
 - proton blocking: `BlockingConnection`; each send waits for its answer.
+- lean loop: what of `lean_loop.py` is the least that a client in Python does; nobody gets below that by much.
 - unit, plain: units of 100 without transactions; a batch of sends waits for its answers, acknowledgements do not.
 - unit, atomic: one transaction for each 100 messages.
 - undecoded: the same as "unit, plain" and "unit, atomic", without looking at the messages.
@@ -33,6 +34,7 @@ from jmsjca import AcknowledgeMode, BytesMessage, ConnectionFactory, Limits, Que
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.amqp.codec import encode
 from tests.benchmarks.c_peer import running
+from tests.benchmarks.lean_loop import lean_receives, lean_sends
 from tests.benchmarks.measurements import Measurements, alternating, write
 from tests.benchmarks.proton_loops import BASE, BATCH, BODY, PATIENCE, Figures, HandlerReceives, HandlerSends, Stopwatch
 
@@ -142,6 +144,7 @@ CONTENDERS: dict[str, dict[str, Contender]] = {
     "receive": {
         BASE: handler_receives,
         BLOCKING: blocking_receives,
+        "lean loop": lambda url, count: lean_receives(url, QUEUE.name, count, AHEAD),
         "unit, plain": lambda url, count: unit_receives(url, count, atomic=False),
         "unit, atomic": lambda url, count: unit_receives(url, count, atomic=True),
         "undecoded, plain": lambda url, count: unit_receives(url, count, atomic=False, decoded=False),
@@ -153,6 +156,7 @@ CONTENDERS: dict[str, dict[str, Contender]] = {
     "send": {
         BASE: handler_sends,
         BLOCKING: lambda url, count: blocking_sends(url, count // SLOW),
+        "lean loop": lambda url, count: lean_sends(url, QUEUE.name, count),
         "unit, plain": lambda url, count: unit_sends(url, count, atomic=False),
         "unit, atomic": lambda url, count: unit_sends(url, count, atomic=True),
         "session, transacted": lambda url, count: session_sends(url, count, None),

@@ -1,94 +1,138 @@
-"""The least that a client must do over AMQP 1.0: proton's engine and a socket on one thread, and no more."""
+"""The least that a client in Python does with proton's functions: no thread but one, no units, no messages of JMS.
+
+It is no client to use: it keeps no order in what goes back, bounds nothing, and notices no failure. It shows how much
+of the cost of ours comes from what ours does, and how much nobody in Python gets rid of.
+"""
 
 import socket
-from collections import deque
+from collections.abc import Iterator
+from itertools import count as count_from
 from typing import Any
+from urllib.parse import urlsplit
 
-from proton import Collector, Connection, Delivery, Event, Terminus, Transport
+from proton import Collector, Connection, Endpoint, Transport
 
-from tests.benchmarks.listeners import Filled
-from tests.benchmarks.tally import TEXT
+from jmsjca.providers.amqp.encoding.writing import data_section, text
+from jmsjca.providers.amqp.proton_calls import (
+    Buffer,
+    Tags,
+    accept,
+    advance,
+    current,
+    delivery_of,
+    is_partial,
+    next_event,
+    peek,
+    pointer_to,
+    pop,
+    pop_event,
+    push,
+    receiving,
+    remote_state,
+    send,
+    settle,
+)
+from jmsjca.providers.amqp.sections import DATA, split
+from tests.benchmarks.proton_loops import BATCH, BODY, Figures, Stopwatch
 
-__all__ = ["LeanLoop"]
+__all__ = ["lean_receives", "lean_sends"]
 
-_READ = 65536
+_HEAD = b"\x00\x53\x70\xc0\x02\x01\x41" + b"\x00\x53\x73\xc0"  # durable; and the fields of a message
+_LONG_BINARY_HEAD = 5
 
 
-class LeanLoop(Filled):
-    """Takes what has come, hands on the text at its end, and accepts it: so fast is RabbitMQ itself, at best.
+class _Line:
+    """A connection with one session, and bytes that go to and fro."""
 
-    Args:
-        url: The broker.
-        ahead: How many messages it takes ahead.
-        confirmed: True to wait for each message until the broker has noted that it is accepted.
-    """
-
-    def __init__(self, url: str, ahead: int, *, confirmed: bool) -> None:
-        super().__init__(url)
-        self._host, _, self._port = url.partition("://")[2].rpartition(":")
-        self._ahead, self._confirmed = ahead, confirmed
-
-    def work(self) -> None:
-        self._open()
-        self._answers = 0
-        with socket.create_connection((self._host, int(self._port))) as self._socket:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            while not self.tally.complete:
-                self._turn()
-                while self._come:
-                    self._accept(self._come.popleft())
-            self._connection.close()
-            self._write()
-
-    def _open(self) -> None:
-        self._connection, self._transport, self._collector = Connection(), Transport(), Collector()
-        self._connection.container = self._connection.hostname = self._host
-        self._connection.collect(self._collector)
+    def __init__(self, url: str) -> None:
+        where = urlsplit(url)
+        self._socket = socket.create_connection((where.hostname, where.port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = Buffer(256 * 1024)
+        self._transport, self._collector, connection = Transport(), Collector(), Connection()
         self._transport.sasl().allowed_mechs("ANONYMOUS")
-        self._transport.bind(self._connection)
-        session = self._connection.session()
-        self._receiver = session.receiver("lean")
-        self._receiver.source.address = f"/queue/{self._queue.name}"
-        self._receiver.source.durability = Terminus.CONFIGURATION
-        for each in (self._connection, session, self._receiver):
-            each.open()
-        self._receiver.flow(self._ahead)
-        self._come: deque[tuple[Any, bytes]] = deque()
+        connection.container = "lean"
+        connection.collect(self._collector)
+        self._transport.bind(connection)
+        connection.open()
+        self.session = connection.session()
+        self.session.open()
+        self._pipe, self._events = pointer_to(self._transport), pointer_to(self._collector)
 
-    def _turn(self) -> None:
-        """Write what there is, wait for something to read, and see what it was."""
-        self._write()
-        data = self._socket.recv(_READ)
-        while data:
-            taken = self._transport.capacity()
-            self._transport.push(data[:taken])
-            data = data[taken:]
-        while event := self._collector.peek():
-            self._answers += event.type == Event.LINK_FLOW
-            while event.type == Event.DELIVERY and (delivery := self._receiver.current) and not delivery.partial:
-                self._come.append((delivery, self._receiver.recv(delivery.pending)))
-                self._receiver.advance()
-            self._collector.pop()
+    def turn(self) -> Iterator[object]:
+        """Write what there is, wait for more, and give the deliveries of which there is news."""
+        self.write()
+        size, at = self._socket.recv_into(self.buffer.view), 0
+        while at < size:
+            at += push(self._pipe, self.buffer, at, size)
+        while event := next_event(self._events):
+            if delivery := delivery_of(event):
+                yield delivery
+            pop_event(self._events)
 
-    def _write(self) -> None:
-        while (size := self._transport.pending()) > 0:
-            self._transport.pop(self._socket.send(self._transport.peek(size)))
+    def write(self) -> None:
+        """Write what there is."""
+        while (size := peek(self._pipe, self.buffer)) > 0:
+            pop(self._pipe, self._socket.send(self.buffer.view[:size]))
 
-    def _accept(self, come: tuple[Any, bytes]) -> None:
-        delivery, encoded = come
-        self.tally(encoded[-len(TEXT) :].decode())
-        delivery.update(Delivery.ACCEPTED)
-        delivery.settle()
-        missing = self._ahead - self._receiver.credit - len(self._come)
-        if self._confirmed:
-            self._confirm(missing)
-        elif 2 * missing >= self._ahead:
-            self._receiver.flow(missing)
+    def attach(self, link: Any, queue: str) -> None:
+        """Attach a link, and wait for the peer."""
+        for terminus in (link.source, link.target):
+            terminus.address = queue
+        link.open()
+        while not link.state & Endpoint.REMOTE_ACTIVE:
+            list(self.turn())
 
-    def _confirm(self, missing: int) -> None:
-        """Change the credit: the broker answers that when it has handled what came before."""
-        self._write()
-        answers = self._answers
-        self._receiver.flow(missing if 2 * missing >= self._ahead else -1)
-        while self._answers == answers:
-            self._turn()
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+
+def lean_receives(url: str, queue: str, count: int, ahead: int) -> Figures:
+    """Take messages, cut the body out of each, and accept it."""
+    line, received = _Line(url), 0
+    watch, link = Stopwatch(), line.session.receiver("lean")
+    line.attach(link, queue)
+    pointer, receive = pointer_to(link), receiving(pointer_to(link), line.buffer)
+    while received < count:
+        if link.credit <= ahead // 2:
+            link.flow(ahead - link.credit)
+        for _ in line.turn():
+            pass
+        taken = []
+        while (delivery := current(pointer)) and not is_partial(delivery):
+            raw = line.buffer.copy(receive())
+            advance(pointer)
+            assert len(raw) - split(raw)[DATA] - _LONG_BINARY_HEAD == len(BODY)
+            taken.append(delivery)
+        accept(taken)
+        received += len(taken)
+    line.write()
+    figures = watch.read(received)
+    line.close()
+    return figures
+
+
+def lean_sends(url: str, queue: str, count: int) -> Figures:
+    """Encode messages with an id and an address, and send each 100 together, until all are accepted."""
+    line, numbers = _Line(url), count_from()
+    watch, link, tags, to = Stopwatch(), line.session.sender("lean"), Tags(), text(queue)
+    line.attach(link, queue)
+    pointer = pointer_to(link)
+    for _ in range(count // BATCH):
+        while link.credit < BATCH:
+            list(line.turn())
+        missing = len(send(pointer, tags, [_encoded(next(numbers), to) for _ in range(BATCH)]))
+        while missing:
+            for delivery in line.turn():
+                assert remote_state(delivery)
+                settle(delivery)
+                missing -= 1
+    figures = watch.read(count)
+    line.close()
+    return figures
+
+
+def _encoded(number: int, to: bytes) -> bytes:
+    told = text(f"ID:{number}-bench")
+    return b"".join((_HEAD, bytes((len(told) + len(to) + 2, 3)), told, b"\x40", to, data_section(BODY)))
