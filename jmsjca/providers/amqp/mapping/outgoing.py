@@ -12,7 +12,7 @@ from jmsjca.providers.amqp.mapping.destinations import REPLY_TO, TO, kind_number
 from jmsjca.providers.amqp.mapping.ids import ENCODED, as_id
 from jmsjca.providers.amqp.mapping.kinds import KIND, kind_of
 from jmsjca.providers.amqp.mapping.properties import application_properties, group_fields, own_time_to_live
-from jmsjca.providers.amqp.mapping.sent_bodies import sent_body
+from jmsjca.providers.amqp.mapping.sent_bodies import BODIES
 
 __all__ = ["sections_of"]
 
@@ -40,9 +40,10 @@ def sections_of(message: Message, to: Destination, now: float, naming: Naming) -
         ValueError: The same.
     """
     kind, properties = kind_of(message), message.properties or None
-    body, content_type = sent_body(message, kind)
+    body, content_type = BODIES[kind](message)
+    lasting = properties is None and message.expiration is None  # as most are
     parts = (
-        _beginning(message, kind, to, _time_to_live(message, properties, now)),
+        _beginning(message, kind, to, None if lasting else _time_to_live(message, properties, now)),
         _fields(message, properties, to, content_type, naming),
         application_properties(properties) if properties else b"",
         body,
@@ -88,7 +89,8 @@ def _fields(
     message: Message, properties: Properties | None, to: Destination, content_type: bytes, naming: Naming
 ) -> bytes:
     """The section of properties; what is not set at its end is left out."""
-    word, reply_to, correlation_id, expiration, sent = (
+    told, word, reply_to, correlation_id, expiration, sent = (
+        message.message_id,
         message.type,
         message.reply_to,
         message.correlation_id,
@@ -96,7 +98,7 @@ def _fields(
         message.timestamp,
     )
     fields = [  # most are not set: a call for each of those would cost more than the others
-        _id(message.message_id),
+        NULL if told is None else _id(told),
         NULL,  # who sent it is for the broker to say
         _address(to, naming),
         NULL if word is None else text(word),
@@ -127,9 +129,7 @@ def _encoded_address(of: Destination, naming: Naming) -> bytes:
 _known_address = lru_cache(256)(_encoded_address)
 
 
-def _id(told: str | None) -> bytes:
-    if told is None:
-        return NULL
+def _id(told: str) -> bytes:
     return write(as_id(told)) if told.startswith(ENCODED) else text(told)
 
 

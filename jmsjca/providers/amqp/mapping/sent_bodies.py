@@ -19,23 +19,10 @@ from jmsjca.providers.amqp.mapping.content_types import OBJECT, OCTETS
 from jmsjca.providers.amqp.mapping.kinds import JAVA_NULL
 from jmsjca.providers.amqp.mapping.properties import TYPED
 
-__all__ = ["sent_body"]
+__all__ = ["BODIES"]
 
 _SEQUENCE, _VALUE = b"\x00\x53\x76", b"\x00\x53\x77"
 _OCTETS, _OBJECT = symbol(OCTETS), symbol(OBJECT)
-
-
-def sent_body(message: Any, kind: int) -> tuple[bytes, bytes]:
-    """Encode the body of a message, and its content type.
-
-    Args:
-        message: The message.
-        kind: The number of its type.
-
-    Raises:
-        MessageFormatError: It cannot be encoded.
-    """
-    return _ENCODERS[kind](message)
 
 
 def _plain(message: Any) -> tuple[bytes, bytes]:  # noqa: ARG001
@@ -73,7 +60,7 @@ def _object(message: ObjectMessage) -> tuple[bytes, bytes]:
     return _VALUE + NULL, NULL
 
 
-_ENCODERS: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
+BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
     0: _plain,
     1: _object,
     2: _map,
@@ -81,3 +68,4 @@ _ENCODERS: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
     4: _stream,
     5: _text,
 }
+"""By the number of a message's type what encodes its body, and its content type; `MessageFormatError` if it cannot."""
