@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from weakref import ref
 
 from jmsjca.errors import IllegalStateError
+from jmsjca.inbound.unavailable import refuse_unavailable_handling
 from jmsjca.messages import Message, Settlement
 from jmsjca.redelivery import Failure
 
@@ -73,7 +74,9 @@ class Delivered:
 
     @redelivery_handling.setter
     def redelivery_handling(self, text: str) -> None:
-        self._hand.endpoint.redelivery.change(self._id, text)
+        redelivery = self._hand.endpoint.redelivery
+        refuse_unavailable_handling(redelivery.policy.changed(text))
+        redelivery.change(self._id, text)
 
     def user_rollback_data(self) -> MutableMapping[str, str]:
         """What is remembered of this message until it comes again."""

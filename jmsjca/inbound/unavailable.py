@@ -3,14 +3,16 @@
 from typing import TYPE_CHECKING
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.redelivery import Move
+from jmsjca.messages.shown import shown
+from jmsjca.redelivery import Move, RedeliveryPolicy
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
 
-__all__ = ["refuse_unavailable"]
+__all__ = ["refuse_unavailable", "refuse_unavailable_handling"]
 
 _LOOKUP = "lookup://"
+_MOVING = "moving messages to a destination that is looked up"
 
 
 def refuse_unavailable(spec: "ActivationSpec") -> None:
@@ -29,15 +31,28 @@ def refuse_unavailable(spec: "ActivationSpec") -> None:
         )
 
 
+def refuse_unavailable_handling(policy: RedeliveryPolicy) -> None:
+    """Refuse what cannot be done with one message.
+
+    Args:
+        policy: What its handler asks for.
+
+    Raises:
+        NotSupportedError: It is not there yet.
+    """
+    if _moves_to_looked_up(policy):
+        raise NotSupportedError(f"{shown(policy.text, 100)}: {_MOVING} is not available in this release.")
+
+
 def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
     return {
         f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
         in ("required", "bean"),
         "a destination that is looked up": spec.destination.startswith(_LOOKUP),
-        "moving messages to a destination that is looked up": _moves_to_looked_up(spec),
+        _MOVING: _moves_to_looked_up(spec.redelivery_policy),
     }
 
 
-def _moves_to_looked_up(spec: "ActivationSpec") -> bool:
-    last = spec.redelivery_policy.last_action
+def _moves_to_looked_up(policy: RedeliveryPolicy) -> bool:
+    last = policy.last_action
     return isinstance(last, Move) and last.name.startswith(_LOOKUP)
