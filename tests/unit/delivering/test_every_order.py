@@ -135,7 +135,7 @@ def test_a_held_unit_is_settled_once_whatever_comes_first(connected, capsys, cas
         print(f"\norders of a held unit, {case}: {orders}{'' if WHOLE else ' thrown (sample)'}")
 
 
-def test_of_those_who_meet_a_message_at_once_one_is_the_first(capsys):
+def test_those_who_meet_a_message_at_once_meet_the_same(capsys):
     def scenario(schedule):
         cache = EncounterCache(capacity=1)
         cache._lock = schedule.lock()
@@ -144,13 +144,14 @@ def test_of_those_who_meet_a_message_at_once_one_is_the_first(capsys):
             schedule.thread(message_id, lambda message_id=message_id: met.append((message_id, *meet(message_id))))
 
         def meet(message_id):
-            encounter, new = cache.encounter(message_id)
-            return (cache.find(message_id), encounter), new
+            encounter = cache.encounter(message_id)
+            return encounter, cache.find(message_id)
 
         def check():
-            assert all(found is encounter or found is None for _, (found, encounter), _ in met)
-            assert [new for message_id, _, new in met if message_id == "b"] == [True]
-            assert sum(new for message_id, _, new in met if message_id == "a") == 1
+            assert all(found is encounter or found is None for _, encounter, found in met)
+            first, second = (encounter for message_id, encounter, _ in met if message_id == "a")
+            assert first is second
+            assert first not in [encounter for message_id, encounter, _ in met if message_id == "b"]
             assert len(cache) <= 3
 
         return check
