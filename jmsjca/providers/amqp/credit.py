@@ -59,6 +59,7 @@ class DrainedCredit:
         self._changed = changed
         self._stopping: Future[bool] | None = None
         self._answer_owed = False
+        self._came = False  # a message since the last answer
         self._granted = 0
 
     def grant(self, more: int) -> None:
@@ -70,7 +71,8 @@ class DrainedCredit:
         """Drain.
 
         When messages used up the credit of an earlier drain, its answer may still be under way, and be taken for that
-        of this one: then the result is False.
+        of this one; and Artemis answers, although messages wait, as long as the socket is full of what came before.
+        Then the result is False.
         """
         if self._stopping is None:
             stopping: Future[bool] = Future()
@@ -100,6 +102,7 @@ class DrainedCredit:
     def arrived(self, count: int = 1) -> None:
         """Messages used up so much of it; if that was all, the drain is complete without an answer."""
         self._granted -= count
+        self._came = True
         if self._stopping is not None and self._link.credit == 0:
             self._answer_owed = True
             self._complete(no_more=False)
@@ -109,10 +112,11 @@ class DrainedCredit:
         taken = self._granted - self._link.credit
         if self._stopping is not None:
             if self._link.credit == 0:
-                no_more, self._answer_owed = not self._answer_owed, False
+                no_more = not (self._answer_owed or self._came)
+                self._answer_owed = self._came = False
                 self._complete(no_more=no_more)
         elif taken > 0:  # the late answer to a drain that messages had completed took the next credit, too
-            self._answer_owed = False
+            self._answer_owed = self._came = False
             self._link.flow(taken)
 
     def end(self, error: JMSError | None) -> None:

@@ -89,13 +89,23 @@ def test_stop_without_credit_is_at_once_and_tells_nothing(draining):
 
 def test_drain_that_is_answered(draining):
     draining.grant(5)
-    draining.message()
     answer = draining.credit.stop()
     assert not answer.done()
     assert draining.credit.stop() is answer
     draining.drained()
     assert answer.result(0) is True
     assert not draining.link.drain_mode
+
+
+def test_answer_behind_a_message_proves_nothing_and_the_next_one_does(draining):
+    """The broker gives it, too, while its socket is full of what came before."""
+    for proof in (False, True):
+        draining.grant(5)
+        if not proof:
+            draining.message()
+        answer = draining.credit.stop()
+        draining.drained()
+        assert answer.result(0) is proof
 
 
 def test_drain_that_messages_complete(draining):
