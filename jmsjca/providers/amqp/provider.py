@@ -24,7 +24,7 @@ logger = logging.getLogger("jmsjca.amqp")
 
 _QUESTIONS = 2
 _PORTS = {"amqp": 5672, "amqps": 5671}
-_FRAME_BYTES = 65536
+_FRAME_BYTES = 256 * 1024  # holds usual messages whole: Artemis may answer a drain between two frames, and end there
 _ALONE = symbol("sole-connection-for-container")  # or some brokers let a second connection take a subscription away
 
 
