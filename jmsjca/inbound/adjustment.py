@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Thread
 
 from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
@@ -80,12 +81,21 @@ class Adjustments:
             for reason, holds in reasons:
                 if holds(terms, can):
                     self._tell(level, reason)
-        self._compare_limits(terms, link)
+
+    def compare_limits(self, terms: Terms, link: spi.Connection) -> None:
+        """Tell if the broker takes messages away before the redelivery handling comes to its end.
+
+        A broker on a network is asked meanwhile: it may take long to answer, and messages do not wait for that.
+        """
+        if not (terms.redelivery.highest_index and link.capabilities.admin):
+            return
+        if link.capabilities.configurable:
+            self._compare_limits(terms, link)
+        else:
+            Thread(target=self._compare_limits, args=(terms, link), name=f"jmsjca {self._name}", daemon=True).start()
 
     def _compare_limits(self, terms: Terms, link: spi.Connection) -> None:
-        """Tell if the broker takes messages away before the redelivery handling comes to its end."""
-        highest = terms.redelivery.highest_index
-        most = _most_deliveries(terms.destination, link) if highest else None
+        highest, most = terms.redelivery.highest_index, _most_deliveries(terms.destination, link)
         if most is not None and most <= highest:
             self._tell(
                 logging.WARNING,
@@ -101,8 +111,7 @@ class Adjustments:
 
 def _most_deliveries(source: Destination, link: spi.Connection) -> int | None:
     """How often the broker delivers a message; None if it says nothing, or has no limit."""
-    admin = link.admin()
-    if admin is not None:
-        with suppress(JMSError):
-            return admin.settings(source).max_deliveries
+    with suppress(JMSError):
+        admin = link.admin()
+        return None if admin is None else admin.settings(source).max_deliveries
     return None

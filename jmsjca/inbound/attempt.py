@@ -64,6 +64,7 @@ class Attempt:
             if not self._stopping:
                 delivery = self._begin(connection)
                 up()
+                self._adjustments.compare_limits(self._endpoint.terms, connection)
                 delivery.run()
         finally:
             self._endpoint.statistics.n_configured_endpoints = -1

@@ -10,6 +10,7 @@ from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, JMSSecurityError, NotSupportedError
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
+from tests.unit.delivering.stage import until
 from tests.unit.inbound import Recorder
 
 
@@ -79,7 +80,7 @@ def test_a_limit_of_artemis_below_the_redelivery_handling_is_told(broker_url, ca
     adapter.listener(f"limited.{uuid.uuid4().hex}", redelivery_handling="3:move(queue:aside)")(print)
     with adapter:
         recorder.await_status("Connecting", "Up")
-    assert "3 times at most: set max_deliveries to 4 at least" in caplog.text
+        until(lambda: "3 times at most: set max_deliveries to 4 at least" in caplog.text)
 
 
 @pytest.mark.parametrize("broker", ["activemq", "rabbitmq"])

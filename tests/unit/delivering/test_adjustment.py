@@ -1,6 +1,7 @@
 """What a broker cannot do for an endpoint is refused, or told with the reason."""
 
 import logging
+import threading
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,8 @@ from jmsjca import ActivationSpec, DestinationSettings, Queue, Topic
 from jmsjca.errors import NotSupportedError
 from jmsjca.inbound.adjustment import Adjustments
 from jmsjca.inbound.terms import terms_of
-from tests.unit.inbound import Inbox
+from tests.unit.delivering.stage import until
+from tests.unit.inbound import PATIENCE, Inbox
 
 DURABLE = {"destination": Topic("t"), "subscription_durability": "Durable", "subscription_name": "s"}
 MOVES = {"redelivery_handling": "3:move(queue:dlq)"}
@@ -33,7 +35,12 @@ def link(connected):
 
 
 def check(link, **spec):
-    Adjustments("it").check(terms_of(ActivationSpec(**{"destination": "q"} | spec)), link)
+    adjustments, terms = Adjustments("it"), terms_of(ActivationSpec(**{"destination": "q"} | spec))
+    adjustments.check(terms, link)
+    adjustments.compare_limits(terms, link)
+    for thread in threading.enumerate():
+        if thread.name == "jmsjca it":
+            thread.join(PATIENCE)
 
 
 @pytest.fixture
@@ -106,6 +113,16 @@ def test_a_limit_that_the_broker_tells_and_only_its_operator_sets(link, told):
     link.admin().configure(Queue("q"), DestinationSettings(max_deliveries=3))
     check(Weaker(link, configurable=False), **MOVES)
     assert ["3 times at most" in text for _, text in told()] == [True]
+
+
+def test_who_asks_a_broker_for_its_limit_does_not_wait_for_the_answer(link, told):
+    link.admin().configure(Queue("q"), DestinationSettings(max_deliveries=3))
+    slow, answers = Weaker(link, configurable=False), threading.Event()
+    slow.admin = lambda: answers.wait(PATIENCE) and link.admin()
+    Adjustments("it").compare_limits(terms_of(ActivationSpec(destination="q", **MOVES)), slow)
+    assert not told()
+    answers.set()
+    until(told)
 
 
 def test_each_reason_is_told_once(link, told):
