@@ -10,7 +10,7 @@ from jmsjca.providers.amqp.budget import Budget
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.proton_calls import accept
+from jmsjca.providers.amqp.proton_deliveries import accept
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.amqp.source import Source
 

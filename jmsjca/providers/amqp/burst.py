@@ -9,7 +9,7 @@ from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.proof import prove
-from jmsjca.providers.amqp.proton_calls import accept, accept_in
+from jmsjca.providers.amqp.proton_deliveries import accept, accept_in
 from jmsjca.providers.amqp.senders import Outgoing
 from jmsjca.providers.amqp.states import ACCEPTED, accepted_in
 

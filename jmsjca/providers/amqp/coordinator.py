@@ -10,17 +10,8 @@ from jmsjca.providers.amqp.constants import COORDINATOR
 from jmsjca.providers.amqp.declared import DeclaredAhead
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
-from jmsjca.providers.amqp.proton_calls import (
-    Pointer,
-    Tags,
-    is_settled,
-    pointer_to,
-    public,
-    remote_data,
-    remote_state,
-    send,
-    settle,
-)
+from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to, public
+from jmsjca.providers.amqp.proton_deliveries import Tags, is_settled, remote_data, remote_state, send, settle
 from jmsjca.providers.amqp.states import (
     ACCEPTED,
     COORDINATOR_CAPABILITIES,

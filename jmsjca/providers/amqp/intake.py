@@ -2,17 +2,8 @@
 
 from typing import NamedTuple
 
-from jmsjca.providers.amqp.proton_calls import (
-    ABORTED,
-    Buffer,
-    Pointer,
-    advance,
-    current,
-    is_partial,
-    receiving,
-    release,
-    settle,
-)
+from jmsjca.providers.amqp.proton_calls import ABORTED, Buffer, Pointer, advance, current, is_partial, receiving
+from jmsjca.providers.amqp.proton_deliveries import release, settle
 
 __all__ = ["Excess", "Intake", "Taken"]
 

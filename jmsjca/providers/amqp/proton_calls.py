@@ -1,4 +1,6 @@
-"""Proton's engine below its public objects: everything of python-qpid-proton that is not its public API is named here.
+"""Proton's engine below its public objects.
+
+What of python-qpid-proton is not its public API is named only here, and in `proton_deliveries`.
 
 Proton's public objects make a Python object, and dictionaries for it, of every event and delivery, which costs some
 fifty microseconds a message; the functions of its C library that they wrap cost a fifth of one. `cproton_ffi` gives no
@@ -9,7 +11,7 @@ belongs on the thread that has the connection. Proton uses its objects again, an
 with the next call: bytes are copied before anything else happens.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -22,18 +24,14 @@ __all__ = [
     "ABORTED",
     "Buffer",
     "Pointer",
-    "Settle",
-    "Tags",
-    "accept",
-    "accept_in",
     "advance",
     "check_version",
     "current",
     "delivery_of",
     "event_type",
-    "fail",
+    "ffi",
     "is_partial",
-    "is_settled",
+    "lib",
     "link_of",
     "next_event",
     "peek",
@@ -44,12 +42,7 @@ __all__ = [
     "public",
     "push",
     "receiving",
-    "release",
-    "remote_data",
-    "remote_state",
-    "send",
     "session_of",
-    "settle",
 ]
 
 _inside: Any = import_module("cproton_ffi")  # nothing tells type checkers what is in it
@@ -59,19 +52,13 @@ lib: Any = _inside.lib
 _TESTED = (0, 40)
 _proton: Any = proton
 _VERSION: tuple[int, int, int] = _proton.VERSION
-_TRANSACTIONAL = 0x34
-_ACCEPTED: int = proton.Delivery.ACCEPTED
-_RELEASED: int = proton.Delivery.RELEASED
-_MODIFIED: int = proton.Delivery.MODIFIED
 
 ABORTED = -11
 """In place of a size: the broker gave the message up in the middle."""
-_TAG_BYTES = 8
 
 _delivery: Any = _proton.Delivery
 
 Pointer: TypeAlias = Any  #: to an object of proton's; equal to another to the same
-Settle: TypeAlias = Callable[[Iterable[Pointer]], None]  #: gives deliveries a state, and settles them, in order
 
 
 def check_version() -> None:
@@ -158,105 +145,3 @@ def receiving(link: Pointer, buffer: Buffer) -> Callable[[], int]:
     It tells how many bytes: `ABORTED` if the broker gave the message up in the middle, otherwise negative at its end.
     """
     return partial(lib.pn_link_recv, link, buffer.start, buffer.size)
-
-
-# Settling. Proton makes one frame of many that are accepted, or released, one after the other.
-
-settle: Callable[[Pointer], None] = lib.pn_delivery_settle
-_update = lib.pn_delivery_update
-_local = lib.pn_delivery_local
-_data_of = lib.pn_disposition_data
-_decode = lib.pn_data_decode
-
-
-def accept(deliveries: Iterable[Pointer]) -> None:
-    """Say that deliveries were handled."""
-    for delivery in deliveries:
-        _update(delivery, _ACCEPTED)
-        settle(delivery)
-
-
-def release(deliveries: Iterable[Pointer]) -> None:
-    """Say that nobody looked at deliveries."""
-    for delivery in deliveries:
-        _update(delivery, _RELEASED)
-        settle(delivery)
-
-
-def fail(deliveries: Iterable[Pointer]) -> None:
-    """Say that handling deliveries failed: the broker counts it."""
-    for delivery in deliveries:
-        lib.pn_disposition_set_failed(_local(delivery), True)
-        _update(delivery, _MODIFIED)
-        settle(delivery)
-
-
-def accept_in(state: bytes) -> Settle:
-    """Say that deliveries were handled, if a transaction commits.
-
-    Args:
-        state: The fields of the transactional state, encoded.
-    """
-    size = len(state)
-
-    def accept_all(deliveries: Iterable[Pointer]) -> None:
-        for delivery in deliveries:
-            _decode(_data_of(_local(delivery)), state, size)  # its data are empty before: this adds to them
-            _update(delivery, _TRANSACTIONAL)
-            settle(delivery)
-
-    return accept_all
-
-
-# Sending, and what the broker says to it.
-
-remote_state: Callable[[Pointer], int] = lib.pn_delivery_remote_state
-is_settled: Callable[[Pointer], bool] = lib.pn_delivery_settled
-_remote = lib.pn_delivery_remote
-_encode = lib.pn_data_encode
-_new_delivery = lib.pn_delivery
-_send = lib.pn_link_send
-
-
-class Tags:
-    """Numbers that name the deliveries of a link.
-
-    Attributes:
-        number: The one in use, where `tag` has it.
-        tag: The same, as proton takes it.
-    """
-
-    def __init__(self) -> None:
-        self.number: Any = ffi.new("uint64_t[1]")
-        self.tag: Any = ffi.new("pn_delivery_tag_t *", (_TAG_BYTES, ffi.cast("char *", self.number)))[0]
-
-
-def send(link: Pointer, tags: Tags, payloads: Iterable[bytes], state: bytes | None = None) -> list[Pointer]:
-    """Send encoded messages.
-
-    Args:
-        link: The sender.
-        tags: Those of the link.
-        payloads: The messages.
-        state: The fields of the transactional state, encoded; None outside any transaction.
-
-    Returns:
-        Their deliveries.
-    """
-    deliveries: list[Pointer] = []
-    for payload in payloads:
-        tags.number[0] += 1
-        delivery = _new_delivery(link, tags.tag)  # which copies the tag
-        if state is not None:
-            _decode(_data_of(_local(delivery)), state, len(state))
-            _update(delivery, _TRANSACTIONAL)
-        _send(link, payload, len(payload))
-        advance(link)
-        deliveries.append(delivery)
-    return deliveries
-
-
-def remote_data(delivery: Pointer, buffer: Buffer) -> bytes:
-    """The fields of the broker's state, encoded; nothing if there are none: no frame is longer than the buffer."""
-    size = _encode(_data_of(_remote(delivery)), buffer.start, buffer.size)
-    return buffer.copy(size) if size > 0 else b""

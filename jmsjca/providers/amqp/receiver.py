@@ -13,7 +13,8 @@ from jmsjca.providers.amqp.credit import Credit, DrainedCredit
 from jmsjca.providers.amqp.credited_link import CreditedLink
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.intake import Excess, Intake, Taken
-from jmsjca.providers.amqp.proton_calls import Pointer, Settle, pointer_to
+from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to
+from jmsjca.providers.amqp.proton_deliveries import Settle
 from jmsjca.providers.amqp.source import Source
 
 __all__ = ["ReceivingLink"]

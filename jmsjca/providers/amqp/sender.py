@@ -11,17 +11,8 @@ from jmsjca.providers.amqp.conditions import link_error, refuses_message
 from jmsjca.providers.amqp.constants import UNSPECIFIED
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
-from jmsjca.providers.amqp.proton_calls import (
-    Pointer,
-    Tags,
-    is_settled,
-    pointer_to,
-    public,
-    remote_data,
-    remote_state,
-    send,
-    settle,
-)
+from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to, public
+from jmsjca.providers.amqp.proton_deliveries import Tags, is_settled, remote_data, remote_state, send, settle
 from jmsjca.providers.amqp.sending import Sending
 from jmsjca.providers.amqp.states import ACCEPTED, TRANSACTIONAL, outcome_in, outcome_of
 

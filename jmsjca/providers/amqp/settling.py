@@ -7,7 +7,7 @@ from functools import partial
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.proton_calls import Settle, fail, release
+from jmsjca.providers.amqp.proton_deliveries import Settle, fail, release
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.holder import Holder
 

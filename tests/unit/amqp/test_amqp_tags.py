@@ -2,7 +2,8 @@
 
 from proton import Connection
 
-from jmsjca.providers.amqp.proton_calls import Tags, ffi, lib, pointer_to, send
+from jmsjca.providers.amqp.proton_calls import ffi, lib, pointer_to
+from jmsjca.providers.amqp.proton_deliveries import Tags, send
 
 
 def tag_of(delivery):
