@@ -32,6 +32,7 @@ class Burst:
         self._wire = wire
         self._taken = taken
         self._seconds = seconds
+        self._sent = False  # something, outside of any transaction
 
     def send_first(self, outgoing: Outgoing) -> None:
         """Send outside any transaction, and wait until the broker has taken it.
@@ -56,6 +57,7 @@ class Burst:
             raise
         except JMSError as error:
             raise self._given_back(error) from error
+        self._sent = True
 
     def acknowledge(self, *, confirmed: bool) -> None:
         """Acknowledge outside any transaction.
@@ -82,7 +84,7 @@ class Burst:
 
         Raises:
             TransactionRolledBackError: It did not happen; the deliveries are given back.
-            TransactionInDoubtError: It may or may not have happened.
+            TransactionInDoubtError: It may or may not have happened; or it did not, but something was sent before.
         """
         try:
             transaction = self._begin(outgoing)
@@ -93,7 +95,7 @@ class Burst:
             self._wire.tell(lambda: self._end(transaction, reply), reply)
         except JMSError as error:  # the connection is gone, and the transaction with it
             self._let_go()
-            raise _rolled_back(error) from error
+            raise self._rolled_back(f"The unit was rolled back: {error}") from error
         self._hear(reply, transaction)
 
     def _begin(self, outgoing: Outgoing) -> bytes:
@@ -135,7 +137,7 @@ class Burst:
         self._let_go()
         if state != ACCEPTED:
             self._start_anew()
-            raise TransactionRolledBackError(f"The broker rolled the unit back: {reason}")
+            raise self._rolled_back(f"The broker rolled the unit back: {reason}")
 
     def _start_anew(self) -> None:
         """The broker has taken back what the unit took; only a new connection gets that before what is here already."""
@@ -171,9 +173,15 @@ class Burst:
         for consumer, each in zip(self._taken, proofs, strict=True):
             prove(consumer, each)
 
-    def _given_back(self, error: JMSError) -> TransactionRolledBackError:
+    def _given_back(self, error: JMSError) -> JMSError:
         self._give_back()
-        return _rolled_back(error)
+        return self._rolled_back(f"The unit was rolled back: {error}")
+
+    def _rolled_back(self, what: str) -> JMSError:
+        """Tell what did not happen; what was sent before the transaction did."""
+        if self._sent:
+            return TransactionInDoubtError(f"Some messages of the unit were sent before its transaction. {what}")
+        return TransactionRolledBackError(what)
 
     def _give_back(self) -> None:
         """Give the deliveries back after a failure; on a lost connection the broker does it by itself."""
@@ -189,7 +197,3 @@ class Burst:
             consumer.let_go(deliveries)
             with suppress(JMSError):
                 consumer.end_if_done()
-
-
-def _rolled_back(error: JMSError) -> TransactionRolledBackError:
-    return TransactionRolledBackError(f"The unit was rolled back: {error}")

@@ -223,6 +223,17 @@ def test_known_ids_are_sent_before_the_transaction(ready):
     assert line.peer.sent == {"target": ["first", "0", "1"]}
 
 
+@pytest.mark.parametrize(("step", "refuse"), [("coordinator", refuse_link), ("declare", reject), ("discharge", reject)])
+def test_what_was_sent_before_a_transaction_that_fails_leaves_doubt(ready, step, refuse):
+    """It is not true that nothing happened; sent again with the same id it does no harm."""
+    line, unit = ready("apache-activemq-artemis")
+    unit.send(TextMessage("first", properties={DUPLICATE_ID: "1"}), TARGET)
+    line.peer.reactions[step] = refuse
+    with pytest.raises(TransactionInDoubtError, match="were sent before"):
+        unit.commit()
+    assert line.peer.sent["target"][0] == "first"
+
+
 @pytest.mark.parametrize("act", ["commit", "rollback", "take", "send"])
 def test_unit_of_a_lost_connection(ready, act):
     line, unit = ready()
