@@ -90,6 +90,14 @@ def test_what_is_no_login_ends_the_attempt(stage, answer):
         here.connect()
 
 
+@pytest.mark.parametrize("login", [(offer("ANONYMOUS"), expect(Init)), (expect(SASL), send(SASL))])
+def test_a_connection_that_is_opened_in_the_midst_of_the_login_is_left(stage, login):
+    """Proton takes it for logged in."""
+    here = stage(script(login, send(Open(container_id="peer")), silence))
+    with pytest.raises(ConnectionLostError, match="before it answered the login"):
+        here.connect()
+
+
 SILENT = {
     "before anything": silence,
     "after the greeting": (expect(SASL), silence),
