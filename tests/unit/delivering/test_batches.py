@@ -1,6 +1,7 @@
 """Batches: what is in one, how long it waits for its next message, and what becomes of it when its handler fails."""
 
 import queue
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -57,19 +58,21 @@ def test_a_receiver_waits_100_milliseconds_for_the_next_message(connected, recor
 @pytest.mark.parametrize("mode", MODES)
 def test_what_was_in_a_failed_batch_is_not_added_to_another_one(connected, recorder, mode):
     """Also if the other one begins with a message that is new."""
-    link, failures, got = connected(), [ValueError("no")], queue.Queue()
+    link, failures, got, begun = connected(), [ValueError("no")], queue.Queue(), threading.Event()
     new = TextMessage("new")
     new.message_id, new.priority = "ID:new", 9
 
     def handler(messages: Sequence[Message]):
         got.put([message.body for message in messages])
         if failures:
+            assert begun.wait(PATIENCE)
             performance.delivery.stop()
             raise failures.pop()
 
     put(link, "a", "b")
     endpoint = endpoint_of(handler, batches(mode, alone=True), recorder)
     performance = Performance(endpoint, link)
+    begun.set()
     assert got.get(timeout=PATIENCE) == ["a", "b"]
     performance.stop()
     unit = link.unit()
