@@ -15,8 +15,6 @@ from proton import Collector, Connection, Endpoint, Transport
 from jmsjca.providers.amqp.encoding.writing import data_section, text
 from jmsjca.providers.amqp.proton_calls import (
     Buffer,
-    Tags,
-    accept,
     advance,
     current,
     delivery_of,
@@ -28,10 +26,8 @@ from jmsjca.providers.amqp.proton_calls import (
     pop_event,
     push,
     receiving,
-    remote_state,
-    send,
-    settle,
 )
+from jmsjca.providers.amqp.proton_deliveries import Tags, accept, remote_state, send, settle
 from jmsjca.providers.amqp.sections import DATA, split
 from tests.benchmarks.proton_loops import BATCH, BODY, Figures, Stopwatch
 
