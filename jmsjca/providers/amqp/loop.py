@@ -10,6 +10,7 @@ from jmsjca.config import Clock
 from jmsjca.providers.amqp.alarms import Alarms
 from jmsjca.providers.amqp.mailbox import Mailbox
 from jmsjca.providers.amqp.owners import Events
+from jmsjca.providers.amqp.proton_calls import is_closed, pointer_to, tick
 from jmsjca.providers.amqp.pump import Pump
 
 __all__ = ["Loop"]
@@ -44,12 +45,13 @@ class Loop:
         opened: "Future[None]",
     ) -> None:
         self._socket = sock
-        self._transport = transport
+        self._transport = pointer_to(transport)
         self._pump = pump
         self._mailbox = mailbox
         self._events = events
         self._clock = clock
         self._opened = opened
+        self._pending = False  # whether something waits for room to write
         self.alarms = Alarms()
         self.closed: list[Session] = []
 
@@ -58,7 +60,7 @@ class Loop:
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._mailbox.bell, selectors.EVENT_READ)
-            while self._mailbox.error is None and not self._transport.closed:
+            while self._mailbox.error is None and not is_closed(self._transport):
                 self._turn(selector)
             self._events.dispatch()  # why it ended
 
@@ -67,7 +69,7 @@ class Loop:
         self._events.dispatch()
         now = self._clock.monotonic()
         self.alarms.run(now)
-        deadline = self.alarms.next(self._transport.tick(now))
+        deadline = self.alarms.next(tick(self._transport, now))
         pending = self._pump.write()
         if not pending:
             self._free_closed()
@@ -84,9 +86,9 @@ class Loop:
 
     def _listen(self, selector: selectors.BaseSelector, pending: bool) -> None:
         """Hear of room to write only where something waits for it."""
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if pending else 0)
-        if selector.get_key(self._socket).events != wanted:
-            selector.modify(self._socket, wanted)
+        if pending != self._pending:
+            self._pending = pending
+            selector.modify(self._socket, selectors.EVENT_READ | (selectors.EVENT_WRITE if pending else 0))
 
     def _sleep(self, selector: selectors.BaseSelector, seconds: float | None) -> None:
         """Wait for the socket or an errand, and read."""

@@ -25,11 +25,13 @@ __all__ = [
     "Buffer",
     "Pointer",
     "advance",
+    "capacity",
     "check_version",
     "current",
     "delivery_of",
     "event_type",
     "ffi",
+    "is_closed",
     "is_partial",
     "lib",
     "link_of",
@@ -43,6 +45,7 @@ __all__ = [
     "push",
     "receiving",
     "session_of",
+    "tick",
 ]
 
 _inside: Any = import_module("cproton_ffi")  # nothing tells type checkers what is in it
@@ -107,6 +110,16 @@ def public(delivery: Pointer) -> Any:
 
 
 # A transport: bytes in, bytes out.
+
+
+is_closed: Callable[[Pointer], bool] = lib.pn_transport_closed
+capacity: Callable[[Pointer], int] = lib.pn_transport_capacity  #: how many bytes it takes; negative if it reads no more
+_tick = lib.pn_transport_tick
+
+
+def tick(transport: Pointer, now: float) -> float:
+    """Let the transport do what time asks for; gives when it wants that again, 0 for never. Seconds of one clock."""
+    return float(_tick(transport, int(now * 1000)) / 1000)
 
 
 def push(transport: Pointer, buffer: Buffer, begin: int, end: int) -> int:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from proton import ProtonException, Transport
 
-from jmsjca.providers.amqp.proton_calls import Buffer, peek, pending, pointer_to, pop, push
+from jmsjca.providers.amqp.proton_calls import Buffer, capacity, peek, pending, pointer_to, pop, push
 from jmsjca.providers.network import acknowledge_quickly
 
 __all__ = ["Pump"]
@@ -33,13 +33,13 @@ class Pump:
 
     def check(self) -> None:
         """Raise `ProtonException` if proton reads no more, which it does not always say."""
-        if self._transport.capacity() < 0:
+        if capacity(self._pointer) < 0 and self._transport.capacity() < 0:  # which may tell more
             raise ProtonException("what the broker sent is no AMQP")
 
     def read(self, times: int = _READS_PER_TURN) -> None:
         """Read what there is, in so many pieces at most."""
         for _ in range(times):
-            if self._transport.capacity() <= 0:
+            if capacity(self._pointer) <= 0:
                 return
             try:
                 size = self._socket.recv_into(self._buffer.view)
