@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from faststream.rabbit import Channel, RabbitBroker, RabbitQueue
 
 from jmsjca import AcknowledgeMode, Limits
-from tests.benchmarks.rabbitmq_loop import LeanLoop
 from tests.benchmarks.listeners import Contender, Listener
 from tests.benchmarks.measurements import Measurements, alternating, write
+from tests.benchmarks.rabbitmq_loop import LeanLoop
 from tests.benchmarks.tally import TEXT, Tally
 
 AHEAD = 100
