@@ -159,7 +159,7 @@ class Supply:
         elif not self._stopping:
             with self._others.turns.waiting():
                 self._others.spread()  # who waits here would not see a slow handler
-                self._take(limit, self._others.patience(timeout))
+                self._take(limit, self._others.patience(self.patience(timeout)))
 
     def _take(self, limit: int, timeout: float) -> bool:
         chunk = self._consumer.receive(limit, timeout)

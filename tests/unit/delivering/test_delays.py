@@ -93,6 +93,18 @@ def test_what_goes_to_another_receiver_does_not_wait_again(link):
     assert sum(delays) == 200
 
 
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("batch_size", [0, 5])
+def test_a_receiver_that_waits_for_messages_reckons_with_its_delays(link, batch_size, exact):
+    """Also where none is taken ahead of its use: for batches, and where others cannot have what is sent ahead."""
+    link.capabilities = replace(link.capabilities, exact_credit=exact)
+    seen, policy = queue.Queue(), RedeliveryPolicy.parse("1:100")
+    sync = terms("sync", redelivery=policy, batch_size=batch_size, receive_timeout=3600, max_outstanding=1000)
+    performance = Performance(endpoint_of(lambda m: m.end_of_batch or seen.put(m.body), sync), link)
+    assert {seen.get(timeout=PATIENCE) for _ in range(200)} == {str(number) for number in range(200)}
+    performance.stop()
+
+
 def test_what_waits_for_a_blocked_handler_goes_to_another_one(link):
     """The receiver that holds the delayed ones may be at work when their time comes."""
     blocked, seen, go_on = queue.Queue(), queue.Queue(), threading.Event()
