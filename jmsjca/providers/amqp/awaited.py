@@ -1,7 +1,8 @@
 """What went back to the broker, and should be the next to come."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from operator import eq
+from typing import NamedTuple, Self
 
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.sections import bare
@@ -12,22 +13,39 @@ _MOST_RETURNS = 3
 
 
 class Awaited(NamedTuple):
-    """The first of the messages that went back in order.
+    """The messages that went back in order.
 
     Args:
-        encoded: The message.
+        hashes: Theirs, as far as they have not come yet.
         returns: How often what comes instead is returned.
     """
 
-    encoded: bytes
+    hashes: Sequence[int]
     returns: int = _MOST_RETURNS
 
-    def after(self, chunk: Sequence[AMQPDelivery]) -> "Awaited | None":
-        """What is still awaited because something else came before it; None if all is well.
+    @classmethod
+    def of(cls, deliveries: Iterable[AMQPDelivery]) -> Self:
+        """Await what goes back now."""
+        return cls([_hash_of(delivery) for delivery in deliveries])
+
+    def again(self) -> Self:
+        """The same once more, as something else came that is returned."""
+        return self._replace(returns=self.returns - 1)
+
+    def begins_with(self, chunk: Sequence[AMQPDelivery]) -> bool:
+        """False if something else stands in a chunk before what is awaited.
 
         Artemis may have chosen the next message before it takes back what is before that one, and send it at the next
         credit. But if that happens again and again, somebody else has got what went back.
         """
-        if not self.returns or bare(chunk[0].encoded) == bare(self.encoded):
-            return None
-        return Awaited(self.encoded, self.returns - 1)
+        return not self.returns or all(map(eq, self.hashes, map(_hash_of, chunk)))
+
+    def behind(self, chunk: Sequence[AMQPDelivery]) -> "Awaited | None":
+        """What is still to come behind a chunk."""
+        left = self.hashes[len(chunk) :]
+        return self._replace(hashes=left) if left else None
+
+
+def _hash_of(delivery: AMQPDelivery) -> int:
+    """Less than the message, which may be large, and needs no room any more."""
+    return hash(bare(delivery.encoded))

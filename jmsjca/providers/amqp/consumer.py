@@ -141,17 +141,17 @@ class AMQPConsumer(AskingConsumer):
         with self._changed:
             back = self._shelf.with_later(deliveries)
             if self.order is not Order.ANY and back:
-                self._awaited = awaited or Awaited(back[0].encoded)
+                self._awaited = awaited or Awaited.of(back)
         self._settle(back, counted)
         self._grant_waiting()
         self.end_if_done()
 
     def _still_awaited(self, chunk: Sequence[AMQPDelivery]) -> Awaited | None:
-        """What should have come before a chunk; None if all is well."""
-        if not chunk or self._awaited is None:
+        """What should have come before some of a chunk; None if all is well."""
+        if self._awaited is None or self._awaited.begins_with(chunk):
+            self._awaited = self._awaited and self._awaited.behind(chunk)
             return None
-        awaited, self._awaited = self._awaited, None
-        return awaited.after(chunk)
+        return self._awaited.again()
 
     def arrived(self, first: int, messages: Sequence[bytes]) -> None:
         """Messages are complete. On the engine's thread."""
