@@ -33,13 +33,17 @@ def first_move(actions):
     return next(n for n, action in enumerate(actions, 1) if isinstance(action, Move))
 
 
-def test_delays_and_then_moves_at_every_encounter():
+@pytest.mark.parametrize(
+    ("earlier", "message"), [([], "1x"), (["1x"], "2x"), (["1x", "2x"], "1x")], ids=["first", "another", "forgotten"]
+)
+def test_delays_and_then_moves_at_every_encounter(earlier, message):
     handler = new_handler()
-    for message in ("1x", "2x", "1x"):  # the last time it is forgotten already
-        actions = run(handler, message)
-        assert delays(actions) == [10, 15, 15, 15, 15, 30, 30, 30, 30, 30]
-        assert sum(delays(actions)) == 220
-        assert actions[14:] == [Move("queue", "a")] * 36
+    for message_id in earlier:
+        run(handler, message_id)
+    actions = run(handler, message)
+    assert delays(actions) == [10, 15, 15, 15, 15, 30, 30, 30, 30, 30]
+    assert sum(delays(actions)) == 220
+    assert actions[14:] == [Move("queue", "a")] * 36
 
 
 @pytest.mark.parametrize("longest", [10_000, 6_000])
@@ -49,9 +53,13 @@ def test_long_delays_are_whole(longest):
     assert first_move(actions) == 15
 
 
+def test_without_another_handling_that_of_the_listener_holds():
+    actions = run(new_handler(), "1x", others=False)
+    assert (sum(delays(actions)), first_move(actions)) == (220, 15)
+
+
 def test_another_handling_holds_for_its_message_alone():
     handler = new_handler()
-    assert sum(delays(run(handler, "1x", others=False))) == 220
     changed = run(handler, "2x", change=OTHER, others=False)
     assert (sum(delays(changed)), first_move(changed)) == (281, 16)
     assert first_move(run(handler, "3x", others=False)) == 15
