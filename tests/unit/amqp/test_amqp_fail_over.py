@@ -175,4 +175,5 @@ def test_a_listener_does_not_stay_with_a_host_that_lets_it_in_and_fails(line, li
     first.reactions["attach"] = end_connection
     listener(first.address, second.address)
     recorder.await_status("Connecting", "Up")
-    assert (first.seen["attach"], second.seen["attach"]) == (1, 1)
+    assert first.seen["attach"] == 1
+    assert second.seen["attach"] >= 1  # that of the consumer, and maybe of a question to the broker's management

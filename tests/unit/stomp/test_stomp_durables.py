@@ -49,4 +49,4 @@ def test_a_message_that_comes_while_it_is_removed_on_rabbitmq_does_no_harm(line)
     line = line("RabbitMQ/3", client_id="client")
     line.channel.reactions["UNSUBSCRIBE"] = lambda _: line.channel.say("ERROR", message="Subscription not found")
     line.connection.remove(DURABLE)
-    assert line.channel.frames()[-2:] == ["UNSUBSCRIBE", "DISCONNECT"]
+    assert line.channel.frames().count("UNSUBSCRIBE") == 1

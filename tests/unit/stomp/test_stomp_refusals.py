@@ -30,7 +30,7 @@ from jmsjca.providers.stomp.refusals import explained
             InvalidClientIDError,
             True,
         ),
-        ("InvalidSelectorException: a ==", InvalidSelectorError, True),
+        ("InvalidSelectorException: a ==", InvalidSelectorError, False),
         ("InvalidDestinationException: Cannot create queue://q", InvalidDestinationError, True),
         ("No durable subscription exists for clientID: c", InvalidDestinationError, True),
         ("not_found: no queue 'q' in vhost '/'", InvalidDestinationError, True),
