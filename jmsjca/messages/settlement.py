@@ -79,9 +79,9 @@ class Settlement:
         Args:
             in_vain: Tells whether whoever calls it is who has to end first; for one unit always the same.
         """
-        self._in_vain = in_vain
-        if self._outcome is not None:  # since a moment ago, and who noted it did not see whom to let go
-            self._in_vain = None
+        with self._lock:
+            if self._outcome is None:
+                self._in_vain = in_vain
 
     def _awaited(self) -> "Future[Outcome]":
         with self._lock:
