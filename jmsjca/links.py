@@ -115,7 +115,7 @@ class Connector:
 
     def _try(self, url: ConnectionURL, lost: _Lost, failures: dict[Address, JMSError]) -> Connection | None:
         """Connect to the host that comes first; None if that fails in a way that lets the next one be tried."""
-        settings = self._settings
+        settings, end = self._settings, _End(lost)
         try:
             connection = find_provider(url.protocol).connect(
                 url,
@@ -123,7 +123,7 @@ class Connector:
                 client_id=settings.client_id,
                 limits=settings.limits,
                 clock=settings.clock,
-                lost=lost,
+                lost=end.tell,
             )
         except JMSError as error:
             if not url.others:
@@ -133,6 +133,7 @@ class Connector:
                 return None
             error.add_note(f"Hosts that were tried, this one last: {_told(failures)}")
             raise
+        end.matters()
         if url.others:
             logger.info("Connected to %s://%s.", url.protocol, url.addresses[0])
         return connection
@@ -215,3 +216,34 @@ def _is_of_one_host(error: JMSError) -> bool:
 
 def _ignore(error: JMSError) -> None:
     del error
+
+
+class _End:
+    """The end of one connection. It is told once the connection is there; why an attempt failed is raised.
+
+    Else a provider's word on the host before would be taken for the end of the connection that was made instead.
+
+    Args:
+        lost: Whom to tell.
+    """
+
+    def __init__(self, lost: _Lost) -> None:
+        self._lost = lost
+        self._lock = threading.Lock()
+        self._made = False
+        self._untold: list[JMSError] = []
+
+    def tell(self, error: JMSError) -> None:
+        """It has come."""
+        with self._lock:
+            if not self._made:
+                self._untold.append(error)
+                return
+        self._lost(error)
+
+    def matters(self) -> None:
+        """The connection was made."""
+        with self._lock:
+            self._made = True
+        for error in self._untold:
+            self._lost(error)

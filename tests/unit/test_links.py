@@ -167,6 +167,34 @@ def test_a_replacement_begins_behind_the_host_that_was_reached_last(use):
     assert provider.hosts == ["a", "b:1", "c", "a", "b:1", "c", "a", "b:1"]
 
 
+class Breaking(Provider):
+    """A provider whose connections break before it has returned or refused them; `break_again` breaks the last one."""
+
+    def connect(self, url, credentials, *, client_id, lost, **others):
+        self.break_again = lost
+        lost(ConnectionLostError(f"{url.addresses[0]} broke"))
+        return super().connect(url, credentials, client_id=client_id, **others)
+
+
+def test_nobody_hears_of_the_end_of_an_attempt_that_failed(use):
+    """It is raised, or the next host is there: who heard of it would give that one up."""
+    provider = use(Breaking(REFUSED, REFUSED, REFUSED, REFUSED))
+    told = []
+    with pytest.raises(ConnectionLostError):
+        Connector(LIST).connect(told.append)
+    provider.break_again(ConnectionLostError("late"))
+    Connector(LIST).connect(told.append)
+    assert list(map(str, told)) == ["b:1 broke"]
+
+
+def test_a_connection_that_was_made_tells_of_its_end(use):
+    provider = use(Breaking())
+    told = []
+    connect(SETTINGS, told.append)
+    provider.break_again(REFUSED)
+    assert list(map(str, told)) == ["host broke", "refused"]
+
+
 def test_who_is_being_stopped_asks_no_further_host(use):
     provider = use(Provider(REFUSED, REFUSED))
     with pytest.raises(ConnectionLostError, match=r"a: refused$"):
