@@ -84,7 +84,7 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
         JMSSecurityError: The broker's certificate is not to be trusted, or an own one cannot be read.
         ConnectionLostError: The broker cannot be reached.
     """
-    host, port = url.host.strip("[]"), url.port or default_port
+    host, port = url.host.strip("[]"), default_port if url.port is None else url.port
     if not host:
         raise InvalidURLError(f"{url} names no host.")
     context = _tls_context(options) if tls else None

@@ -390,3 +390,9 @@ def _chain(error):
     while error is not None:
         yield from (str(error), repr(error))
         error = error.__cause__ or error.__context__
+
+
+def test_port_0_is_no_other_port():
+    url, options = ConnectionURL.parse("amqp://127.0.0.1:0"), NetworkOptions(connect_timeout=SECONDS)
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(ConnectionLostError, match=":0"):
+        open_socket(url, options, default_port=server.getsockname()[1], tls=False)
