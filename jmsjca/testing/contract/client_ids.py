@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jmsjca.errors import InvalidClientIDError
+from jmsjca.errors import ConnectionLostError, InvalidClientIDError
 from jmsjca.testing.contract.harness import Contract, Harness
 
 __all__ = ["TestClientIds"]
@@ -24,7 +24,7 @@ class TestClientIds(Contract):
         client = _client(harness)
         first = harness.connect(client)
         with pytest.raises(InvalidClientIDError, match=client):
-            harness.connect(client)
+            _connect(harness, client)
         harness.settle([], first)  # which notices nothing
 
     def test_it_is_free_after_closing(self, harness: Harness) -> None:
@@ -40,7 +40,7 @@ class TestClientIds(Contract):
         holder = harness.connect(client)
         for _ in range(2):
             with pytest.raises(InvalidClientIDError):
-                harness.connect(client)
+                _connect(harness, client)
         holder.close()
         harness.connect(client)
 
@@ -52,7 +52,7 @@ class TestClientIds(Contract):
         harness.connect(client)
         first.close()
         with pytest.raises(InvalidClientIDError):
-            harness.connect(client)
+            _connect(harness, client)
 
     def test_different_ones_do_not_disturb_each_other(self, harness: Harness) -> None:
         """They are compared as they are, capitals and blanks included (JMS 3.1, section 6.1.2)."""
@@ -81,6 +81,14 @@ class TestClientIds(Contract):
         harness.expect(other)
         consumer = harness.connect(subscription.client_id).consumer(subscription)
         assert harness.gather(consumer, 1)[0].message.body == "a"
+
+
+def _connect(harness: Harness, client: str) -> None:
+    """Connect; once more if the broker hangs up: in 1 of 3,000 refusals ActiveMQ does, over STOMP, and says nothing."""
+    try:
+        harness.connect(client)
+    except ConnectionLostError:
+        harness.connect(client)
 
 
 def _client(harness: Harness) -> str:
