@@ -1,5 +1,6 @@
 """A consumer over AMQP: what was taken ahead, what is held, and how it goes back."""
 
+import itertools
 import time
 from collections.abc import Collection, Sequence
 
@@ -10,6 +11,7 @@ from jmsjca.providers.amqp.asking import AskingConsumer
 from jmsjca.providers.amqp.awaited import Awaited
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.failures import Failures
 from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.amqp.source import Source
@@ -30,6 +32,7 @@ class AMQPConsumer(AskingConsumer):
         limits: The bounds.
         reply_timeout: Seconds to wait for the broker's answers.
         drains: True if the broker understands drain.
+        failures: What failed here on this connection.
         keeps: True if what goes back stays here until the consumer is closed.
     """
 
@@ -44,14 +47,15 @@ class AMQPConsumer(AskingConsumer):
         limits: Limits,
         reply_timeout: float,
         drains: bool,
+        failures: Failures,
         keeps: bool,
     ) -> None:
         super().__init__(order, Appetite(window, limits.prefetch_bytes))
         self._engine = engine
         self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
+        self._failures = failures
         self._keeps = keeps
         self._awaited: Awaited | None = None
-        self._waiting = 0  # how many wait for a message
         self.origin = origin
 
     def open(self) -> None:
@@ -100,7 +104,7 @@ class AMQPConsumer(AskingConsumer):
         self._engine.check_process()
         self._stop()
         with self._changed:
-            return self._pop(len(self._shelf.ready))
+            return self._shelf.hand_out(len(self._shelf.ready))
 
     def close(self) -> None:
         """Give back what no unit took; what a unit took stays with the unit."""
@@ -155,8 +159,8 @@ class AMQPConsumer(AskingConsumer):
 
     def arrived(self, first: int, messages: Sequence[bytes]) -> None:
         """Messages are complete. On the engine's thread."""
-        now = time.time()
-        deliveries = [AMQPDelivery(encoded, handle, self, now) for handle, encoded in enumerate(messages, first)]
+        now, known = time.time(), zip(itertools.count(first), messages, self._failures.of(messages), strict=False)
+        deliveries = [AMQPDelivery(encoded, handle, self, now, failures) for handle, encoded, failures in known]
         with self._changed:
             self._shelf.put(deliveries)
             self._appetite.arrived(list(map(len, messages)))
@@ -167,12 +171,6 @@ class AMQPConsumer(AskingConsumer):
         self.closed = True
         self._woken = True
         self._changed.notify_all()
-
-    def _grant_waiting(self) -> None:
-        """Ask again for those who wait: to take something back, the credit that they asked for was taken, too."""
-        with self._changed:
-            if self._waiting and not self._stopping:
-                self._grant()
 
     def _wait(self, timeout: float | None) -> bool:
         """Wait for a message; True if woken instead."""

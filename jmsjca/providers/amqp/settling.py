@@ -6,6 +6,7 @@ from functools import partial
 
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.failures import Failures
 from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.proton_deliveries import Settle, fail, release
 from jmsjca.providers.amqp.receiver import ReceivingLink
@@ -22,6 +23,7 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     """
 
     _engine: Engine
+    _failures: Failures
     _link: ReceivingLink
     origin: Origin
 
@@ -57,6 +59,8 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
         # A broker that does not count may not know the state that counts.
         failed = fail if self.origin.counts else release
+        if self.origin.counts and wait:  # else nothing comes again on this connection
+            self._failures.note(d for d in deliveries if d.handle in counted)
         states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
         (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
         self.let_go(deliveries)

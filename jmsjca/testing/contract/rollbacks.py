@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jmsjca.messages import TextMessage
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import Contract, Harness, bodies
 
@@ -43,11 +44,12 @@ class TestRollback(Contract):
         assert (first.redelivered, second.redelivered, again.redelivered) == (False, False, True)
         assert (first.message.redelivered, again.message.redelivered) == (False, True)
 
-    def test_rollback_counts(self, harness: Harness) -> None:
+    @pytest.mark.parametrize("body", ["a", "a" * 200_000], ids=["small", "large"])
+    def test_rollback_counts(self, harness: Harness, body: str) -> None:
         """JMSXDeliveryCount grows and JMSRedelivered is set (JMS 3.1, sections 3.4.7 and 3.5.11)."""
         harness.require("delivery_count")
         queue = harness.queue()
-        harness.send(queue, "a")
+        harness.send_messages(queue, TextMessage(body))
         consumer = harness.connection.consumer(queue)
         for expected in (1, 2, 3):
             [delivery] = harness.gather(consumer, 1)
