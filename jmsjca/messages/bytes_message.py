@@ -115,6 +115,8 @@ class BytesMessage(SequentialMessage):
             return bytes(body)
         raise MessageFormatError(f"A BytesMessage holds bytes, not {type(body).__name__}.")
 
+    _decoded = _checked  # without a call between them
+
 
 def _packed(value: EntryValue) -> bytes:
     if isinstance(value, bytes):

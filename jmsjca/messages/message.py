@@ -18,6 +18,7 @@ from jmsjca.messages.slots import set_if_unset, unchanged
 __all__ = ["Message"]
 
 T = TypeVar("T")
+_PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
 
 
 class Message(PropertyAccessors):
@@ -80,7 +81,7 @@ class Message(PropertyAccessors):
         self.type = type
         self.message_id: str | None = None
         self.destination: Destination | None = None
-        self.delivery_mode = DeliveryMode.PERSISTENT
+        self.delivery_mode = _PERSISTENT
         self.priority = 4
         self.timestamp: datetime | None = None
         self.expiration: datetime | None = None

@@ -17,3 +17,5 @@ class TextMessage(Message):
         if body is not None and not isinstance(body, str):
             raise MessageFormatError(f"A TextMessage holds str, not {type(body).__name__}.")
         return body
+
+    _decoded = _checked  # without a call between them

@@ -28,20 +28,27 @@ class Address:
         capability: What the node must be: a queue or a topic; None where the name says it.
         lasting: True if the node that is made, should it not exist, must outlive the broker's restart.
         suffix: What follows the address in a terminus, and not in messages.
+        ascii_only: True if the broker would take other letters for others, or end the connection over them.
     """
 
     name: str
     capability: str | None
     lasting: bool = False
     suffix: str = ""
+    ascii_only: bool = False
 
     def check(self) -> None:
         """Refuse a name that cannot be written, before anything is asked for.
 
         Raises:
-            InvalidDestinationError: It is no Unicode text.
+            InvalidDestinationError: It is no Unicode text, or the broker would not understand it.
         """
         check_unicode(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
+        if self.ascii_only and not self.name.isascii():
+            raise InvalidDestinationError(
+                f"The name {self.name!a:.200} is not ASCII: over AMQP this broker makes another name of it, or ends the"
+                " connection."
+            )
 
     def apply(self, terminus: Any, more: Sequence[str] = ()) -> None:
         """Write it into a source or a target of proton.
@@ -63,7 +70,7 @@ def address_of(what: Destination, naming: Naming) -> Address:
         exchange = naming == "exchange" and isinstance(what, Topic)  # without the slash it would be a queue
         return Address(what.name, f"temporary-{what.kind}", suffix="/" if exchange else "")
     if naming == "path":
-        return Address(f"/{what.kind}/{what.name}", None, lasting=isinstance(what, Queue))
+        return Address(f"/{what.kind}/{what.name}", None, lasting=isinstance(what, Queue), ascii_only=True)
     if naming == "scheme":
         return Address(f"{what.kind}://{what.name}", what.kind)
     if naming == "exchange" and isinstance(what, Topic):

@@ -20,6 +20,7 @@ class AskingConsumer(SettlingConsumer):
     def __init__(self, order: Order, appetite: Appetite) -> None:
         super().__init__(order)
         self._appetite = appetite
+        self._waiting = 0  # how many wait for a message
         self._stopping = 0  # how many wait for the end of what is on its way
 
     def missed(self) -> None:
@@ -40,6 +41,12 @@ class AskingConsumer(SettlingConsumer):
         """Ask for what fits beside what has arrived, if somebody did not just stop that."""
         if self._appetite.window and not self._stopping:
             self._grant()
+
+    def _grant_waiting(self) -> None:
+        """Ask again for those who wait: to take something back, the credit that they asked for was taken, too."""
+        with self._changed:
+            if self._waiting and not self._stopping:
+                self._grant()
 
     def _grant(self) -> None:
         """Ask for what is missing."""

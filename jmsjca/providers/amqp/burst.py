@@ -135,9 +135,12 @@ class Burst:
             self._wire.roll_back(transaction)
             raise self._given_back(reason) from reason
         self._let_go()
-        if state != ACCEPTED:
-            self._start_anew()
-            raise self._rolled_back(f"The broker rolled the unit back: {reason}")
+        if state == ACCEPTED:
+            return
+        self._start_anew()
+        if not state:
+            raise TransactionInDoubtError("The broker told no outcome of the commit: it may or may not have happened.")
+        raise self._rolled_back(f"The broker rolled the unit back: {reason}")
 
     def _start_anew(self) -> None:
         """The broker has taken back what the unit took; only a new connection gets that before what is here already."""
@@ -145,15 +148,10 @@ class Burst:
             self._wire.abort(ConnectionLostError("The broker rolled a unit back; what it took comes again."))
 
     def _accept(self) -> None:
-        """Acknowledge what can be: a link that has ended holds up no other. On the engine's thread."""
-        errors: list[JMSError] = []
+        """Acknowledge what can be: a link that has ended holds up no other, and tells why. On the engine's thread."""
         for consumer, deliveries in self._taken.items():
-            try:
+            with suppress(JMSError):
                 consumer.settle(deliveries, accept)
-            except JMSError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
 
     def _check(self) -> None:
         """Raise why a link has ended, as far as that is known already."""

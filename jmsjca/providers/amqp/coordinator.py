@@ -17,6 +17,7 @@ from jmsjca.providers.amqp.states import (
     COORDINATOR_CAPABILITIES,
     DECLARE,
     DECLARED,
+    NO_OUTCOMES,
     discharge,
     transaction_in,
 )
@@ -86,7 +87,7 @@ class Coordinator(LinkEnd):
             self._engine.at(due, self._watch)
 
     def _roll_back(self, reply: "Future[Any]") -> None:
-        if self.error is not None or reply.exception() is not None:
+        if self.error is not None:
             return
         state, transaction = reply.result()
         if state == DECLARED and transaction:
@@ -94,7 +95,8 @@ class Coordinator(LinkEnd):
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The coordinator answered."""
-        state = remote_state(delivery)
+        told = remote_state(delivery)
+        state = 0 if told in NO_OUTCOMES else told
         if delivery in self._replies and (state or is_settled(delivery)):
             self._replies.pop(delivery).set_result((state, self._said(delivery, state)))
             settle(delivery)

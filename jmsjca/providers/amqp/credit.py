@@ -58,7 +58,6 @@ class DrainedCredit:
         self._link = link
         self._changed = changed
         self._stopping: Future[bool] | None = None
-        self._answer_owed = False
         self._came = False  # a message since the last answer
         self._granted = 0
 
@@ -104,7 +103,6 @@ class DrainedCredit:
         self._granted -= count
         self._came = True
         if self._stopping is not None and self._link.credit == 0:
-            self._answer_owed = True
             self._complete(no_more=False)
 
     def answered(self) -> None:
@@ -112,11 +110,11 @@ class DrainedCredit:
         taken = self._granted - self._link.credit
         if self._stopping is not None:
             if self._link.credit == 0:
-                no_more = not (self._answer_owed or self._came)
-                self._answer_owed = self._came = False
+                no_more = not self._came
+                self._came = False
                 self._complete(no_more=no_more)
         elif taken > 0:  # the late answer to a drain that messages had completed took the next credit, too
-            self._answer_owed = self._came = False
+            self._came = False
             self._link.flow(taken)
 
     def end(self, error: JMSError | None) -> None:

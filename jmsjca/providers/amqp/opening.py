@@ -1,6 +1,6 @@
 """Opening consumers: what the connection and its broker make of what is asked for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jmsjca.config import Limits
 from jmsjca.errors import ConnectionLostError, IllegalStateError
@@ -8,6 +8,7 @@ from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.consumers import Terms
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.failures import Failures
 from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.sources import Sources
 from jmsjca.spi import Order
@@ -25,6 +26,7 @@ class Opening:
         sources: What may be consumed from.
         limits: The bounds.
         reply_timeout: Seconds to wait for the broker's answers.
+        failures: What failed here, for all consumers.
     """
 
     engine: Engine
@@ -32,6 +34,7 @@ class Opening:
     sources: Sources
     limits: Limits
     reply_timeout: float
+    failures: Failures = field(default_factory=Failures)
 
     def open(self, terms: Terms, order: Order, window: int | None) -> AMQPConsumer:
         """Open a consumer.
@@ -63,5 +66,6 @@ class Opening:
             limits=self.limits,
             reply_timeout=self.reply_timeout,
             drains=self.broker.drains,
+            failures=self.failures,
             keeps=self.broker.data.capabilities.give_back == "local",
         )

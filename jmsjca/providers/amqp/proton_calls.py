@@ -84,18 +84,19 @@ class Buffer:
         size: How many bytes.
 
     Attributes:
+        content: What is in it: a slice of that is a copy.
         view: The same for sockets.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.start: Pointer = ffi.new("char[]", size)
-        self._bytes: Any = ffi.buffer(self.start)
-        self.view = memoryview(self._bytes)
+        self.content: Any = ffi.buffer(self.start)
+        self.view = memoryview(self.content)
 
     def copy(self, size: int) -> bytes:
         """The first bytes."""
-        copy: bytes = self._bytes[:size]
+        copy: bytes = self.content[:size]
         return copy
 
 

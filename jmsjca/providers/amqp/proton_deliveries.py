@@ -17,6 +17,7 @@ __all__ = [
     "release",
     "remote_data",
     "remote_state",
+    "says",
     "send",
     "settle",
 ]
@@ -35,7 +36,7 @@ settle: Callable[[Pointer], None] = lib.pn_delivery_settle
 _update = lib.pn_delivery_update
 _local = lib.pn_delivery_local
 _data_of = lib.pn_disposition_data
-_decode = lib.pn_data_decode
+_copy = lib.pn_data_copy
 
 
 def accept(deliveries: Iterable[Pointer]) -> None:
@@ -66,11 +67,11 @@ def accept_in(state: bytes) -> Settle:
     Args:
         state: The fields of the transactional state, encoded.
     """
-    size = len(state)
+    fields = _decoded(state)
 
     def accept_all(deliveries: Iterable[Pointer]) -> None:
         for delivery in deliveries:
-            _decode(_data_of(_local(delivery)), state, size)  # its data are empty before: this adds to them
+            _copy(_data_of(_local(delivery)), fields)
             _update(delivery, _TRANSACTIONAL)
             settle(delivery)
 
@@ -91,11 +92,13 @@ class Tags:
     """Numbers that name the deliveries of a link.
 
     Attributes:
-        number: The one in use, where `tag` has it.
+        last: The one in use.
+        number: The same, where `tag` has it.
         tag: The same, as proton takes it.
     """
 
     def __init__(self) -> None:
+        self.last = 0
         self.number: Any = ffi.new("uint64_t[1]")
         self.tag: Any = ffi.new("pn_delivery_tag_t *", (_TAG_BYTES, ffi.cast("char *", self.number)))[0]
 
@@ -113,19 +116,40 @@ def send(link: Pointer, tags: Tags, payloads: Iterable[bytes], state: bytes | No
         Their deliveries.
     """
     deliveries: list[Pointer] = []
-    for payload in payloads:
-        tags.number[0] += 1
-        delivery = _new_delivery(link, tags.tag)  # which copies the tag
-        if state is not None:
-            _decode(_data_of(_local(delivery)), state, len(state))
+    number, tag, fields = tags.number, tags.tag, None if state is None else _decoded(state)
+    for number[0], payload in enumerate(payloads, tags.last + 1):
+        delivery = _new_delivery(link, tag)  # which copies the tag
+        if fields is not None:
+            _copy(_data_of(_local(delivery)), fields)
             _update(delivery, _TRANSACTIONAL)
         _send(link, payload, len(payload))
         advance(link)
         deliveries.append(delivery)
+    tags.last += len(deliveries)
     return deliveries
+
+
+def _decoded(state: bytes) -> Pointer:
+    """The fields of a state as proton has them: to copy those takes less than to decode them for each delivery."""
+    fields = ffi.gc(lib.pn_data(0), lib.pn_data_free)
+    lib.pn_data_decode(fields, state, len(state))
+    return fields
 
 
 def remote_data(delivery: Pointer, buffer: Buffer) -> bytes:
     """The fields of the broker's state, encoded; nothing if there are none: no frame is longer than the buffer."""
     size = _encode(_data_of(_remote(delivery)), buffer.start, buffer.size)
     return buffer.copy(size) if size > 0 else b""
+
+
+def says(told: bytes, buffer: Buffer) -> Callable[[Pointer], bool]:
+    """What tells whether the broker's state of a delivery is one that it told before: these fields, encoded.
+
+    It costs a third of `remote_data`, and is False if nothing was told.
+    """
+    size, start, room, content = len(told), buffer.start, buffer.size, buffer.content
+
+    def says_the_same(delivery: Pointer) -> bool:
+        return size > 0 and _encode(_data_of(_remote(delivery)), start, room) == size and content[:size] == told
+
+    return says_the_same

@@ -1,7 +1,7 @@
 """Sending: a link to one destination, or to all, and what the broker says to each message."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from jmsjca.destinations import Destination
@@ -12,7 +12,7 @@ from jmsjca.providers.amqp.constants import UNSPECIFIED
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.link import LinkEnd
 from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to, public
-from jmsjca.providers.amqp.proton_deliveries import Tags, is_settled, remote_data, remote_state, send, settle
+from jmsjca.providers.amqp.proton_deliveries import Tags, is_settled, remote_data, remote_state, says, send, settle
 from jmsjca.providers.amqp.sending import Sending
 from jmsjca.providers.amqp.states import ACCEPTED, TRANSACTIONAL, outcome_in, outcome_of
 
@@ -34,6 +34,7 @@ class SendingLink(LinkEnd):
         self._address = address
         self._waiting: deque[tuple[deque[bytes], Sending, Destination]] = deque()
         self._sent: dict[Pointer, tuple[Sending, Destination]] = {}
+        self._order: deque[Pointer] = deque()  # in which they were sent: to find its first, a dictionary goes far
         self._pointer: Pointer = None
         self._tags = Tags()
 
@@ -69,32 +70,45 @@ class SendingLink(LinkEnd):
         credit = self._link.credit
         while credit > 0 and self._waiting:
             payloads, sending, to = self._waiting[0]
-            part = [payloads.popleft() for _ in range(min(credit, len(payloads)))]
+            if len(payloads) <= credit:
+                part: Collection[bytes] = payloads
+                self._waiting.popleft()
+            else:
+                part = [payloads.popleft() for _ in range(credit)]
             sent = send(self._pointer, self._tags, part, sending.state)
             self._sent.update(dict.fromkeys(sent, (sending, to)))
+            self._order.extend(sent)
             credit -= len(part)
-            if not payloads:
-                self._waiting.popleft()
 
     def on_delivery(self, delivery: Pointer) -> bool:
-        """The broker answered a message."""
-        sent = self._sent.get(delivery)
-        if sent is not None:
-            sending, to = sent
-            state = remote_state(delivery)
-            if state == ACCEPTED or (state == TRANSACTIONAL and self._is_taken(delivery, sending)):
-                del self._sent[delivery]
+        """The broker answered a message: mostly it took that and all that were sent before it."""
+        told_of = self._sent.get(delivery)
+        if told_of is not None:
+            self._settle_taken(told_of[0])
+            if delivery in self._sent:
+                self._hear(delivery, *told_of)
+        return not self._sent
+
+    def _settle_taken(self, sending: Sending) -> None:
+        """Settle what the broker took, up to a message to which it said something else; no two units send at a time."""
+        is_taken, order, sent, count = says(sending.taken, self._engine.buffer), self._order, self._sent, 0
+        while order:
+            delivery = order[0]
+            if delivery in sent:  # or it was answered before its turn
+                state = remote_state(delivery)
+                if state != ACCEPTED and not (state == TRANSACTIONAL and is_taken(delivery)):
+                    break
                 settle(delivery)
-                sending.answered(None)
-            elif state or is_settled(delivery):
-                self._hear(delivery, state, sending, to)
-        return False
+                del sent[delivery]
+                count += 1
+            order.popleft()
+        sending.took(count)
 
-    def _is_taken(self, delivery: Pointer, sending: Sending) -> bool:
-        """True if the broker says what it said before, when it took a message of the same transaction."""
-        return bool(sending.taken) and remote_data(delivery, self._engine.buffer) == sending.taken
-
-    def _hear(self, delivery: Pointer, state: int, sending: Sending, to: Destination) -> None:
+    def _hear(self, delivery: Pointer, sending: Sending, to: Destination) -> None:
+        state = remote_state(delivery)
+        if state == ACCEPTED:  # before one that was sent earlier
+            self._answered(delivery, sending, None)
+            return
         told = remote_data(delivery, self._engine.buffer) if state == TRANSACTIONAL else b""
         outcome, condition = outcome_in(told) if state == TRANSACTIONAL else outcome_of(public(delivery))
         if outcome is None and not is_settled(delivery):
@@ -111,7 +125,10 @@ class SendingLink(LinkEnd):
     def _answered(self, delivery: Pointer, sending: Sending, error: JMSError | None) -> None:
         del self._sent[delivery]
         settle(delivery)
-        sending.answered(error)
+        if error is None:
+            sending.took(1)
+        else:
+            sending.refused(1, error)
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.sender(name)
@@ -133,7 +150,7 @@ class SendingLink(LinkEnd):
 
     def _let_go(self, error: JMSError, *, in_doubt: bool) -> None:
         """Nothing more is sent or answered here; what was sent may be in doubt."""
-        sent, self._sent = self._sent, {}
+        sent, self._sent, self._order = self._sent, {}, deque()
         waiting, self._waiting = self._waiting, deque()
         for sending, _ in sent.values():
             sending.in_doubt |= in_doubt

@@ -47,15 +47,12 @@ class Sending:
         """Some of it may wait there."""
         self._over.append(link)
 
-    def answered(self, error: JMSError | None) -> None:
-        """Note what the broker said to one message: an error, or that it took it."""
-        if error is None:
+    def took(self, count: int) -> None:
+        """Note that the broker took so many messages."""
+        if count:
             self.some = True
-            self._missing -= 1
-            if not self._missing:
-                self._end_if_done()
-        else:
-            self.refused(1, error)
+            self._missing -= count
+            self._end_if_done()
 
     def refused(self, count: int, error: JMSError) -> None:
         """Note that so many were not taken, or not even sent; what still waits for credit is not sent any more."""

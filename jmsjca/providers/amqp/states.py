@@ -15,6 +15,7 @@ __all__ = [
     "COORDINATOR_CAPABILITIES",
     "DECLARE",
     "DECLARED",
+    "NO_OUTCOMES",
     "TRANSACTIONAL",
     "accepted_in",
     "discharge",
@@ -43,7 +44,9 @@ _OUTCOMES: dict[Any, int] = {
     0x26: Delivery.RELEASED,
     0x27: Delivery.MODIFIED,
 }
-_NO_OUTCOMES = {0, Delivery.RECEIVED}
+NO_OUTCOMES = {0, Delivery.RECEIVED}
+"""States of a delivery that tell nothing final."""
+
 _NAMES: dict[Any, int] = {
     "amqp:accepted:list": 0x24,
     "amqp:rejected:list": 0x25,
@@ -83,7 +86,7 @@ def _binary(value: bytes) -> bytes:
 def outcome_of(delivery: Any) -> tuple[int | None, Any]:
     """The broker's outcome for a message that was sent, and the error condition of a rejection."""
     state: int = delivery.remote_state
-    return (int(state) if state not in _NO_OUTCOMES else None), delivery.remote.condition
+    return (int(state) if state not in NO_OUTCOMES else None), delivery.remote.condition
 
 
 def outcome_in(state: bytes) -> tuple[int | None, Any]:

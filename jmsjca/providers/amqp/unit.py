@@ -103,5 +103,6 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             burst.acknowledge(confirmed=confirmed)
 
     def _check_open(self) -> None:
-        super()._check_open()
+        if self.lost or self._finished:
+            super()._check_open()
         self._wire.check()

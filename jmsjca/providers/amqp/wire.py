@@ -58,7 +58,8 @@ class Wire:
         Raises:
             InvalidDestinationError: It is a temporary one that this connection has removed.
         """
-        self.temporaries.check_not_removed(to)
+        if to.temporary:
+            self.temporaries.check_not_removed(to)
         now = 0.0 if message.expiration is None else self._clock.now()
         return encode(message, to, now, self.broker.naming)
 

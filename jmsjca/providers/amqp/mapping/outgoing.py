@@ -14,7 +14,7 @@ from jmsjca.providers.amqp.mapping.kinds import KIND, kind_of
 from jmsjca.providers.amqp.mapping.properties import application_properties, group_fields, own_time_to_live
 from jmsjca.providers.amqp.mapping.sent_bodies import BODIES
 
-__all__ = ["sections_of"]
+__all__ = ["address", "sections_of"]
 
 _HEADER, _ANNOTATIONS = b"\x00\x53\x70", b"\x00\x53\x72"
 _PROPERTIES = b"\x00\x53\x73"
@@ -100,9 +100,9 @@ def _fields(
     fields = [  # most are not set: a call for each of those would cost more than the others
         NULL if told is None else _id(told),
         NULL,  # who sent it is for the broker to say
-        _address(to, naming),
+        address(to, naming),
         NULL if word is None else text(word),
-        NULL if reply_to is None else _address(reply_to, naming),
+        NULL if reply_to is None else address(reply_to, naming),
         NULL if correlation_id is None else _id(correlation_id),
         content_type,
         NULL,
@@ -116,8 +116,11 @@ def _fields(
     return _PROPERTIES + list_of(fields)
 
 
-def _address(of: Destination, naming: Naming) -> bytes:
-    """Remembered if it is short, and if it is none that knows its connection, as temporary ones do."""
+def address(of: Destination, naming: Naming) -> bytes:
+    """Where a message goes, encoded.
+
+    It is remembered if it is short, and none that knows its connection, as temporary ones do.
+    """
     known = len(of.name) <= _REMEMBERED and not of.temporary
     return _known_address(of, naming) if known else _encoded_address(of, naming)
 
