@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 BIN = Path(sys.executable).parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
-SOME_BROKERS = [f"tests/brokers/{name}" for name in ("java", "test_broker_kills.py", "test_demo.py", "test_spark.py")]
+SOME_BROKERS = [
+    f"tests/brokers/{name}"
+    for name in ("java", "test_broker_kills.py", "test_demo.py", "test_machinery.py", "test_spark.py")
+]
 SOME_UNITS = ["tests/unit/delivering"]
 ONE_DEMO = "tests/demo/test_demo.py"
 LONGEST = 1000  # characters of what is repeated of a failure

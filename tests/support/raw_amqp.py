@@ -57,6 +57,20 @@ class RawAMQP:
             sender.send(Message(body=body, durable=True))
         sender.close()
 
+    def senders(self, address):
+        """Attach a link to a destination, and one to any."""
+        own = self.connection.create_sender(address, options=_Place("target", self._capability))
+        return own.link, self.connection.create_sender(None).link
+
+    def post(self, link, body, transaction):
+        """Send a message in a transaction, and do not wait for the answer."""
+        delivery = link.delivery(uuid.uuid4().hex)
+        delivery.local.data = [transaction]
+        delivery.update(TRANSACTIONAL)
+        link.send(Message(body=body, durable=True).encode())
+        link.advance()
+        return delivery
+
     def receiver(self, address, credit):
         """Attach a receiver."""
         return self.connection.create_receiver(address, credit=credit, options=_Place("source", self._capability))

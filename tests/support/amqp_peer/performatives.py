@@ -97,6 +97,11 @@ class Error(Composite):
     FIELDS = "condition:symbol description info"
 
 
+class Received(Composite):
+    CODE = 0x23
+    FIELDS = "section_number:uint section_offset"
+
+
 class Accepted(Composite):
     CODE = 0x24
 

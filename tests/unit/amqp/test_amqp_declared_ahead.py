@@ -65,6 +65,16 @@ def test_the_next_declaration_goes_with_the_discharge(busy):
     assert commands(busy) == ["declare", "discharge"] * 3 + ["declare"]
 
 
+def test_a_unit_that_fails_declares_nothing_more(line, clock):
+    line = line("ActiveMQ")
+    line.open(clock=clock)
+    commit(line)
+    line.peer.reactions["transfer"] = reject
+    with pytest.raises(TransactionRolledBackError):
+        commit(line)
+    assert commands(line) == ["declare", "discharge", "declare", "rollback"]
+
+
 def test_units_far_from_each_other_declare_their_own(line, clock):
     line = line("ActiveMQ")
     line.open("heartbeat=0", clock=clock)
@@ -103,6 +113,30 @@ def test_a_refused_declaration_rolls_back_the_unit_that_would_use_it(busy):
         commit(busy)
     busy.peer.reactions.clear()
     commit(busy)
+
+
+def test_a_refused_declaration_that_nobody_uses_is_not_rolled_back(busy, clock, caplog):
+    """There is nothing to roll back."""
+    busy.peer.reactions["declare"] = reject
+    commit(busy)
+    busy.peer.wait_for("declare", 4)
+    clock.time += 2
+    turn(busy)
+    busy.peer.reactions.clear()
+    commit(busy)
+    assert busy.peer.seen["rollback"] == 0
+    assert not caplog.records
+
+
+def test_what_was_declared_at_a_coordinator_that_ended_is_not_rolled_back(busy, clock, caplog):
+    """Its transactions ended with it."""
+    busy.peer.do(lambda: end_session(link_of(busy)))
+    busy.peer.wait_for("end")
+    clock.time += 2
+    turn(busy)
+    commit(busy)
+    assert busy.peer.seen["rollback"] == 0
+    assert not caplog.records
 
 
 def test_a_coordinator_that_ends_takes_what_was_declared_with_it(busy):

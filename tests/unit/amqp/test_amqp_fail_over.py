@@ -140,6 +140,17 @@ def test_a_listener_is_up_when_the_next_host_has_its_consumer(line, listener, re
     assert inbox.take(1)[0][0] == "a"
 
 
+def test_a_listener_keeps_the_host_that_stands_in_for_one_that_is_not_ready(line, listener, recorder):
+    """The end of the first connection is none of the second's."""
+    first, second = line().peer, line().peer
+    first.reactions["open"] = end_connection
+    second.stock.append(Message(body="a").encode())
+    _, inbox = listener(first.address, second.address)
+    recorder.await_status("Connecting", "Up")
+    assert inbox.take(1)[0][0] == "a"
+    assert second.seen["open"] == 1
+
+
 def detach(peer):
     end = peer.links[0]
     end.condition = Condition("amqp:resource-deleted", "gone")

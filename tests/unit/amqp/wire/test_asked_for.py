@@ -2,9 +2,9 @@
 
 import pytest
 from amqp_peer import SECONDS, Broker
-from amqp_peer.performatives import Attach, Source
+from amqp_peer.performatives import Attach, Flow, Source
 
-from jmsjca.destinations import Queue, TemporaryQueue
+from jmsjca.destinations import Queue, TemporaryQueue, Topic
 from jmsjca.errors import InvalidDestinationError, NotSupportedError
 from tests.unit.amqp.wire.account import encoded
 
@@ -50,3 +50,57 @@ def test_a_temporary_queue_of_another_connection_is_not_even_asked_for(stage):
     with pytest.raises(InvalidDestinationError, match="another connection's"):
         stage(broker).connect().consumer(TemporaryQueue("not ours"))
     assert Attach not in broker.seen
+
+
+@pytest.mark.parametrize(("no_local", "told"), [(True, "(a = 1 OR b = 1)"), (False, "a = 1 OR b = 1")])
+def test_a_selector_holds_also_where_what_is_sent_here_is_not_wanted(stage, no_local, told):
+    """A broker that puts `AND` behind it would let everything through that its first half lets through."""
+    asked = []
+
+    def attach(service, frame):
+        asked.append({str(name): each.value for name, each in frame.body.source.filter.items()})
+        service.carry_out(frame)
+
+    broker = Broker()
+    broker.instead[Attach] = attach
+    stage(broker).connect().consumer(Topic("t"), selector="a = 1 OR b = 1", no_local=no_local)
+    assert [(found["jms-selector"], "no-local" in found) for found in asked] == [(told, no_local)]
+
+
+def test_who_asks_for_no_more_gets_what_was_on_its_way_and_no_more(stage):
+    """Although the first message tells that more would fit: that is for others."""
+    broker = Broker()
+    broker.instead[Flow] = lambda service, frame: frame.body.drain and service.carry_out(frame)
+    for body in "abcdef":
+        broker.store.put("q", encoded(body))
+    connection = stage(broker).connect()
+    found = connection.consumer(QUEUE, window=4).drain()
+    broker.instead.clear()
+    connection.check(QUEUE)
+    assert [delivery.message.body for delivery in found] == ["a"]
+    assert len(broker.store.queues["q"]) == 5
+
+
+def test_a_closed_consumer_whose_message_is_in_a_unit_asks_for_no_more(stage):
+    """Although messages come that nobody asked for, as they do at RabbitMQ when credit crosses them."""
+    broker = Broker("RabbitMQ")
+    for body in "abcdef":
+        broker.store.put("/queue/q", encoded(body))
+    connection = stage(broker).connect()
+    consumer = connection.consumer(QUEUE, window=2)
+    unit = connection.unit(atomic=False)
+    unit.take(receive_all(consumer, 2))
+
+    def give_more(service, frame):
+        service.carry_out(frame)
+        link = service.links[frame.channel, frame.body.handle]
+        link.credit += 1
+        service.deliver()
+        broker.instead.clear()
+
+    broker.instead[Flow] = give_more
+    consumer.close()
+    connection.check(QUEUE)
+    before = broker.seen[Flow]
+    unit.commit()
+    assert broker.seen[Flow] == before + 1

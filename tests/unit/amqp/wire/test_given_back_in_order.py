@@ -2,7 +2,9 @@
 
 import pytest
 from amqp_peer import SECONDS, Broker
-from amqp_peer.store import Store
+from amqp_peer.performatives import Disposition
+from amqp_peer.store import Kept, Store
+from proton import Message
 
 from jmsjca.destinations import Queue
 from jmsjca.spi import Order
@@ -26,6 +28,13 @@ class Careless(Store):
             self.times -= 1
             last = queue.pop()
             queue.insert(self.place, last)
+
+
+class Counted(Kept):
+    """Encoded as brokers do it: what tells the failures changes, and nothing else."""
+
+    def with_header(self):
+        return Message(body=self.payload, delivery_count=self.failures).encode()
 
 
 @pytest.fixture
@@ -52,6 +61,23 @@ def test_it_comes_in_order(received, place):
     store = Careless(place, 1)
     assert received(store) == SENT
     assert store.times == 0
+
+
+def test_what_failed_is_known_again_though_its_count_has_changed(stage):
+    """Else all that comes would go back again and again."""
+    broker = Broker()
+    broker.store.queues["q"].extend(Counted("q", body, number) for number, body in enumerate(SENT))
+    connection = stage(broker).connect()
+    consumer, received = connection.consumer(Queue("q"), order=Order.PREFIX), []
+    while len(received) < len(SENT):
+        received += consumer.receive(len(SENT), SECONDS)
+    unit = connection.unit()
+    unit.take(received)
+    unit.rollback()
+    again = consumer.receive(1, SECONDS)
+    connection.check(Queue("q"))  # a round trip
+    assert [(delivery.message.body, delivery.count) for delivery in again] == [("a", 2)]
+    assert broker.seen[Disposition] == len(SENT)
 
 
 @pytest.mark.parametrize("place", range(len(SENT)))

@@ -143,7 +143,7 @@ def test_a_relay_that_is_refused_rolls_the_unit_back(stage):
         send_to(connection, ["another"])
 
 
-@pytest.mark.parametrize("count", [3, MOST_SENDERS + 10])
+@pytest.mark.parametrize("count", [3, MOST_SENDERS + 1, MOST_SENDERS + 10])
 @pytest.mark.parametrize("product", ["RabbitMQ", "apache-activemq-artemis"])
 def test_a_unit_without_transaction_of_which_some_was_sent_is_in_doubt(stage, product, count):
     """It did not roll back. What it took comes again."""

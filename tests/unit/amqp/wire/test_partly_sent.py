@@ -47,13 +47,14 @@ class Sends:
 
         self.broker.instead[Transfer] = instead
 
-    def hold(self, name):
-        """Give no credit to the link to a destination."""
+    def hold(self, name, but=0):
+        """Give no credit to the link to a destination, but for so many messages."""
 
         def instead(service, frame):
             target = frame.body.target
             if frame.body.role == SENDER and isinstance(target, Target) and target.address == self.prefix + name:
                 self.held.append((service, service.attach(frame)))
+                service.tell_credit(self.held[-1][1], but)
             else:
                 service.carry_out(frame)
 
@@ -90,17 +91,34 @@ def test_a_link_that_ends_before_another_takes(sends):
     assert sends.bodies("b") == ["b"]
 
 
-def test_a_link_that_ends_with_several_unanswered(sends):
-    """The first may have been taken."""
+def test_a_link_that_ends_while_another_is_attached_anew(sends):
+    """Nothing is sent over the second, as nothing can be over the first."""
+    attached = {}
+
+    def end_other(service, frame):
+        for name in [name for name in attached if name != frame.body.target.address]:
+            service.detach(attached.pop(name), GONE)
+        attached[frame.body.target.address] = frame
+        service.carry_out(frame)
+
+    sends.broker.instead[Attach] = end_other
+    with pytest.raises(TransactionRolledBackError, match="gone"):
+        sends.commit("a", "b")
+    assert Transfer not in sends.broker.seen
+
+
+@pytest.mark.parametrize("why", [GONE, FULL])
+def test_a_link_that_ends_with_several_unanswered(sends, why):
+    """The first may have been taken, also where the reason refuses a message."""
     taken = []
 
     def instead(service, frame):
         if taken:
-            service.detach(frame, GONE)
+            service.detach(frame, why)
         taken.append(frame)
 
     sends.broker.instead[Transfer] = instead
-    with pytest.raises(TransactionInDoubtError, match=r"may have been sent.*gone"):
+    with pytest.raises(TransactionInDoubtError, match=f"may have been sent.*{why.description}"):
         sends.commit("a", "a")
 
 
@@ -147,6 +165,36 @@ def test_what_waits_for_credit_when_a_unit_fails_is_never_sent(sends):
     sends.release()
     sends.commit("b")
     assert sends.bodies("b") == ["b"]
+
+
+def test_what_waits_for_credit_when_its_link_ends(sends):
+    """Nobody would ever answer it."""
+
+    def end_held(service, frame):
+        service.detach(held_attach.pop(), GONE)
+        service.carry_out(frame)
+
+    def hold(service, frame):
+        if frame.body.role == SENDER and frame.body.target.address == sends.prefix + "a":
+            held_attach.append(frame)
+            service.attach(frame)
+        else:
+            service.carry_out(frame)
+
+    held_attach = []
+    sends.broker.instead.update({Attach: hold, Transfer: end_held})
+    with pytest.raises(TransactionInDoubtError, match=r"were sent, and others not.*gone"):
+        sends.commit("a", "b")
+
+
+def test_what_waits_behind_what_had_credit_when_a_unit_fails_is_never_sent(sends):
+    sends.hold("b", but=1)
+    sends.end_link("a")
+    with pytest.raises(TransactionInDoubtError, match=r"were sent, and others not.*full"):
+        sends.commit("b", "b", "a")
+    sends.release()
+    sends.commit("b")
+    assert sends.bodies("b") == ["b", "b"]
 
 
 def test_what_waits_for_credit_when_a_transaction_fails_is_never_sent(stage):

@@ -14,13 +14,14 @@ from amqp_peer.performatives import (
     Error,
     Flow,
     Modified,
+    Received,
     Rejected,
     Released,
     Transactional,
     Transfer,
 )
 from amqp_peer.script import OPEN, expect, reply, script, send
-from amqp_peer.values import Symbol
+from amqp_peer.values import Described, Symbol, ULong
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import (
@@ -126,17 +127,23 @@ def test_a_refused_message_is_sent_by_nobody(stage, state):
         unit.commit()
 
 
+@pytest.mark.parametrize("before", [0, 1, 2])
 @pytest.mark.parametrize("state", REFUSALS)
-def test_a_message_refused_in_a_transaction_rolls_all_of_it_back(stage, state):
+def test_a_message_refused_in_a_transaction_rolls_all_of_it_back(stage, state, before):
     broker = Broker()
     here = stage(broker)
     connection = here.connect()
     broker.store.put("in", encoded("x"))
-    unit = _holding(connection)
+    unit = _holding(connection, messages=3)
+    taken = []
 
     def refuse(service, frame):
-        outcome = Transactional(txn_id=frame.body.state.txn_id, outcome=REFUSALS[state])
-        service.agree(frame, state=outcome)
+        if len(taken) == before:
+            outcome = Transactional(txn_id=frame.body.state.txn_id, outcome=REFUSALS[state])
+            service.agree(frame, state=outcome)
+        else:
+            service.carry_out(frame)
+        taken.append(frame)
 
     broker.instead[Transfer] = refuse
     with pytest.raises(TransactionRolledBackError, match="because" if state == "rejected" else None):
@@ -172,8 +179,13 @@ NO_COMMIT = {
         frame, state=Rejected(error=error_of("amqp:transaction:rollback"))
     ),
     "released": lambda service, frame: service.agree(frame, state=Released()),
+    "settled without a state": lambda service, frame: service.agree(frame, state=None),
+    "settled as received": lambda service, frame: service.agree(
+        frame, state=Received(section_number=0, section_offset=ULong(0))
+    ),
     "detached": lambda service, frame: service.detach(frame, error_of("amqp:transaction:rollback")),
 }
+UNTOLD_COMMIT = {"settled without a state": "no outcome", "settled as received": "no outcome", "detached": "because"}
 
 
 @pytest.mark.parametrize("how", NO_COMMIT)
@@ -184,15 +196,43 @@ def test_a_commit_that_the_broker_refuses_is_never_success(stage, how):
     connection = here.connect()
     broker.store.put("in", encoded("x"))
     unit = _holding(connection)
-    error = TransactionInDoubtError if how == "detached" else TransactionRolledBackError
-    with pytest.raises(error, match=None if how == "released" else "because"):
+    error = TransactionInDoubtError if how in UNTOLD_COMMIT else TransactionRolledBackError
+    with pytest.raises(error, match=None if how == "released" else UNTOLD_COMMIT.get(how, "because")):
         unit.commit()
     here.close()
     assert len(broker.store.queues["in"]) == 1
 
 
-def _holding(connection):
+UNTOLD = {
+    "nothing": lambda state: None,
+    "no fields": lambda state: Transactional(),
+    "no list of fields": lambda state: Described(ULong(Transactional.CODE), None),
+    "no outcome": lambda state: Transactional(txn_id=state.txn_id),
+}
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize("state", UNTOLD)
+def test_a_message_whose_outcome_is_not_told_rolls_the_transaction_back(stage, state, before):
+    broker = Broker()
+    connection = stage(broker).connect()
+    broker.store.put("in", encoded("x"))
+    unit = _holding(connection, messages=3)
+    taken = []
+
+    def answer(service, frame):
+        service.agree(frame, **({"state": UNTOLD[state](frame.body.state)} if len(taken) == before else {}))
+        taken.append(frame)
+
+    broker.instead[Transfer] = answer
+    with pytest.raises(TransactionRolledBackError, match="no outcome"):
+        unit.commit()
+    assert not broker.store.transactions
+
+
+def _holding(connection, messages=1):
     unit = connection.unit()
     unit.take(connection.consumer(QUEUE, window=0).receive(1, SECONDS))
-    unit.send(TextMessage("y"), Queue("out"))
+    for _ in range(messages):
+        unit.send(TextMessage("y"), Queue("out"))
     return unit

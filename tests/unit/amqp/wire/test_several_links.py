@@ -92,6 +92,24 @@ def test_without_transactions_the_others_are_acknowledged(held, name, how, confi
     assert here.left() == {name}
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_without_transactions_all_are_confirmed(held, impatient, name):
+    """A broker that has noted what came over two links may not have noted what came over the third."""
+    here = held("RabbitMQ")
+
+    def withhold(service, frame):
+        link = service.links.get((frame.channel, frame.body.handle))
+        if link is not None and link.attach.source.address == f"/queue/{name}":
+            service.peer.leave_unanswered()
+        else:
+            service.carry_out(frame)
+
+    here.broker.instead[Flow] = withhold
+    impatient(here.here.peer)
+    with pytest.raises(TransactionInDoubtError, match="did not answer"):
+        here.unit.commit()
+
+
 @pytest.mark.parametrize("product", PREFIXES)
 def test_a_commit_stays_one_when_the_end_of_a_closed_consumer_fails(held, impatient, product):
     """Whoever is told that it failed does everything again."""

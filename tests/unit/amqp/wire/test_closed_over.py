@@ -1,0 +1,74 @@
+"""What a connection holds when it is closed: the broker has it back before the connection ends, counted or not."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from amqp_peer import SECONDS, Broker
+from amqp_peer.performatives import Close, Transfer
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import ConnectionLostError, TransactionRolledBackError
+from jmsjca.messages import TextMessage
+from tests.unit.amqp.wire.account import body_of, encoded
+
+QUEUE = Queue("q")
+
+
+@pytest.fixture
+def broker():
+    broker = Broker()
+    for body in "abc":
+        broker.store.put("q", encoded(body))
+    return broker
+
+
+@pytest.fixture
+def at_close(broker):
+    """Failures of what was in the queue when the client closed the connection, by the bodies."""
+    found = {}
+
+    def look(service, frame):
+        found.update({body_of(kept.payload): kept.failures for kept in broker.store.queues["q"]})
+        service.carry_out(frame)
+
+    broker.instead[Close] = look
+    return found
+
+
+def test_what_an_open_unit_took_goes_back_counted_and_the_rest_does_not(stage, broker, at_close):
+    """The end of the connection itself counts differently at each broker."""
+    connection = stage(broker).connect()
+    consumer, received = connection.consumer(QUEUE, window=3), []
+    while len(received) < 3:
+        received += consumer.receive(3, SECONDS)
+    unit = connection.unit()
+    unit.take(received[:1])
+    connection.close()
+    assert at_close == {"a": 1, "b": 0, "c": 0}
+
+
+def test_an_open_unit_ends_with_its_connection(stage, broker):
+    connection = stage(broker).connect()
+    unit = connection.unit()
+    unit.take(connection.consumer(QUEUE, window=0).receive(1, SECONDS))
+    connection.close()
+    with pytest.raises(ConnectionLostError, match="come again, nothing was sent"):
+        unit.commit()
+
+
+def test_what_a_unit_took_that_commits_meanwhile_is_left_to_it(stage, broker, at_close):
+    """Else it could come again although it was committed."""
+    sent = threading.Event()
+    broker.instead[Transfer] = lambda service, frame: sent.set()
+    connection = stage(broker).connect()
+    unit = connection.unit()
+    unit.take(connection.consumer(QUEUE, window=0).receive(1, SECONDS))
+    unit.send(TextMessage("x"), QUEUE)
+    with ThreadPoolExecutor(1) as pool:
+        committing = pool.submit(unit.commit)
+        assert sent.wait(SECONDS)
+        connection.close()
+        with pytest.raises(TransactionRolledBackError):
+            committing.result(SECONDS)
+    assert at_close == {"b": 0, "c": 0}

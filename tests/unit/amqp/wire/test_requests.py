@@ -1,0 +1,63 @@
+"""Requests to a broker's management: only the answer to the question that was asked is taken for it."""
+
+import pytest
+from amqp_peer import SECONDS, Broker
+from amqp_peer.performatives import Attach, Target, Transfer
+from amqp_peer.values import Described, ULong, encode
+from proton import Message as WireMessage
+
+from jmsjca.messages import Message
+from jmsjca.providers.amqp.requests import Requests
+from tests.unit.amqp.wire.account import encoded
+
+_PROPERTIES = 0x73
+_REPLY_TO, _CORRELATION = 4, 5
+
+
+def answer(correlation, body):
+    return encode(Described(ULong(_PROPERTIES), [None] * _CORRELATION + [correlation])) + encoded(body)
+
+
+class Manager:
+    """A broker whose management gives the answers that a test wants, made from the correlation of the question."""
+
+    def __init__(self, stage, *answers):
+        self.answers = answers
+        broker = Broker()
+        broker.instead.update({Attach: self.name, Transfer: self.reply})
+        self.requests = Requests(stage(broker).connect(), "management", SECONDS)
+
+    def name(self, service, frame):
+        if isinstance(frame.body.target, Target) and frame.body.target.dynamic:
+            frame.body.target.fields["address"] = "replies"
+        service.carry_out(frame)
+
+    def reply(self, service, frame):
+        asked = WireMessage()
+        asked.decode(frame.payload)
+        assert asked.reply_to == "replies"
+        for each in self.answers:
+            service.store.put("replies", each(asked.correlation_id))
+        service.carry_out(frame)
+
+
+def own(body):
+    return lambda correlation: answer(correlation, body)
+
+
+OTHERS = {
+    "of another question": lambda correlation: answer("another", "wrong"),
+    "of a number": lambda correlation: answer(ULong(1), "wrong"),
+    "of no question": lambda correlation: encoded("wrong"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_an_answer_to_something_else_is_passed_over(stage, other):
+    manager = Manager(stage, OTHERS[other], own("right"))
+    assert manager.requests.ask(Message()).body == "right"
+
+
+def test_an_answer_that_comes_too_late_is_not_that_of_the_next_question(stage):
+    manager = Manager(stage, own("first"), own("first again"))
+    assert [manager.requests.ask(Message()).body for _ in range(2)] == ["first"] * 2
