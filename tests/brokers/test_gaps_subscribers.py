@@ -64,6 +64,7 @@ def subscribed(*capabilities, durable=False, no_local=False):
     return configure
 
 
+ATTEMPTS = 1000
 TOPICS = {"activemq": "topic://{}", "artemis": "{}", "qpid": "amq.topic/{}", "rabbitmq": "/topic/{}"}
 
 
@@ -89,10 +90,11 @@ def test_each_of_those_that_share_a_subscription_gets_everything(amqp, topic, br
     assert [receiver.bodies(1) for receiver in receivers] == [["a"], ["a"]]
 
 
+@pytest.mark.torture  # it depends on who is faster: some machines show it at once, and some not in a hundred attempts
 def test_artemis_attaches_to_a_shared_subscription_that_it_is_about_to_remove(amqp, topic):
     shared = subscribed("shared", "global")
     Receiver(amqp("artemis"), topic("artemis"), 0, subscribed())  # or the topic may be removed meanwhile, too
-    for attempt in range(100):
+    for attempt in range(ATTEMPTS):
         name = f"{uuid.uuid4().hex}|global-volatile1"
         one, other = amqp("artemis"), amqp("artemis")
         Receiver(one, topic("artemis"), 0, shared, name)
@@ -106,7 +108,7 @@ def test_artemis_attaches_to_a_shared_subscription_that_it_is_about_to_remove(am
         if not late.link.current:
             return
         other.connection.close()
-    pytest.fail("The late one heard of the message all of a hundred times.")
+    pytest.fail(f"The late one heard of the message all of {ATTEMPTS} times.")
 
 
 @pytest.mark.parametrize("first", [("shared",), ()])
