@@ -21,9 +21,24 @@ class PropertyAccessors(Delivered):
     where a listener delivers JMSJCA's own properties.
     """
 
-    __slots__ = ()
+    __slots__ = ("_properties",)
 
-    properties: Properties
+    _properties: Properties | None
+
+    @property
+    def properties(self) -> Properties:
+        """Names and typed values beside the headers."""
+        if self._properties is None:
+            self._properties = Properties()
+        return self._properties
+
+    @properties.setter
+    def properties(self, value: Properties) -> None:
+        self._properties = value
+
+    def has_properties(self) -> bool:
+        """Tell whether there are any. For providers."""
+        return bool(self._properties)
 
     def get_property_names(self) -> list[str]:
         """Name the properties that are set."""

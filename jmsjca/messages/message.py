@@ -56,7 +56,6 @@ class Message(PropertyAccessors):
         "expiration",
         "message_id",
         "priority",
-        "properties",
         "redelivered",
         "reply_to",
         "timestamp",
@@ -75,7 +74,7 @@ class Message(PropertyAccessors):
         self._read_only = False
         self._context: DeliveryContext | None = None
         self._body = self._checked(body)
-        self.properties = Properties(properties)
+        self._properties = Properties(properties) if properties else None  # made when it is asked for: most have none
         self.correlation_id = correlation_id
         self.reply_to = reply_to
         self.type = type
@@ -125,7 +124,7 @@ class Message(PropertyAccessors):
             headers = self._undecoded()
             if headers is not self._undecoded:  # which gives itself where it decodes each header by itself
                 self._undecoded = partial(unchanged, headers)
-            return set_if_unset(_HEADERS[name], self, headers[name])
+            return set_if_unset(_HEADERS[name], self, headers[name.removeprefix("_")])
 
     @property
     def body(self) -> Any:
@@ -174,7 +173,7 @@ class Message(PropertyAccessors):
 
     def clear_properties(self) -> None:
         """Take all properties away and make them writeable. Headers and body stay."""
-        self.properties = Properties()
+        self._properties = None
 
     def freeze(self) -> None:
         """Make a decoded message read-only. For providers."""
@@ -207,3 +206,4 @@ class Message(PropertyAccessors):
 
 
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
+_HEADERS["_properties"] = vars(PropertyAccessors)["_properties"]

@@ -96,7 +96,8 @@ class JMSProducer(Sending):
         return self
 
     def _overrule(self, message: Message) -> None:
-        message.properties.update(self.properties)
+        if self.properties:
+            message.properties.update(self.properties)
         message.correlation_id = self.correlation_id or message.correlation_id
         message.reply_to = self.reply_to or message.reply_to
         message.type = self.type or message.type

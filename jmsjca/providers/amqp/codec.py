@@ -6,7 +6,6 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.providers.amqp.addresses import Naming
-from jmsjca.providers.amqp.mapping.moulds import cast
 from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.mapping.outgoing import sections_of
 from jmsjca.providers.amqp.mapping.received_bodies import received_body
@@ -30,7 +29,7 @@ def encode(message: Message, to: Destination, now: float, naming: Naming = "capa
         MessageFormatError: Something in it cannot be encoded.
     """
     try:
-        return cast(message, to, naming) or sections_of(message, to, now, naming)
+        return sections_of(message, to, now, naming)
     except _UNENCODABLE as error:
         raise MessageFormatError(f"The message to {to} cannot be encoded: {error}.") from error
 

@@ -45,6 +45,7 @@ class Engine:
 
     Attributes:
         check: Raises `ConnectionLostError` if the connection is gone.
+        mailbox: What other threads want done, and why nothing is any more.
         buffer: For bytes on their way between proton and us, on the engine's thread.
         pump: Moves these, on the engine's thread.
         now: The monotonic clock.
@@ -64,12 +65,12 @@ class Engine:
         self._socket = sock
         self._transport = transport
         self._lost = lost
-        self._mailbox = Mailbox()
+        self.mailbox = Mailbox()
         self._collector = Collector()
-        self.remote = Remote(connection, transport, self._mailbox.refuse)
+        self.remote = Remote(connection, transport, self.mailbox.refuse)
         self._thread = threading.Thread(target=self._run, name="jmsjca-amqp", daemon=True)
         self._connection = connection
-        self.check = self._mailbox.check
+        self.check = self.mailbox.check
         self.buffer = Buffer(_BUFFER_BYTES)
         self.now = clock.monotonic
         self.left: ConnectionLostError | None = None
@@ -79,7 +80,7 @@ class Engine:
             sock,
             transport=transport,
             pump=self.pump,
-            mailbox=self._mailbox,
+            mailbox=self.mailbox,
             events=events,
             clock=clock,
             opened=self.remote.opened,
@@ -107,7 +108,7 @@ class Engine:
             ConnectionLostError: The connection is gone; the function will not run.
         """
         reply: Future[T] = Future()
-        self._mailbox.post(Errand(lambda: reply.set_result(function()), reply, alone=True))
+        self.mailbox.post(Errand(lambda: reply.set_result(function()), reply, alone=True))
         return reply
 
     def call(self, function: Callable[[], T]) -> T:
@@ -128,7 +129,7 @@ class Engine:
         Raises:
             ConnectionLostError: The connection is gone; the function will not run.
         """
-        self._mailbox.post(Errand(function, reply, alone=False))
+        self.mailbox.post(Errand(function, reply, alone=False))
 
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker.
@@ -149,8 +150,8 @@ class Engine:
 
     def abort(self, error: JMSError) -> None:
         """Give the connection up, even if the broker reads nothing any more and what was posted cannot be written."""
-        self._mailbox.refuse(error)
-        self._mailbox.ring()
+        self.mailbox.refuse(error)
+        self.mailbox.ring()
 
     def close(self, timeout: float) -> None:
         """Close in order; give up after so many seconds."""
@@ -166,7 +167,7 @@ class Engine:
         """Let go of the parent's connection, without a word to the broker. In a forked child."""
         self.remote.closing = True
         self.left = error
-        self._mailbox.leave(error)
+        self.mailbox.leave(error)
         self._socket.close()
 
     def check_process(self) -> None:
@@ -178,20 +179,20 @@ class Engine:
         try:
             self._loop.run()
         except (OSError, ProtonException) as error:
-            self._mailbox.refuse(broken("The connection to the broker broke", self.pump.last_word() or error))
+            self.mailbox.refuse(broken("The connection to the broker broke", self.pump.last_word() or error))
         except Exception as error:  # whatever it is, nobody may wait for ever
             logger.exception("The AMQP engine failed; its connection is given up.")
-            self._mailbox.refuse(ConnectionLostError(f"The connection was given up: {error!r}"))
+            self.mailbox.refuse(ConnectionLostError(f"The connection was given up: {error!r}"))
         finally:
             self._end()
 
     def _end(self) -> None:
         """Tell everybody, and let go of proton's objects on the thread that owned them."""
-        self._mailbox.refuse(ConnectionLostError("The connection is closed."))
-        error = self._mailbox.error or ConnectionLostError("The connection is closed.")
+        self.mailbox.refuse(ConnectionLostError("The connection is closed."))
+        error = self.mailbox.error or ConnectionLostError("The connection is closed.")
         self._socket.close()
         self.remote.end(error)
-        self._mailbox.close()
+        self.mailbox.close()
         self.sessions.lose(error)
         if self.remote.matters:
             self._lost(error)

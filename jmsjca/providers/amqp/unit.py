@@ -10,6 +10,7 @@ from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.amqp.burst import Burst
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
+from jmsjca.providers.amqp.mapping.moulds import Cast, caster
 from jmsjca.providers.amqp.senders import Outgoing
 from jmsjca.providers.note import Note
 from jmsjca.spi import Delivery
@@ -36,6 +37,9 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
         self._atomic = atomic
         self._outgoing: defaultdict[Destination, list[bytes]] = defaultdict(list)
         self._first: defaultdict[Destination, list[bytes]] = defaultdict(list)  # sent before the transaction
+        self._latest: Destination | None = None
+        self._cast: Cast
+        self._payloads: list[bytes]  # for the latest destination
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send. It is encoded now: changing it later changes nothing.
@@ -44,17 +48,31 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             NotSupportedError: It has a delivery time, and the broker holds no message back.
             ResourceAllocationError: It is too large.
         """
-        self._check_open()
+        if self.lost or self._finished or self._wire.mailbox.error is not None:
+            self._check_open()
+        if to is not self._latest:
+            self._turn_to(to)
+        encoded, payloads = self._cast(message), self._payloads
+        if encoded is None:
+            encoded, payloads = self._encoded(message, to)
+        if len(encoded) > self._wire.message_bytes:
+            raise ResourceAllocationError(
+                f"A message of {len(encoded)} bytes for {to} is over the limit of {self._wire.message_bytes} bytes."
+            )
+        payloads.append(encoded)
+
+    def _turn_to(self, to: Destination) -> None:
+        """Have ready what the next message needs if it goes to the same destination, as most do."""
+        self._cast, self._payloads = caster(to, self._wire.broker.naming), self._outgoing[to]
+        self._latest = to
+
+    def _encoded(self, message: Message, to: Destination) -> tuple[bytes, list[bytes]]:
+        """A message that has something rare, and what it goes to the broker with."""
         wire = self._wire
         if message.delivery_time is not None:
             wire.broker.data.require("delivery_delay")
-        encoded = wire.encode(message, to)
-        if len(encoded) > wire.message_bytes:
-            raise ResourceAllocationError(
-                f"A message of {len(encoded)} bytes for {to} is over the limit of {wire.message_bytes} bytes."
-            )
         first = wire.broker.ids_first and DUPLICATE_ID in message.properties
-        (self._first if first else self._outgoing)[to].append(encoded)
+        return wire.encode(message, to), self._first[to] if first else self._payloads
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
         """Settle and send.
@@ -69,8 +87,9 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
         """
         seconds = self._wire.reply_timeout if timeout is None else timeout
         with self._ending():
-            if self._taken or self._outgoing or self._first:
-                self._write(seconds, confirmed=confirmed)
+            first, outgoing = _filled(self._first), _filled(self._outgoing)
+            if self._taken or outgoing or first:
+                self._write(first, outgoing, seconds, confirmed=confirmed)
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; give the deliveries back, counted but for the unused ones.
@@ -89,20 +108,24 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             for consumer, deliveries in self._by_consumer().items():
                 consumer.let_fail(deliveries)
 
-    def _write(self, seconds: float, *, confirmed: bool) -> None:
+    def _write(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, confirmed: bool) -> None:
         burst = Burst(self._wire, self._by_consumer(), seconds)
         in_transaction = self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic)
-        outgoing: Outgoing = self._outgoing if self._atomic else {}
         with self._wire.committing:  # units never overlap on one connection
-            burst.send_first(self._first)
+            burst.send_first(first)
             if not self._atomic:
-                burst.send_first(self._outgoing)
+                burst.send_first(outgoing)
+                outgoing = {}
             if in_transaction and (self._taken or outgoing):
                 burst.commit(outgoing)
         if self._taken and not in_transaction:  # many at one time: they share the broker's answer
             burst.acknowledge(confirmed=confirmed)
 
     def _check_open(self) -> None:
-        if self.lost or self._finished:
-            super()._check_open()
+        super()._check_open()
         self._wire.check()
+
+
+def _filled(outgoing: Outgoing) -> Outgoing:
+    """Without destinations of which every message was refused."""
+    return {to: payloads for to, payloads in outgoing.items() if payloads}

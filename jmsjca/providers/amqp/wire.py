@@ -35,6 +35,7 @@ class Wire:
     Attributes:
         temporaries: The temporary destinations of the connection.
         check: Raises `ConnectionLostError` if the connection is gone.
+        mailbox: Its `error` tells that, too, and costs no call.
         committing: Held while a unit ends: two never overlap on a connection.
     """
 
@@ -48,6 +49,7 @@ class Wire:
         self.committing = threading.RLock()
         self.broker = broker
         self.check = engine.check
+        self.mailbox = engine.mailbox
         self.temporaries = Temporaries(engine, reply_timeout)
         self.message_bytes = limits.message_bytes
         self.reply_timeout = reply_timeout

@@ -64,7 +64,7 @@ def encode(message: Message, to: Destination, *, with_digest: bool = False) -> O
         written = headers.encode()  # what cannot be is refused here, not when the unit commits
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
-    duplicate_id, bucket = _keys(message.properties)
+    duplicate_id, bucket = _keys(message.properties) if message.has_properties() else (None, None)
     expires, due = _milliseconds(message.expiration), _milliseconds(message.delivery_time)
     digest = digest_of(written, body) if with_digest else None
     return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket, digest)
@@ -87,7 +87,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
         fields["type"] = message.type
     if message.delivery_time is not None:
         fields["due"] = _milliseconds(message.delivery_time)
-    if message.properties:
+    if message.has_properties():
         values = fields["p"] = dict(message.properties)
         fields["t"] = {name: special for name, value in values.items() if (special := special_type(value))}
     return fields
@@ -103,8 +103,6 @@ def header_text(fields: dict[str, Any]) -> str:
 
 def _keys(properties: Properties) -> tuple[str | None, int | None]:
     """The duplicate id of a message and the bucket of its group; None where there is none."""
-    if not properties:
-        return None, None
     duplicate, group = properties.get(DUPLICATE_ID), properties.get(GROUP_ID)
     bucket = None if group is None else crc32(str(group).encode()) % _BUCKETS
     return None if duplicate is None else str(duplicate), bucket

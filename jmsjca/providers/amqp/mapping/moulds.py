@@ -13,53 +13,88 @@ from jmsjca.providers.amqp.encoding.writing import NULL, text
 from jmsjca.providers.amqp.mapping.ids import ENCODED
 from jmsjca.providers.amqp.mapping.outgoing import address, sections_of
 
-__all__ = ["cast"]
+__all__ = ["Cast", "caster"]
+
+Cast = Callable[[Message], bytes | None]  #: gives what `sections_of` does, if the message has nothing rare
 
 _BODIES: dict[type[Message], Callable[[Any], bytes]] = {BytesMessage: bytes, TextMessage: str.encode}
 _SHORT = 1 << 8
+_REMEMBERED = 128  # characters: strangers name queues for replies
 _PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
 _SOME_TIME = datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)  # written as bytes that no text has
 _time, _size, _short_size = (struct.Struct(layout).pack for layout in (">q", ">I", "B"))
 
 
-def cast(message: Message, to: Destination, naming: Naming) -> bytes | None:
-    """Encode a text or bytes message that has an id and a time, and nothing rare: at half of the usual cost.
+def caster(to: Destination, naming: Naming) -> Cast:
+    """What encodes text and bytes messages that have an id and a time, and nothing rare, at half of the usual cost.
 
     Args:
-        message: The message, with its headers.
-        to: Where to.
+        to: Where they go.
         naming: How the broker names destinations.
-
-    Returns:
-        What `sections_of` gives; None if the message has something else.
-
-    Raises:
-        ValueError: Something in it cannot be encoded; other errors of what Python packs, too.
     """
-    kind, told, sent = message.__class__, message.message_id, message.timestamp
-    if (
-        kind not in _BODIES
-        or told is None
-        or sent is None
-        or message.correlation_id is not None
-        or message.reply_to is not None
-        or message.type is not None
-        or message.expiration is not None
-        or message.delivery_time is not None
-        or message.properties
-        or told.startswith(ENCODED)
-        or to.temporary
-        or (content := message.body) is None
-    ):
-        return None
-    number, body, time = told.encode(), _BODIES[kind](content), _time(round(sent.timestamp() * 1000))
-    size, lasting = len(body), message.delivery_mode is _PERSISTENT
-    short = size < _SHORT
-    where, told_size = address(to, naming), _short_size(size) if short else _size(size)
-    before, between, behind = _mould(
-        kind is TextMessage, lasting, message.priority, to.kind, len(number), len(where), short
-    )
-    return b"".join((before, number, NULL, where, between, time, behind, told_size, body))
+    if to.temporary:  # it knows its connection, and may be gone
+        return _leave
+    try:
+        return (_known if len(to.name) <= _REMEMBERED else _Moulds)(to, naming).cast
+    except UnicodeEncodeError:  # the encoder tells where
+        return _leave
+
+
+def _leave(message: Message) -> None:
+    """Leave it to the encoder."""
+
+
+class _Moulds:
+    """What messages to a destination share; for any number of threads."""
+
+    def __init__(self, to: Destination, naming: Naming) -> None:
+        self._kind = to.kind
+        self._where = address(to, naming)
+        self._latest: tuple[object, bytes, bytes, bytes] = (None, b"", b"", b"")  # one value, for another thread's sake
+
+    def cast(self, message: Message) -> bytes | None:
+        """Encode a message; None if it has something rare, or that cannot be encoded."""
+        inside: Any = message
+        kind, told, sent, body = message.__class__, message.message_id, message.timestamp, inside._body  # noqa: SLF001
+        if (
+            kind not in _BODIES
+            or told is None
+            or sent is None
+            or body is None
+            or message.correlation_id is not None
+            or message.reply_to is not None
+            or message.type is not None
+            or message.expiration is not None
+            or message.delivery_time is not None
+            or inside._properties  # noqa: SLF001  # a call would cost as much as four of these
+            or told.startswith(ENCODED)
+        ):
+            return None
+        try:
+            number, content, time = told.encode(), _BODIES[kind](body), _time(round(sent.timestamp() * 1000))
+            size = len(content)
+            short = size < _SHORT
+            shape = kind, message.delivery_mode is _PERSISTENT, message.priority, len(number), short
+            known, before, between, behind = self._latest
+            if shape != known:
+                before, between, behind = self._turn_to(*shape)
+            told_size = _short_size(size) if short else _size(size)
+            return b"".join((before, number, between, time, behind, told_size, content))
+        except (ArithmeticError, TypeError, ValueError, struct.error):
+            return None  # the encoder tells what is wrong
+
+    def _turn_to(
+        self, kind: type[Message], lasting: bool, priority: int, size: int, short: bool
+    ) -> tuple[bytes, bytes, bytes]:
+        """The parts for messages of a shape, which the next one probably has, too."""
+        of_text, where = kind is TextMessage, self._where
+        before, between, behind = _mould(of_text, lasting, priority, self._kind, size, len(where), short)
+        parts = before, NULL + where + between, behind
+        self._latest = (kind, lasting, priority, size, short), *parts
+        return parts
+
+
+_known = lru_cache(256)(_Moulds)
 
 
 @lru_cache(256)  # most messages have one of a few

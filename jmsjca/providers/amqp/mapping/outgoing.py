@@ -39,7 +39,7 @@ def sections_of(message: Message, to: Destination, now: float, naming: Naming) -
         MessageFormatError: Something in it cannot be encoded.
         ValueError: The same.
     """
-    kind, properties = kind_of(message), message.properties or None
+    kind, properties = kind_of(message), message.properties if message.has_properties() else None
     body, content_type = BODIES[kind](message)
     lasting = properties is None and message.expiration is None  # as most are
     parts = (

@@ -57,7 +57,7 @@ _LET_GO = "unlock.set()\nholder.join()"
 
 
 @pytest.mark.parametrize(
-    "lock", [None, "consumer._changed", "connection._wire.committing", "connection._engine._mailbox._lock"]
+    "lock", [None, "consumer._changed", "connection._wire.committing", "connection._engine.mailbox._lock"]
 )
 def test_forked_child_refuses_what_its_parent_opened(stage, lock):
     url, own = (f"amqp://{stage(Broker()).peer.address}?heartbeat=0" for _ in range(2))  # each talks to one at a time

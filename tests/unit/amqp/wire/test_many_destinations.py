@@ -5,7 +5,12 @@ from amqp_peer import SECONDS, Broker
 from amqp_peer.performatives import SENDER, Attach, Error, Rejected, Target, Transfer
 
 from jmsjca.destinations import Queue, Topic
-from jmsjca.errors import InvalidDestinationError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import (
+    InvalidDestinationError,
+    MessageFormatError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.senders import MOST_SENDERS
 from tests.unit.amqp.wire.account import body_of, encoded
@@ -168,3 +173,14 @@ def test_a_unit_without_transaction_of_which_some_was_sent_is_in_doubt(stage, pr
         unit.commit()
     assert bodies(broker, [prefix + names[0], prefix + names[-1]]) == [["y"], []]
     assert consumer.receive(1, SECONDS)[0].message.body == "x"
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_destination_to_which_every_message_was_refused_is_left_alone(stage, atomic):
+    broker = Broker()
+    links, unit = Links(broker), stage(broker).connect().unit(atomic=atomic)
+    for lone in ("\ud800", "\udfff"):
+        with pytest.raises(MessageFormatError):
+            unit.send(TextMessage(lone), Queue("q"))
+    unit.commit()
+    assert links.made == 0
