@@ -62,6 +62,8 @@ class Message(PropertyAccessors):
         "type",
     )
 
+    _undecoded: Callable[[], Mapping[str, Any]]
+
     def __init__(
         self,
         body: Any = None,
@@ -101,14 +103,11 @@ class Message(PropertyAccessors):
             MessageFormatError: The body does not fit this kind of message.
         """
         message = cls.__new__(cls)
-        message._receive(body, headers)  # noqa: SLF001  # our own
+        message._context = None  # noqa: SLF001  # here and below: our own, and a method would be a call for each
+        message._body = message._decoded(body)  # noqa: SLF001
+        message._undecoded = headers  # noqa: SLF001
+        message.freeze()
         return message
-
-    def _receive(self, body: Any, headers: Callable[[], Mapping[str, Any]]) -> None:
-        self._context = None
-        self._body = self._decoded(body)
-        self._undecoded = headers
-        self.freeze()
 
     def may_have(self, name: str) -> bool:
         """Tell, at less than the cost of decoding them, that a received message has no such property: False then."""

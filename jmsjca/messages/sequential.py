@@ -32,7 +32,8 @@ class SequentialMessage(Message):
 
     def freeze(self) -> None:
         """Make a decoded message read-only. For providers."""
-        self.reset()
+        self._read_only = True  # as `reset`, without a call for each message
+        self._position = 0
 
     def read_boolean(self) -> bool:
         """Read a boolean."""

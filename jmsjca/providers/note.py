@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.spi import Delivery
@@ -54,7 +54,8 @@ class Note(Generic[C, D]):
             ConnectionLostError: The connection is gone.
         """
         self._check_open()
-        for consumer, group in groupby(cast("Sequence[D]", deliveries), _consumer_of):
+        own: Any = deliveries  # which this provider made
+        for consumer, group in groupby(own, _consumer_of):
             taken = list(group)
             consumer.take(taken, self)
             self._taken += taken

@@ -64,14 +64,14 @@ class Intake:
         Raises:
             Excess: A message is too large, or there are too many.
         """
-        link, receive, copy, too_long = self._link, self._receive, self._buffer.copy, self._too_long
+        link, receive, content, too_long = self._link, self._receive, self._buffer.content, self._too_long
         deliveries: list[Pointer] = []
         messages: list[bytes] = []
         aborted = 0
         while delivery := current(link):
             size = receive()
             if 0 <= size < too_long and not self._begun and not is_partial(delivery):  # as nearly all come
-                encoded: bytes | None = copy(size)
+                encoded: bytes | None = content[:size]  # a copy
             elif size == ABORTED:
                 self._drop(delivery)
                 aborted += 1
