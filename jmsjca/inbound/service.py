@@ -50,6 +50,7 @@ class Service:
         self._adjustments = Adjustments(endpoint.name)
         self._stopping = threading.Event()
         self._ending = threading.Lock()
+        self._giving_up = threading.RLock()
         self._ended = threading.Event()
         self._over = False
         self._given_up = self._cut_off = False
@@ -81,21 +82,26 @@ class Service:
                 self._ended.wait()
             elif not self._settings.wait(self._ended, _TELL_EVERY if left is None else min(left, _TELL_EVERY)):
                 logger.info("%s is being stopped and waits for %s.", self._endpoint.name, self._who())
-        return not self._given_up
+        with self._giving_up:  # another one may be at it, and the handlers that it cut off are over already
+            return not self._given_up
 
     def _who(self) -> str:
         return f"{self._endpoint.statistics.n_active_endpoints} handlers at work"
 
     def _give_up(self) -> None:
-        self._cut_off = True
-        busy = self._endpoint.statistics.n_active_endpoints
-        if busy:
-            logger.warning(
-                "%s was stopped before all was done: %s; their messages come again.", self._endpoint.name, self._who()
-            )
-        if self._attempt is not None:
-            self._attempt.give_up()
-        self._given_up = bool(busy or self._endpoint.statistics.n_active_endpoints)  # one may have begun just then
+        with self._giving_up:
+            self._cut_off = True
+            busy = self._endpoint.statistics.n_active_endpoints
+            if busy:
+                logger.warning(
+                    "%s was stopped before all was done: %s; their messages come again.",
+                    self._endpoint.name,
+                    self._who(),
+                )
+            if self._attempt is not None:
+                self._attempt.give_up()
+            # One may have begun just then; and who comes second finds nobody at work any more.
+            self._given_up |= bool(busy or self._endpoint.statistics.n_active_endpoints)
         self._end()
 
     def _open(self) -> None:

@@ -7,15 +7,16 @@ import threading
 
 import pytest
 
-from jmsjca import ActivationSpec, Hooks, Outcome, ResourceAdapter
+from jmsjca import ActivationSpec, Hooks, Outcome, ResourceAdapter, links
 from jmsjca.config import effective_spec
 from jmsjca.hooks import HookChain
 from jmsjca.inbound import Activation
 from jmsjca.links import ConnectionSettings
 from tests.unit.clocks import HandClock
-from tests.unit.delivering.brokers import Waits
+from tests.unit.delivering.brokers import Shaky, Waits
 from tests.unit.inbound import PATIENCE, Inbox, in_thread, send, waiting
 
+SHORT = 0.2
 MODES = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 
 
@@ -109,14 +110,21 @@ def test_in_time_is_true(adapter, recorder, mode):
     assert activation.stop(timeout=0) is True
 
 
-def test_who_waits_longer_learns_that_another_ones_deadline_came_first(adapter, recorder, blocked):
+@MODES
+def test_who_waits_longer_learns_that_another_ones_deadline_came_first(  # noqa: PLR0917
+    adapter, made, recorder, blocked, monkeypatch, mode
+):
+    provider = Shaky()
+    monkeypatch.setattr(links, "find_provider", lambda scheme: provider)
     send(adapter, "a")
-    activation = listen(adapter, blocked)
+    activation = made(blocked, concurrency_mode=mode)
     activation.start()
     assert blocked.working.wait(PATIENCE)
     results = []
     patient = in_thread(lambda: results.append(activation.stop()))
     recorder.await_status("Connecting", "Up", "Disconnecting")
+    close = provider.connections[-1].close
+    provider.connections[-1].close = lambda *seconds: (patient.join(SHORT), close(*seconds))  # is it woken too early?
     assert activation.stop(timeout=0) is False
     patient.join(PATIENCE)
     assert results == [False]
