@@ -5,11 +5,13 @@
 The broker is the peer of ``peer.c``, which is built first: it keeps nothing, so it is the client that is timed; no
 real broker is as fast. All send and receive the same durable message of 1 KiB, receive 1,000 ahead, and take turns
 within every round. A ratio is the median of the quotients with proton's handler in the same round; CPU is that of
-this process, which what else the machine does hardly touches. What each does:
+this process, which what else the machine does hardly touches. Client and peer have a core each, as far as there are
+several: a client with two threads costs a third more where both wander (``--spread``). What each does:
 
 - proton handler: `MessagingHandler` in a `Container`; sends as credit allows, accepts each message when it comes.
 - proton blocking: `BlockingConnection`; each send waits for its answer.
-- lean loop: what of `lean_loop.py` is the least that a client in Python does; nobody gets below that by much.
+- lean loop: what of `lean_loop.py` is the least that a client in Python does; nobody gets below that by much. "atomic"
+  does the same in transactions of 100 messages, or, receiving, of what comes at once, if that is more.
 - unit, plain: units of 100 without transactions; a batch of sends waits for its answers, acknowledgements do not.
 - unit, atomic: one transaction for each 100 messages.
 - undecoded: the same as "unit, plain" and "unit, atomic", without looking at the messages.
@@ -20,9 +22,11 @@ this process, which what else the machine does hardly touches. What each does:
 
 import argparse
 import gc
+import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -145,6 +149,7 @@ CONTENDERS: dict[str, dict[str, Contender]] = {
         BASE: handler_receives,
         BLOCKING: blocking_receives,
         "lean loop": lambda url, count: lean_receives(url, QUEUE.name, count, AHEAD),
+        "lean loop, atomic": lambda url, count: lean_receives(url, QUEUE.name, count, AHEAD, atomic=True),
         "unit, plain": lambda url, count: unit_receives(url, count, atomic=False),
         "unit, atomic": lambda url, count: unit_receives(url, count, atomic=True),
         "undecoded, plain": lambda url, count: unit_receives(url, count, atomic=False, decoded=False),
@@ -157,6 +162,7 @@ CONTENDERS: dict[str, dict[str, Contender]] = {
         BASE: handler_sends,
         BLOCKING: lambda url, count: blocking_sends(url, count // SLOW),
         "lean loop": lambda url, count: lean_sends(url, QUEUE.name, count),
+        "lean loop, atomic": lambda url, count: lean_sends(url, QUEUE.name, count, atomic=True),
         "unit, plain": lambda url, count: unit_sends(url, count, atomic=False),
         "unit, atomic": lambda url, count: unit_sends(url, count, atomic=True),
         "session, transacted": lambda url, count: session_sends(url, count, None),
@@ -194,16 +200,28 @@ def figures(costs: Measurements[tuple[str, str]]) -> list[dict[str, Any]]:
     ]
 
 
+@contextmanager
+def peer(message: bytes, *, spread: bool) -> Generator[str]:
+    """Build and start the peer; from then on this process has another core than it, unless they are to spread."""
+    cores = sorted(os.sched_getaffinity(0))
+    if not spread:
+        os.sched_setaffinity(0, cores[-1:])
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder), PRODUCT, message) as url:
+        os.sched_setaffinity(0, cores if spread else cores[:1])
+        yield url
+
+
 def main() -> int:
     """Measure, print a table, write JSON if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--count", type=int, default=20_000, help="messages per turn, a multiple of 1,000")
+    parser.add_argument("--spread", action="store_true", help="let client and peer use all cores")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     message = encode(_made(0), QUEUE, 0)
     try:
-        with tempfile.TemporaryDirectory() as folder, running(Path(folder), PRODUCT, message) as url:
+        with peer(message, spread=options.spread) as url:
             table = figures(measure(url, options.rounds, options.count))
     except BrokerMissing as problem:
         print(f"The peer in C is left out: {problem}", file=sys.stderr)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from proton import Collector, Connection, Endpoint, Transport
 
+from jmsjca.providers.amqp.constants import COORDINATOR
 from jmsjca.providers.amqp.encoding.writing import data_section, text
 from jmsjca.providers.amqp.proton_calls import (
     Buffer,
@@ -27,8 +28,18 @@ from jmsjca.providers.amqp.proton_calls import (
     push,
     receiving,
 )
-from jmsjca.providers.amqp.proton_deliveries import Tags, accept, remote_state, send, settle
+from jmsjca.providers.amqp.proton_deliveries import (
+    Settle,
+    Tags,
+    accept,
+    accept_in,
+    remote_data,
+    remote_state,
+    send,
+    settle,
+)
 from jmsjca.providers.amqp.sections import DATA, split
+from jmsjca.providers.amqp.states import DECLARE, DECLARED, accepted_in, discharge, sent_in, transaction_in
 from tests.benchmarks.proton_loops import BATCH, BODY, Figures, Stopwatch
 
 __all__ = ["lean_receives", "lean_sends"]
@@ -71,10 +82,10 @@ class _Line:
         while (size := peek(self._pipe, self.buffer)) > 0:
             pop(self._pipe, self._socket.send(self.buffer.view[:size]))
 
-    def attach(self, link: Any, queue: str) -> None:
-        """Attach a link, and wait for the peer."""
-        for terminus in (link.source, link.target):
-            terminus.address = queue
+    def attach(self, link: Any, queue: str | None = None) -> None:
+        """Attach a link, to a queue if one is told, and wait for the peer."""
+        if queue is not None:
+            link.source.address = link.target.address = queue
         link.open()
         while not link.state & Endpoint.REMOTE_ACTIVE:
             list(self.turn())
@@ -84,24 +95,55 @@ class _Line:
         self._socket.close()
 
 
-def lean_receives(url: str, queue: str, count: int, ahead: int) -> Figures:
-    """Take messages, cut the body out of each, and accept it."""
+class _Transactions:
+    """One after the other; what ends one begins the next."""
+
+    def __init__(self, line: _Line) -> None:
+        self._line, self._tags, self._name = line, Tags(), b""
+        link = line.session.sender("lean transactions")
+        link.target.type = COORDINATOR
+        line.attach(link)
+        self._link = pointer_to(link)
+
+    def next(self) -> bytes:
+        """End the one that there is, and begin another; gives its name."""
+        messages = [discharge(self._name, fail=False), DECLARE] if self._name else [DECLARE]
+        asked = set(send(self._link, self._tags, messages))
+        while asked:
+            for delivery in self._line.turn():
+                if delivery in asked:
+                    self._hear(delivery)
+                    asked.remove(delivery)
+        return self._name
+
+    def _hear(self, delivery: Any) -> None:
+        if remote_state(delivery) == DECLARED:
+            self._name = transaction_in(remote_data(delivery, self._line.buffer))
+        settle(delivery)
+
+
+def lean_receives(url: str, queue: str, count: int, ahead: int, *, atomic: bool = False) -> Figures:
+    """Take messages, cut the body out of each, and accept it; in transactions of 100 or more if that is asked for."""
     line, received = _Line(url), 0
+    transactions = _Transactions(line) if atomic else None
+    accept_all: Settle = accept_in(accepted_in(transactions.next())) if transactions else accept
     watch, link = Stopwatch(), line.session.receiver("lean")
     line.attach(link, queue)
     pointer, receive = pointer_to(link), receiving(pointer_to(link), line.buffer)
     while received < count:
         if link.credit <= ahead // 2:
             link.flow(ahead - link.credit)
-        for _ in line.turn():
-            pass
+        if not (delivery := current(pointer)) or is_partial(delivery):  # else it came while a transaction ended
+            list(line.turn())
         taken = []
         while (delivery := current(pointer)) and not is_partial(delivery):
             raw = line.buffer.copy(receive())
             advance(pointer)
             assert len(raw) - split(raw)[DATA] - _LONG_BINARY_HEAD == len(BODY)
             taken.append(delivery)
-        accept(taken)
+        accept_all(taken)
+        if transactions and received // BATCH < (received + len(taken)) // BATCH:
+            accept_all = accept_in(accepted_in(transactions.next()))
         received += len(taken)
     line.write()
     figures = watch.read(received)
@@ -109,21 +151,28 @@ def lean_receives(url: str, queue: str, count: int, ahead: int) -> Figures:
     return figures
 
 
-def lean_sends(url: str, queue: str, count: int) -> Figures:
-    """Encode messages with an id and an address, and send each 100 together, until all are accepted."""
+def lean_sends(url: str, queue: str, count: int, *, atomic: bool = False) -> Figures:
+    """Encode messages with an id and an address, and send each 100 together, until all are accepted.
+
+    In transactions it does not look at what the peer says to each message, as who is to lose none must.
+    """
     line, numbers = _Line(url), count_from()
+    transactions = _Transactions(line) if atomic else None
     watch, link, tags, to = Stopwatch(), line.session.sender("lean"), Tags(), text(queue)
     line.attach(link, queue)
     pointer = pointer_to(link)
     for _ in range(count // BATCH):
         while link.credit < BATCH:
             list(line.turn())
-        missing = len(send(pointer, tags, [_encoded(next(numbers), to) for _ in range(BATCH)]))
+        state = sent_in(transactions.next()) if transactions else None
+        missing = len(send(pointer, tags, [_encoded(next(numbers), to) for _ in range(BATCH)], state))
         while missing:
             for delivery in line.turn():
                 assert remote_state(delivery)
                 settle(delivery)
                 missing -= 1
+    if transactions:
+        transactions.next()
     figures = watch.read(count)
     line.close()
     return figures

@@ -48,7 +48,8 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             NotSupportedError: It has a delivery time, and the broker holds no message back.
             ResourceAllocationError: It is too large.
         """
-        self._check_open()
+        if self.lost or self._finished or self._wire.mailbox.error is not None:  # a call for each would cost more
+            self._check_open()
         if to is not self._latest:
             self._turn_to(to)
         encoded, payloads = self._cast(message), self._payloads
@@ -121,9 +122,8 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             burst.acknowledge(confirmed=confirmed)
 
     def _check_open(self) -> None:
-        if self.lost or self._finished or self._wire.mailbox.error is not None:
-            super()._check_open()
-            self._wire.check()
+        super()._check_open()
+        self._wire.check()
 
 
 def _filled(outgoing: Outgoing) -> Outgoing:
