@@ -38,23 +38,30 @@ class Incoming:
         failures: How often it failed here, which the broker does not know.
 
     Attributes:
-        sections: Where they are.
         typed: True if the body is an object of AMQP's own types.
-
-    Raises:
-        MALFORMED: The bytes are no sections.
     """
 
-    __slots__ = ("_fields", "arrived", "failures", "origin", "raw", "sections", "typed")
+    __slots__ = ("_fields", "_sections", "arrived", "failures", "origin", "raw", "typed")
 
     def __init__(self, raw: bytes, origin: Origin, arrived: float = 0.0, failures: int = 0) -> None:
         self.raw = raw
-        self.sections: Sections = split(raw)
+        self._sections: Sections | None = None
         self.origin = origin
         self.arrived = arrived
         self.failures = failures
         self.typed = False
         self._fields: list[Any] | None = None
+
+    @property
+    def sections(self) -> Sections:
+        """Where they are.
+
+        Raises:
+            MALFORMED: The bytes are no sections.
+        """
+        if self._sections is None:
+            self._sections = split(self.raw)
+        return self._sections
 
     def value_of(self, code: int, otherwise: Any = None) -> Any:
         """The value of a section of which there is one, or what stands for it if there is none."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError
@@ -17,18 +16,14 @@ from jmsjca.messages import (
     TextMessage,
 )
 from jmsjca.providers.amqp.encoding.reading import read
-from jmsjca.providers.amqp.encoding.scalars import four_bytes
 from jmsjca.providers.amqp.mapping.content_types import OBJECT, OCTETS, charset_of, decoded
 from jmsjca.providers.amqp.mapping.incoming import Incoming
 from jmsjca.providers.amqp.mapping.kinds import JAVA_NULL, KIND, KINDS
+from jmsjca.providers.amqp.mapping.usual_bodies import usual_body
 from jmsjca.providers.amqp.mapping.values import as_entry
-from jmsjca.providers.amqp.sections import ANNOTATIONS, DATA, SEQUENCE, VALUE, Sections, expected, values
+from jmsjca.providers.amqp.sections import DATA, SEQUENCE, VALUE, Sections, expected, values
 
 __all__ = ["received_body"]
-
-_SHORT, _LONG = 2, 5  # bytes before a content: its code and its size
-_BYTES, _TEXTS = {0xA0: _SHORT, 0xB0: _LONG}, {0xA1: _SHORT, 0xB1: _LONG}
-_SHORT_MAP = 0xC1
 
 
 def received_body(incoming: Incoming) -> tuple[type[Message], Any]:
@@ -38,31 +33,7 @@ def received_body(incoming: Incoming) -> tuple[type[Message], Any]:
         MessageFormatError: No such type is known, or the body does not fit it.
         MALFORMED: The bytes are no body.
     """
-    return _usual(incoming) or _any(incoming)
-
-
-def _usual(incoming: Incoming) -> tuple[type[Message], Any] | None:
-    """What most are, at half of the cost: bytes or a text in one piece at the end, and annotations that tell which."""
-    raw, sections = incoming.raw, incoming.sections
-    kind: type[Message] = BytesMessage
-    begin, heads = sections.get(DATA), _BYTES
-    if begin is None:
-        kind, begin, heads = TextMessage, sections.get(VALUE), _TEXTS
-    told = sections.get(ANNOTATIONS)
-    if begin is None or told is None or SEQUENCE in sections or raw[told] != _SHORT_MAP:
-        return None
-    head = heads.get(raw[begin])
-    if head is None or _kind_told(raw[told : told + 2 + raw[told + 1]]) is not kind:
-        return None
-    content = raw[begin + head :]
-    if len(content) != (raw[begin + 1] if head == _SHORT else four_bytes(raw, begin + 1)[0]):
-        return None
-    return kind, content if kind is BytesMessage else content.decode()
-
-
-@lru_cache(256)  # a sender writes the same again and again
-def _kind_told(annotations: bytes) -> type[Message] | None:
-    return KINDS.get(expected(read(annotations)[0], dict).get(KIND))
+    return usual_body(incoming) or _any(incoming)
 
 
 def _any(incoming: Incoming) -> tuple[type[Message], Any]:

@@ -1,0 +1,104 @@
+"""Bodies as most messages have them: found at less cost, they are what they would have been."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsjca.destinations import Queue
+from jmsjca.messages import BytesMessage, MapMessage, Message, StreamMessage, TextMessage
+from jmsjca.providers.amqp.codec import encode
+from jmsjca.providers.amqp.mapping import received_bodies
+from jmsjca.providers.amqp.mapping.incoming import Incoming
+from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.mapping.received_bodies import received_body
+from jmsjca.providers.amqp.mapping.received_headers import UNDECODABLE
+from jmsjca.providers.amqp.mapping.usual_bodies import usual_body
+from jmsjca.providers.amqp.sections import DATA, split
+
+ORIGIN = Origin(Queue("q"))
+LONG = 300
+
+
+def encoded(message, number="ID:1"):
+    message.message_id = number
+    return encode(message, Queue("q"), 0)
+
+
+def usual(raw):
+    return usual_body(Incoming(raw, ORIGIN))
+
+
+def any_way(raw):
+    """What comes out without the short way."""
+    return received_bodies._any(Incoming(raw, ORIGIN))
+
+
+MESSAGES = {
+    "bytes": BytesMessage(b"a"),
+    "long bytes": BytesMessage(LONG * b"a"),
+    "no bytes": BytesMessage(b""),
+    "text": TextMessage("a"),
+    "long text": TextMessage(LONG * "\u00df"),
+    "no text": TextMessage(""),
+    "properties": TextMessage("a", properties={"a": 1}),
+    "many properties": BytesMessage(b"a", properties={f"p{n}": n for n in range(100)}),
+    "null": TextMessage(),
+    "none": Message(),
+    "map": MapMessage({"a": 1}),
+    "stream": StreamMessage([1]),
+}
+ENCODED = {name: encoded(message) for name, message in MESSAGES.items()}
+
+
+@pytest.mark.parametrize("before", ENCODED)
+@pytest.mark.parametrize("name", ENCODED)
+def test_whatever_came_before_the_body_is_the_same(before, name):
+    usual(ENCODED[before])
+    raw = encoded(MESSAGES[name], "ID:" + LONG * "2")
+    assert received_body(Incoming(raw, ORIGIN)) == any_way(raw)
+
+
+@pytest.mark.parametrize("name", ["bytes", "long bytes", "no bytes", "text", "long text", "no text", "properties"])
+def test_it_is_found_again_without_the_sections(name):
+    usual(ENCODED[name])
+    incoming = Incoming(encoded(MESSAGES[name], "ID:2"), ORIGIN)
+    assert usual_body(incoming) == any_way(incoming.raw)
+    assert incoming._sections is None
+
+
+@pytest.mark.parametrize("name", ["null", "none", "map", "stream"])
+def test_another_body_is_left_to_the_others(name):
+    assert usual(ENCODED[name]) is None
+
+
+def outcome(function, raw):
+    try:
+        return function(raw)
+    except UNDECODABLE:
+        return "undecodable"
+
+
+def through(raw):
+    return received_body(Incoming(raw, ORIGIN))
+
+
+@given(
+    st.sampled_from(list(ENCODED.values())),
+    st.sampled_from(list(ENCODED.values())),
+    st.lists(st.tuples(st.integers(0, LONG), st.integers(0, 2), st.binary(max_size=3)), max_size=3),
+)
+def test_damaged_messages_come_to_the_same(before, raw, damages):
+    """Also in the first bytes, and where another message taught it how such a one begins."""
+    for at, cut, put in damages:
+        raw = raw[:at] + put + raw[at + cut :]
+    usual(before)
+    assert outcome(through, raw) == outcome(any_way, raw)
+    if outcome(usual, raw) not in {None, "undecodable"}:
+        split(raw)
+
+
+def test_what_has_several_pieces_is_left_to_the_others():
+    usual(ENCODED["bytes"])
+    raw = ENCODED["bytes"] + bytes((0, 0x53, DATA, 0xA0, 1)) + b"b"
+    assert usual(raw) is None
+    assert through(raw) == (BytesMessage, b"ab")
