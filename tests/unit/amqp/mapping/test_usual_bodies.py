@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsjca.destinations import Queue
-from jmsjca.messages import BytesMessage, MapMessage, Message, StreamMessage, TextMessage
+from jmsjca.messages import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsjca.providers.amqp.codec import encode
 from jmsjca.providers.amqp.mapping import received_bodies
 from jmsjca.providers.amqp.mapping.incoming import Incoming
@@ -13,7 +13,7 @@ from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.mapping.received_bodies import received_body
 from jmsjca.providers.amqp.mapping.received_headers import UNDECODABLE
 from jmsjca.providers.amqp.mapping.usual_bodies import usual_body
-from jmsjca.providers.amqp.sections import DATA, split
+from jmsjca.providers.amqp.sections import DATA, SEQUENCE, VALUE, split
 
 ORIGIN = Origin(Queue("q"))
 LONG = 300
@@ -46,6 +46,8 @@ MESSAGES = {
     "none": Message(),
     "map": MapMessage({"a": 1}),
     "stream": StreamMessage([1]),
+    "object": ObjectMessage(range(3)),
+    "data": ObjectMessage({"a": 1}),
 }
 ENCODED = {name: encoded(message) for name, message in MESSAGES.items()}
 
@@ -66,7 +68,7 @@ def test_it_is_found_again_without_the_sections(name):
     assert incoming._sections is None
 
 
-@pytest.mark.parametrize("name", ["null", "none", "map", "stream"])
+@pytest.mark.parametrize("name", ["null", "none", "map", "stream", "object"])
 def test_another_body_is_left_to_the_others(name):
     assert usual(ENCODED[name]) is None
 
@@ -102,3 +104,15 @@ def test_what_has_several_pieces_is_left_to_the_others():
     raw = ENCODED["bytes"] + bytes((0, 0x53, DATA, 0xA0, 1)) + b"b"
     assert usual(raw) is None
     assert through(raw) == (BytesMessage, b"ab")
+
+
+def marked(section):
+    return bytes((0, 0x53, section))
+
+
+@pytest.mark.parametrize("put", [marked(DATA), marked(SEQUENCE) + b"\x45" + marked(VALUE)], ids=["data", "two"])
+def test_a_text_that_stands_where_none_may_be_is_no_message(put):
+    raw = ENCODED["text"]
+    usual(raw)
+    at = raw.rindex(marked(VALUE))
+    assert outcome(through, raw[:at] + put + raw[at + 3 :]) == "undecodable"
