@@ -45,6 +45,11 @@ class BytesMessage(SequentialMessage):
         self._check_writeable()
         self._body = self._checked(value)
 
+    def freeze(self) -> None:
+        """Make a decoded message read-only. For providers."""
+        self._read_only = True  # as `reset` does, without a call for each message
+        self._position = 0
+
     def read_unsigned_byte(self) -> int:
         """Read 8 bits, unsigned."""
         return int(self._unpack(_UNSIGNED_BYTE))

@@ -32,8 +32,7 @@ class SequentialMessage(Message):
 
     def freeze(self) -> None:
         """Make a decoded message read-only. For providers."""
-        self._read_only = True  # as `reset`, without a call for each message
-        self._position = 0
+        self.reset()
 
     def read_boolean(self) -> bool:
         """Read a boolean."""
