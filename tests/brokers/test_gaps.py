@@ -17,6 +17,7 @@ from proton.utils import LinkDetached
 HOUR = 3_600_000
 DUE = symbol("x-opt-delivery-time")
 GIVEN_BACK = [Delivery.RELEASED, Delivery.MODIFIED]
+ATTEMPTS = 5000
 
 
 def browse(link):
@@ -95,9 +96,10 @@ def test_activemq_counts_what_a_broken_connection_held_looked_at_or_not(amqp, wi
     assert [(m.body, m.delivery_count) for m in (receiver.take()[0], receiver.take()[0])] == [("a", 1), ("b", 1)]
 
 
+@pytest.mark.torture  # on some machines they cross at once, and on some hardly ever
 def test_activemq_may_keep_a_message_for_a_link_whose_drain_crosses_one(amqp):
     one, other = amqp("activemq"), amqp("activemq")
-    for _ in range(500):
+    for _ in range(ATTEMPTS):
         name = f"gap.{uuid.uuid4().hex}"
         send(one, name, "a", "b", "c")
         receiver = Receiver(one, name, 2)
@@ -114,7 +116,7 @@ def test_activemq_may_keep_a_message_for_a_link_whose_drain_crosses_one(amqp):
             return
         receiver.session.close()
         waiting.session.close()
-    pytest.fail("It kept none of five hundred times.")
+    pytest.fail(f"It kept none of {ATTEMPTS} times.")
 
 
 def due(body):
