@@ -12,7 +12,7 @@ from tests.benchmarks.measurements import clocks
 from tests.benchmarks.proton_loops import BODY, PATIENCE
 from tests.benchmarks.tally import Tally
 
-__all__ = ["fill", "listens", "session_receives", "session_sends", "unit_receives", "unit_sends"]
+__all__ = ["empty", "fill", "listens", "session_receives", "session_sends", "unit_receives", "unit_sends"]
 
 _AT_ONCE = 500
 
@@ -21,6 +21,13 @@ def fill(turn: Turn) -> None:
     """Let messages wait in the queue."""
     with closing(connect(ConnectionSettings(turn.url))) as link:
         _send(link, Queue(turn.queue), turn.count, _AT_ONCE, atomic=True)
+
+
+def empty(turn: Turn) -> None:
+    """Leave no message in the queue: a broker keeps those of all rounds in its memory."""
+    with closing(connect(ConnectionSettings(turn.url))) as link:
+        if (admin := link.admin()) is not None:
+            admin.purge(Queue(turn.queue))
 
 
 def unit_sends(*, atomic: bool) -> Contender:

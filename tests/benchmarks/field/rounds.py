@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.benchmarks.field.ours import fill
+from tests.benchmarks.field.ours import empty, fill
 from tests.benchmarks.field.turns import AHEAD, Contender, Turn
 from tests.benchmarks.measurements import Measurements, alternating, write
 
@@ -85,6 +85,7 @@ class Rounds:
             self.left_out[name] = f"{type(problem).__name__}: {problem}"
             print(f"{name} is left out: {self.left_out[name]}", file=sys.stderr)
             return
+        empty(turn)
         for clock, value in seconds.items():
             self._costs.note((case, clock), name, value / turn.count * 1e6)
 
