@@ -50,7 +50,6 @@ class Service:
         self._adjustments = Adjustments(endpoint.name)
         self._stopping = threading.Event()
         self._ending = threading.Lock()
-        self._giving_up = threading.RLock()
         self._ended = threading.Event()
         self._over = False
         self._given_up = self._cut_off = False
@@ -82,26 +81,23 @@ class Service:
                 self._ended.wait()
             elif not self._settings.wait(self._ended, _TELL_EVERY if left is None else min(left, _TELL_EVERY)):
                 logger.info("%s is being stopped and waits for %s.", self._endpoint.name, self._who())
-        with self._giving_up:  # another one may be at it, and the handlers that it cut off are over already
-            return not self._given_up
+        return not self._given_up
 
     def _who(self) -> str:
         return f"{self._endpoint.statistics.n_active_endpoints} handlers at work"
 
     def _give_up(self) -> None:
-        with self._giving_up:
-            self._cut_off = True
-            busy = self._endpoint.statistics.n_active_endpoints
-            if busy:
-                logger.warning(
-                    "%s was stopped before all was done: %s; their messages come again.",
-                    self._endpoint.name,
-                    self._who(),
-                )
-            if self._attempt is not None:
-                self._attempt.give_up()
-            # One may have begun just then; and who comes second finds nobody at work any more.
-            self._given_up |= bool(busy or self._endpoint.statistics.n_active_endpoints)
+        self._cut_off = True
+        busy = self._endpoint.statistics.n_active_endpoints
+        if busy:
+            self._given_up = True  # before others who wait are woken by what follows
+            logger.warning(
+                "%s was stopped before all was done: %s; their messages come again.", self._endpoint.name, self._who()
+            )
+        if self._attempt is not None:
+            self._attempt.give_up()
+        if self._endpoint.statistics.n_active_endpoints:  # one may have begun just then
+            self._given_up = True
         self._end()
 
     def _open(self) -> None:

@@ -48,7 +48,7 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             NotSupportedError: It has a delivery time, and the broker holds no message back.
             ResourceAllocationError: It is too large.
         """
-        if self.lost or self._finished or self._wire.mailbox.error is not None:  # a call for each would cost more
+        if self._finished or self._wire.mailbox.error is not None:  # a call for each would cost more
             self._check_open()
         if to is not self._latest:
             self._turn_to(to)

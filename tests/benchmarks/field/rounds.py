@@ -85,7 +85,8 @@ class Rounds:
             self.left_out[name] = f"{type(problem).__name__}: {problem}"
             print(f"{name} is left out: {self.left_out[name]}", file=sys.stderr)
             return
-        empty(turn)
+        finally:
+            empty(turn)
         for clock, value in seconds.items():
             self._costs.note((case, clock), name, value / turn.count * 1e6)
 

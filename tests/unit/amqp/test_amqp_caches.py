@@ -6,9 +6,15 @@ import weakref
 from importlib import import_module
 
 from jmsjca.destinations import Queue, TemporaryQueue
-from jmsjca.messages import TextMessage
+from jmsjca.messages import Byte, TextMessage
 from jmsjca.providers import amqp
-from jmsjca.providers.amqp.codec import encode
+from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.encoding.marks import Symbol
+from jmsjca.providers.amqp.encoding.writing import write
+from jmsjca.providers.amqp.mapping import usual_bodies
+from jmsjca.providers.amqp.mapping.kinds import KIND
+from jmsjca.providers.amqp.mapping.moulds import caster
+from jmsjca.providers.amqp.mapping.origin import Origin
 from tests.unit.amqp.wire.memory import MIB, growth_below
 
 MOST = 4096
@@ -33,6 +39,34 @@ def test_long_names_are_not_kept():
         for number in range(20):
             name = f"p{number}" + MIB * "x"
             encode(TextMessage("a", properties={name: 1}, reply_to=Queue(name)), QUEUE, 0.0)
+            caster(Queue(name), "capability")
+
+
+def annotated(**told):
+    """A bytes message with annotations, the same for whoever delivers it and for whoever gets it."""
+    annotations = {Symbol(name): value for name, value in told.items()}
+    return b"".join(
+        (
+            b"\0\x53\x71",
+            write(annotations),
+            b"\0\x53\x72",
+            write({Symbol(KIND): Byte(3), **annotations}),
+            b"\0\x53\x73\x45\0\x53\x75\xa0\x01a",
+        )
+    )
+
+
+def test_long_annotations_are_not_kept():
+    with growth_below(16 * MIB):
+        for number in range(20):
+            assert decode(annotated(**{f"x{number}": MIB * "x"}), Origin(QUEUE)).body == b"a"
+
+
+def test_of_how_messages_begin_only_a_short_one_is_kept():
+    assert decode(annotated(x=100 * "x"), Origin(QUEUE)).body == b"a"
+    kept = usual_bodies._latest[0][0]
+    assert decode(annotated(x=200 * "x"), Origin(QUEUE)).body == b"a"
+    assert usual_bodies._latest[0][0] == kept != b""
 
 
 def test_a_connection_is_not_kept_for_its_temporary_destinations():

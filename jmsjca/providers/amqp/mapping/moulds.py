@@ -56,21 +56,21 @@ class _Moulds:
         """Encode a message; None if it has something rare, or that cannot be encoded."""
         inside: Any = message
         kind, told, sent, body = message.__class__, message.message_id, message.timestamp, inside._body  # noqa: SLF001
-        if (
-            kind not in _BODIES
-            or told is None
-            or sent is None
-            or body is None
-            or message.correlation_id is not None
-            or message.reply_to is not None
-            or message.type is not None
-            or message.expiration is not None
-            or message.delivery_time is not None
-            or inside._properties  # noqa: SLF001  # a call would cost as much as four of these
-            or told.startswith(ENCODED)
-        ):
-            return None
         try:
+            if (
+                kind not in _BODIES
+                or told is None
+                or sent is None
+                or body is None
+                or message.correlation_id is not None
+                or message.reply_to is not None
+                or message.type is not None
+                or message.expiration is not None
+                or message.delivery_time is not None
+                or inside._properties  # noqa: SLF001  # a call would cost as much as four of these
+                or told.startswith(ENCODED)
+            ):
+                return None
             number, content, time = told.encode(), _BODIES[kind](body), _time(round(sent.timestamp() * 1000))
             size = len(content)
             short = size < _SHORT

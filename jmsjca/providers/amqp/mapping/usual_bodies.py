@@ -42,7 +42,8 @@ class _Form(NamedTuple):
 
 _BYTES = _Form(BytesMessage, DATA, bytes((0, 0x53, DATA)), {0xA0: _SHORT, 0xB0: _LONG})
 _TEXT = _Form(TextMessage, VALUE, bytes((0, 0x53, VALUE)), {0xA1: _SHORT, 0xB1: _LONG})
-_latest: list[tuple[bytes, _Form]] = [(b"\xff", _BYTES)]  # how one began, up to its properties: nothing yet
+_NOTHING_YET = (b"", _BYTES)
+_latest: list[tuple[bytes, _Form]] = [_NOTHING_YET]  # how one began, up to its properties
 
 
 def usual_body(incoming: Incoming) -> Usual | None:
@@ -62,7 +63,7 @@ def usual_body(incoming: Incoming) -> Usual | None:
 
 def _known(raw: bytes) -> Usual | None:
     beginning, form = _latest[0]
-    if not raw.startswith(beginning):
+    if not beginning or not raw.startswith(beginning):
         return None
     at = end_of(raw, len(beginning))
     if raw.startswith(_APPLICATION_PROPERTIES, at):

@@ -137,3 +137,12 @@ def test_messages_of_several_shapes_take_turns():
     cast = caster(QUEUE, "capability")
     shapes = [plain(TextMessage("a")), plain(BytesMessage(300 * b"a"), "ID:10"), plain(TextMessage("b"))]
     assert [cast(each) for each in shapes] == [sections_of(each, QUEUE, 0, "capability") for each in shapes]
+
+
+@pytest.mark.parametrize(("header", "wrong"), [("priority", "4"), ("priority", [4]), ("message_id", b"ID:1")])
+def test_a_header_of_another_type_is_left_to_the_encoder_which_refuses_it(header, wrong):
+    message = plain(TextMessage("a"))
+    setattr(message, header, wrong)
+    assert caster(QUEUE, "capability")(message) is None
+    with pytest.raises(MessageFormatError):
+        encode(message, QUEUE, 0)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jmsjca.destinations import Queue
 from jmsjca.messages import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsjca.providers.amqp.codec import encode
-from jmsjca.providers.amqp.mapping import received_bodies
+from jmsjca.providers.amqp.mapping import received_bodies, usual_bodies
 from jmsjca.providers.amqp.mapping.incoming import Incoming
 from jmsjca.providers.amqp.mapping.origin import Origin
 from jmsjca.providers.amqp.mapping.received_bodies import received_body
@@ -116,3 +116,12 @@ def test_a_text_that_stands_where_none_may_be_is_no_message(put):
     usual(raw)
     at = raw.rindex(marked(VALUE))
     assert outcome(through, raw[:at] + put + raw[at + 3 :]) == "undecodable"
+
+
+@pytest.mark.parametrize("first", range(256))
+def test_nothing_is_known_before_the_first_one(monkeypatch, first):
+    fresh = type(usual_bodies._latest)([usual_bodies._NOTHING_YET])
+    monkeypatch.setattr(usual_bodies, "_latest", fresh)
+    for piece in (b"", b"\x40", b"\xa0\x00"):
+        raw = bytes([first]) + piece + marked(DATA) + b"\xa0\x01a"
+        assert outcome(usual, raw) in {None, "undecodable"}
