@@ -11,7 +11,7 @@ from jmsjca.messages import BytesMessage, DeliveryMode, Message, TextMessage
 from jmsjca.providers.amqp.addresses import Naming
 from jmsjca.providers.amqp.encoding.writing import NULL, text
 from jmsjca.providers.amqp.mapping.ids import ENCODED
-from jmsjca.providers.amqp.mapping.outgoing import address, sections_of
+from jmsjca.providers.amqp.mapping.outgoing import address, may_be_kept, sections_of
 
 __all__ = ["Cast", "caster"]
 
@@ -19,7 +19,6 @@ Cast = Callable[[Message], bytes | None]  #: gives what `sections_of` does, if t
 
 _BODIES: dict[type[Message], Callable[[Any], bytes]] = {BytesMessage: bytes, TextMessage: str.encode}
 _SHORT = 1 << 8
-_REMEMBERED = 128  # characters: strangers name queues for replies
 _PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
 _SOME_TIME = datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)  # written as bytes that no text has
 _time, _size, _short_size = (struct.Struct(layout).pack for layout in (">q", ">I", "B"))
@@ -35,7 +34,7 @@ def caster(to: Destination, naming: Naming) -> Cast:
     if to.temporary:  # it knows its connection, and may be gone
         return _leave
     try:
-        return (_known if len(to.name) <= _REMEMBERED else _Moulds)(to, naming).cast
+        return (_known if may_be_kept(to) else _Moulds)(to, naming).cast
     except UnicodeEncodeError:  # the encoder tells where
         return _leave
 

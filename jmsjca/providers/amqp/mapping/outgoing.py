@@ -14,7 +14,7 @@ from jmsjca.providers.amqp.mapping.kinds import KIND, kind_of
 from jmsjca.providers.amqp.mapping.properties import application_properties, group_fields, own_time_to_live
 from jmsjca.providers.amqp.mapping.sent_bodies import BODIES
 
-__all__ = ["address", "sections_of"]
+__all__ = ["address", "may_be_kept", "sections_of"]
 
 _HEADER, _ANNOTATIONS = b"\x00\x53\x70", b"\x00\x53\x72"
 _PROPERTIES = b"\x00\x53\x73"
@@ -117,12 +117,13 @@ def _fields(
 
 
 def address(of: Destination, naming: Naming) -> bytes:
-    """Where a message goes, encoded.
+    """Where a message goes, encoded."""
+    return (_known_address if may_be_kept(of) else _encoded_address)(of, naming)
 
-    It is remembered if it is short, and none that knows its connection, as temporary ones do.
-    """
-    known = len(of.name) <= _REMEMBERED and not of.temporary
-    return _known_address(of, naming) if known else _encoded_address(of, naming)
+
+def may_be_kept(of: Destination) -> bool:
+    """True if it may be remembered: it is short, and does not know its connection, as temporary ones do."""
+    return len(of.name) <= _REMEMBERED and not of.temporary
 
 
 def _encoded_address(of: Destination, naming: Naming) -> bytes:

@@ -1,23 +1,19 @@
 """Bodies of messages as most are received: what begins as the one before did is known already."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jmsjca.messages import BytesMessage, Message, TextMessage
-from jmsjca.providers.amqp.encoding.reading import read
 from jmsjca.providers.amqp.encoding.scalars import four_bytes
 from jmsjca.providers.amqp.mapping.incoming import Incoming
 from jmsjca.providers.amqp.mapping.kinds import KIND, KINDS
 from jmsjca.providers.amqp.sections import (
-    ANNOTATIONS,
     APPLICATION_PROPERTIES,
     DATA,
     PROPERTIES,
     SEQUENCE,
     VALUE,
     end_of,
-    expected,
 )
 
 __all__ = ["usual_body"]
@@ -26,7 +22,6 @@ Usual = tuple[type[Message], Any]
 
 _MARK = 3  # bytes before the value of a section, as all write them
 _SHORT, _LONG = 2, 5  # bytes before a content: its code and its size
-_SHORT_MAP = 0xC1
 _LONGEST = 256  # bytes that are remembered
 _APPLICATION_PROPERTIES = bytes((0, 0x53, APPLICATION_PROPERTIES))
 
@@ -74,10 +69,9 @@ def _known(raw: bytes) -> Usual | None:
 def _found(incoming: Incoming) -> Usual | None:
     raw, sections = incoming.raw, incoming.sections
     form = _BYTES if DATA in sections else _TEXT
-    begin, told = sections.get(form.section), sections.get(ANNOTATIONS)
-    if begin is None or told is None or SEQUENCE in sections or raw[told] != _SHORT_MAP:
-        return None
-    if _kind_told(raw[told : end_of(raw, told)]) is not form.kind:
+    number: Any = incoming.annotations.get(KIND)
+    begin = sections.get(form.section)
+    if begin is None or SEQUENCE in sections or KINDS.get(number) is not form.kind:
         return None
     if PROPERTIES in sections and sections[PROPERTIES] <= _LONGEST:
         _latest[0] = raw[: sections[PROPERTIES]], form
@@ -92,8 +86,3 @@ def _content(raw: bytes, begin: int, form: _Form) -> Usual | None:
     if len(content) != (raw[begin + 1] if head == _SHORT else four_bytes(raw, begin + 1)[0]):
         return None  # more follows, or too little
     return form.kind, content.decode() if form is _TEXT else content
-
-
-@lru_cache(256)  # a sender writes the same again and again
-def _kind_told(annotations: bytes) -> type[Message] | None:
-    return KINDS.get(expected(read(annotations)[0], dict).get(KIND))
