@@ -9,9 +9,10 @@ from brokers.pairs import url_of
 from gap_clients import client, listener  # noqa: F401  # fixtures
 from gap_links import address, amqp, wire  # noqa: F401  # fixtures
 from jms_java import JavaPeer
-from rabbitmq_crashes import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401  # hooks
+from run_again import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401  # hooks
 
 LOGS = ".pytest-brokers"
+SHOWN = 5  # lines of the log of each broker, with a case that failed: the failure itself should be seen beside them
 
 
 def demand(supply, *arguments):
@@ -53,5 +54,5 @@ def pytest_runtest_makereport(item, call):
         for name, broker in registry.known().items():
             if broker.log.exists():
                 kept = keep_log(broker, name, item.config.rootpath / LOGS)
-                report.sections.append((f"the log of {name} is kept in {kept}", broker.log_tail(20)))
+                report.sections.append((f"the log of {name} is kept in {kept}", broker.log_tail(SHOWN)))
     return report
