@@ -125,7 +125,7 @@ class STOMPConsumer(Holder[STOMPDelivery]):
                 return chunk
             if self._short():
                 return None
-            self._changed.wait(remaining)
+            self._changed.wait(self._supply.patience(remaining))
 
     def _fitting(self, limit: int) -> int:
         """How many of what waits make a chunk; one is never too large."""
@@ -134,7 +134,9 @@ class STOMPConsumer(Holder[STOMPDelivery]):
 
     def _short(self) -> bool:
         held = self._shelf.outstanding
-        return bool(held) and self._supply.short(len(held), sum(d.size for d in held.values()))
+        if not held:
+            return self._supply.overdue()
+        return self._supply.short(len(held), sum(d.size for d in held.values()))
 
     def _take_in(self, deliveries: Sequence[STOMPDelivery], counted: Collection[int] = ()) -> None:
         self._shelf.take_in(deliveries, counted)

@@ -1,7 +1,7 @@
 """The consumers of a connection: what each asks the broker for, and who hears of its end."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from jmsjca.config import Clock, Limits
@@ -11,6 +11,7 @@ from jmsjca.errors import IllegalStateError, InvalidSelectorError, JMSError
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.refusals import explained
+from jmsjca.providers.stomp.renewing import RenewedSubscriptions
 from jmsjca.providers.stomp.supply import Subscriptions, taken_ahead
 from jmsjca.providers.stomp.wire import Wire
 from jmsjca.spi import Order
@@ -56,7 +57,7 @@ class Consumers:
         ahead = taken_ahead(order, self._limits.prefetch_messages) if window is None else window
         ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
         chosen = self._chosen(selector, no_local=no_local)
-        supply = partial(Subscriptions, self._wire, self._dialect, source, chosen, ack=ack, window=ahead)
+        supply = partial(self._kind(source), self._wire, self._dialect, source, chosen, ack=ack, window=ahead)
         target, size = destination_of(source), self._limits.prefetch_bytes
         with explained(f"consume from {target}"):
             consumer = STOMPConsumer(target, self._dialect, supply, order=order, max_bytes=size, clock=self._clock)
@@ -79,6 +80,12 @@ class Consumers:
             told = list(self._open)
         for consumer in told:
             consumer.broken(error)
+
+    def _kind(self, source: Destination | Subscription) -> Callable[..., Subscriptions]:
+        lasting = source.durable if isinstance(source, Subscription) else True
+        if lasting and self._dialect.keeps_first_back:
+            return partial(RenewedSubscriptions, clock=self._clock)
+        return Subscriptions
 
     def _chosen(self, selector: str | None, *, no_local: bool) -> Mapping[str, str]:
         selected = self._dialect.selector(selector) if selector else {}

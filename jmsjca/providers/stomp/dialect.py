@@ -65,6 +65,8 @@ class Dialect(ABC):
     removes_in_silence = False
     #: True if messages go back to the broker by NACK, and not by the end of their subscription.
     returns_by_nack = False
+    #: True if the first message of a subscription may be kept back, until another one comes.
+    keeps_first_back = False
     #: True if the broker remembers what was acknowledged in transactions until one is aborted, and slows down by it.
     hoards_acknowledgements = False
 

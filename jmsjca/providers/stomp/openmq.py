@@ -37,6 +37,7 @@ class OpenMQ(Dialect):
     names_refused = False
     settles_up_to = True
     moves_subscriptions = True
+    keeps_first_back = True
     no_local: ClassVar[Mapping[str, str]] = {"no-local": "true"}
 
     def special(self) -> re.Pattern[str]:

@@ -60,6 +60,14 @@ class Subscriptions:
         """True if the broker sends no more as long as so many messages, of so many bytes, are unsettled."""
         return self._widens and self._dialect.is_full(held, size, self._window)
 
+    def overdue(self) -> bool:
+        """True if the broker should have sent something by now."""
+        return False
+
+    def patience(self, remaining: float | None) -> float | None:
+        """How long a consumer may wait before it asks again, of the seconds that remain."""
+        return remaining
+
     def extend(self, wanted: int) -> None:
         """Subscribe once more, with room for what is wanted."""
         self._subscribe(wanted)
