@@ -5,6 +5,8 @@
   client can prevent it.
 - Cases that are marked ``by_hand`` have none of our code in them: they show by the protocol itself what a broker does.
   Now and then its threads cross, and it does it later than usual; what it never does fails every time.
+- Of all others, few in a run may fail once and then pass, on a machine that is busy with four brokers and more. Their
+  first failure is printed whole: it may be our fault. Those that are marked ``torture`` may not.
 """
 
 import pytest
@@ -13,8 +15,10 @@ from brokers import registry
 
 SIGN = "closing: internal error in channel"
 ATTEMPTS = 3
+UNSTEADY = 2  # cases of a run; more are no accident
 
 repeated: list[str] = []
+unsteady: dict[str, str] = {}
 
 
 def crashes():
@@ -22,41 +26,41 @@ def crashes():
     return broker.log.read_text(errors="replace").count(SIGN) if broker and broker.log.exists() else 0
 
 
-def run_while_excused(item, nextitem, excused):
-    """Run a case; again if it failed and is excused by what happened meanwhile."""
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for attempt in range(1, ATTEMPTS + 1):
-        excuse = excused()
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
-        if attempt == ATTEMPTS or not any(report.failed for report in reports) or not excuse():
-            break
+def excuse(item, failure, crashed):
+    """Note why a case may be run again; False if it may not."""
+    if item.get_closest_marker("by_hand") or ("rabbitmq" in item.nodeid and crashes() != crashed):
         repeated.append(item.nodeid)
+    elif not item.get_closest_marker("torture") and item.nodeid not in unsteady and len(unsteady) < UNSTEADY:
+        unsteady[item.nodeid] = failure.longreprtext
+    else:
+        return False
+    return True
+
+
+def run(item, nextitem):
+    """Run a case; again if it failed and is excused."""
+    for left in reversed(range(ATTEMPTS)):
+        crashed = crashes()
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        failure = next((report for report in reports if report.failed), None)
+        if failure is None or not left or not excuse(item, failure, crashed):
+            break
         item._initrequest()
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-
-
-def after_a_crash():
-    before = crashes()
-    return lambda: crashes() != before
-
-
-def always():
-    return lambda: True
+    return reports
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    if item.get_closest_marker("by_hand"):
-        run_while_excused(item, nextitem, always)
-    elif "rabbitmq" in item.nodeid:
-        run_while_excused(item, nextitem, after_a_crash)
-    else:
-        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in run(item, nextitem):
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 
 
 def pytest_terminal_summary(terminalreporter):
     if repeated:
         terminalreporter.write_line(f"Run again for what brokers did by themselves: {', '.join(repeated)}")
+    for name, failure in unsteady.items():
+        terminalreporter.section(f"failed, and was run again: {name}")
+        terminalreporter.write_line(failure)
