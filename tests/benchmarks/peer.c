@@ -28,6 +28,7 @@ enum { WINDOW = 2000, BYTES = 1 << 20, DECLARE = 0x31, DECLARED = 0x33, TRANSACT
 static const char *product;
 static char message[BYTES], arrived[BYTES];
 static size_t message_size;
+static const char declaration[] = "amqp:declare:list";
 static const pn_bytes_t transaction = {4, "\xff\x00\xfe\x01"}; /* ids are binary */
 
 static void read_message(const char *path) {
@@ -75,7 +76,9 @@ static int is_declaration(size_t size) {
         pn_data_next(body);
         pn_data_enter(body);
         pn_data_next(body);
-        declares = pn_data_get_ulong(body) == DECLARE;
+        pn_bytes_t name = pn_data_get_symbol(body);
+        int is_name = name.size == sizeof declaration - 1 && !memcmp(name.start, declaration, name.size);
+        declares = is_name || pn_data_get_ulong(body) == DECLARE;
     }
     pn_message_free(command);
     return declares;

@@ -45,10 +45,11 @@ class Handler(MessagingHandler):
         queue: The queue's name.
         count: How many messages.
         ahead: How many are taken ahead.
+        auto_accept: False to accept messages in some other way than each after its handling.
     """
 
-    def __init__(self, url: str, queue: str, count: int, ahead: int = BATCH) -> None:
-        super().__init__(prefetch=ahead)
+    def __init__(self, url: str, queue: str, count: int, ahead: int = BATCH, *, auto_accept: bool = True) -> None:
+        super().__init__(prefetch=ahead, auto_accept=auto_accept)
         self._url, self._queue, self._count = url, queue, count
         self._done = self._sent = 0
         self._link: Any = None
@@ -72,7 +73,7 @@ class Handler(MessagingHandler):
 class HandlerSends(Handler):
     def on_connection_opened(self, event: Any) -> None:
         self._watch = Stopwatch()
-        event.container.create_sender(event.connection, self._queue, options=InQueue())
+        self._link = event.container.create_sender(event.connection, self._queue, options=InQueue())
 
     def on_sendable(self, event: Any) -> None:
         while event.sender.credit and self._sent < self._count:
@@ -99,7 +100,7 @@ class HandlerSends(Handler):
 class HandlerReceives(Handler):
     def on_connection_opened(self, event: Any) -> None:
         self._watch = Stopwatch()
-        event.container.create_receiver(event.connection, self._queue, options=InQueue())
+        self._link = event.container.create_receiver(event.connection, self._queue, options=InQueue())
 
     def on_message(self, event: Any) -> None:
         assert len(event.message.body) == len(BODY)
