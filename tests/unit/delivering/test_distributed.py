@@ -1,5 +1,6 @@
 """Distributed durable subscriptions: one node forwards messages to a queue, and all consume from it."""
 
+import logging
 import queue
 import threading
 from datetime import UTC, datetime, timedelta
@@ -57,6 +58,27 @@ class BlockedSend(Hooks):
             self.reached.set()
             assert self.go_on.wait(PATIENCE)
         call_next()
+
+
+class Told(logging.Handler):
+    """Knows when something is told in the log."""
+
+    def __init__(self, words):
+        super().__init__()
+        self.words, self.event = words, threading.Event()
+
+    def emit(self, record):
+        if self.words in record.getMessage():
+            self.event.set()
+
+
+@pytest.fixture
+def refused():
+    """Is set when a node has been told that another one consumes."""
+    handler = Told("another node")
+    logging.getLogger("jmsjca").addHandler(handler)
+    yield handler.event
+    logging.getLogger("jmsjca").removeHandler(handler)
 
 
 def spec(handled="jmsjca://?distribution=1&subscribername=s", **fields):
@@ -252,13 +274,14 @@ def test_what_is_published_while_nobody_is_there_waits(subscribed, jms_broker_ur
 
 
 @pytest.mark.parametrize("client_id", [None, "me"])
-def test_another_node_consumes_and_takes_over(node, jms_broker_url, client_id, caplog):
+def test_another_node_consumes_and_takes_over(node, refused, jms_broker_url, client_id, caplog):
     caplog.set_level("INFO", "jmsjca")
     first, second = Inbox(), Inbox()
     made = spec(client_id=client_id)
     one, watch = node(made, first)
     watch.until(one.topic_side, "Up")
     two, watch = node(made, second)  # its queue side is up
+    assert refused.wait(PATIENCE)
     assert two.topic_side.status == "Connecting"
     one.stop()
     watch.until(two.topic_side, "Up")
