@@ -93,19 +93,30 @@ def test_drain_that_is_answered(draining):
     assert not answer.done()
     assert draining.credit.stop() is answer
     draining.drained()
-    assert answer.result(0) is True
+    assert answer.done()
     assert not draining.link.drain_mode
 
 
-def test_answer_behind_a_message_proves_nothing_and_the_next_one_does(draining):
-    """The broker gives it, too, while its socket is full of what came before."""
-    for proof in (False, True):
+def results(draining, count):
+    """Of so many drains that are answered."""
+    for _ in range(count):
         draining.grant(5)
-        if not proof:
-            draining.message()
         answer = draining.credit.stop()
         draining.drained()
-        assert answer.result(0) is proof
+        yield answer.result(0)
+
+
+def test_second_answer_in_a_row_proves_that_there_is_no_more(draining):
+    """The broker gives the first one, too, while messages wait, now and then."""
+    assert list(results(draining, 4)) == [False, True] * 2
+
+
+def test_answer_behind_a_message_proves_nothing_and_the_second_one_from_there_does(draining):
+    """The broker gives it, too, while its socket is full of what came before."""
+    assert list(results(draining, 1)) == [False]
+    draining.grant(5)
+    draining.message()
+    assert list(results(draining, 3)) == [False, False, True]
 
 
 def test_drain_that_messages_complete(draining):
@@ -125,10 +136,7 @@ def test_late_answer_is_not_taken_for_that_of_the_next_drain(draining):
     answer = draining.credit.stop()
     draining.drained()  # of the first
     assert answer.result(0) is False
-    draining.grant(3)
-    answer = draining.credit.stop()
-    draining.drained()
-    assert answer.result(0) is True
+    assert list(results(draining, 2)) == [False, True]
 
 
 def test_late_answer_that_took_the_next_credit_gives_it_back(draining):
@@ -140,9 +148,7 @@ def test_late_answer_that_took_the_next_credit_gives_it_back(draining):
     assert draining.link.credit == 3
     draining.credit.answered()  # and again
     assert draining.link.credit == 3
-    answer = draining.credit.stop()
-    draining.drained()
-    assert answer.result(0) is True
+    assert list(results(draining, 2)) == [False, True]
 
 
 def test_flow_that_changes_nothing_answers_nothing(draining):
