@@ -60,7 +60,9 @@ class Peer:
 
     def settle_down(self):
         """Wait until every connection has ended and given back what it held."""
-        for thread in self._threads:
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
             thread.join(30)
 
     def heal(self):
@@ -78,8 +80,9 @@ class Peer:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets.append(client)
                 session = session_of(self.connected.get("server"))(self, client)
-                self._threads.append(threading.Thread(target=session.serve))
-                self._threads[-1].start()
+                with self._lock:
+                    self._threads.append(threading.Thread(target=session.serve))
+                    self._threads[-1].start()
 
     def at(self, frame):
         """Count a place, and tell what happens there."""
