@@ -9,7 +9,7 @@ from brokers.pairs import url_of
 from gap_clients import client, listener  # noqa: F401  # fixtures
 from gap_links import address, amqp, wire  # noqa: F401  # fixtures
 from jms_java import JavaPeer
-from run_again import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401  # hooks
+from rabbitmq_crashes import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401  # hooks
 
 LOGS = ".pytest-brokers"
 SHOWN = 5  # lines of the log of each broker, with a case that failed: the failure itself should be seen beside them

@@ -14,7 +14,6 @@ from gap_links import Receiver, send
 from proton import Delivery, Described, Endpoint, Message, ProtonException, Terminus, symbol
 from proton.utils import LinkDetached
 
-pytestmark = pytest.mark.by_hand
 HOUR = 3_600_000
 DUE = symbol("x-opt-delivery-time")
 GIVEN_BACK = [Delivery.RELEASED, Delivery.MODIFIED]

@@ -11,7 +11,6 @@ from contextlib import suppress
 import pytest
 from raw_stomp import RawSTOMP
 
-pytestmark = pytest.mark.by_hand
 MANY = 1_500  # more than a consumer's limit of flow
 
 

@@ -7,7 +7,6 @@ Frames are printed: pytest shows them when one is true no more.
 import pytest
 from gap_clients import ONE_AHEAD
 
-pytestmark = pytest.mark.by_hand
 MARKER = "the last"
 
 

@@ -8,7 +8,6 @@ import uuid
 import pytest
 from gap_clients import ONE_AHEAD
 
-pytestmark = pytest.mark.by_hand
 LAST = "the last"
 PAGE = 400  # messages that ActiveMQ shows to a browser at most, unless its operator says otherwise
 DURABLE = {

@@ -9,8 +9,6 @@ import pytest
 from gap_links import Receiver, With, send
 from proton import UNDESCRIBED, Array, Data, Described, Endpoint, Message, Terminus, symbol, ulong
 
-pytestmark = pytest.mark.by_hand
-
 
 def temporary(connection, kind):
     """Make a temporary queue or topic: the link that it lives as long as."""

@@ -11,7 +11,6 @@ from raw_amqp import ACCEPTED, REJECTED, RawAMQP
 
 from tests.brokers.test_statements import CAPABILITIES, left_over_amqp
 
-pytestmark = pytest.mark.by_hand
 QUEUE = f"statement.{uuid.uuid4().hex}"
 
 

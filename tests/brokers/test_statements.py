@@ -10,7 +10,6 @@ from proton import Endpoint
 from raw_amqp import ACCEPTED, MODIFIED, REJECTED, RELEASED, RawAMQP
 from raw_stomp import RawSTOMP
 
-pytestmark = pytest.mark.by_hand
 MARKER = "the last"
 CAPABILITIES = {"artemis": "queue", "activemq": "queue", "qpid": None}
 ANYCAST = {"destination_type": "ANYCAST"}
