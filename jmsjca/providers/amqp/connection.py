@@ -55,6 +55,7 @@ class AMQPConnection:
         self._opening = Opening(engine, broker, self._sources, limits, wire.reply_timeout)
         self._consumers = Consumers()
         self._manager: Manager | None = None  # made when it is asked for: it knows this connection
+        self._state = threading.Lock()  # of what follows; held for moments
         self._units: WeakSet[AMQPUnit] = WeakSet()
         self._closed = False
 
@@ -108,7 +109,9 @@ class AMQPConnection:
         self._check_open()
         self._broker.data.require("atomic", asked=atomic)
         unit = AMQPUnit(self._wire, atomic=atomic)
-        self._units.add(unit)
+        with self._state:
+            self._check_open()
+            self._units.add(unit)
         return unit
 
     def check(self, target: Destination) -> None:
@@ -140,10 +143,11 @@ class AMQPConnection:
             self._consumers.check_free(what)
             if isinstance(what, Subscription):
                 self._unsubscribe(what)
-            elif what.temporary:
+                return
+            if what.temporary:
                 self._temporaries.remove(what)
-            else:
-                self._remove_by_management(what)
+                return
+        self._remove_by_management(what)  # which opens and removes what it needs for its answers, one request at a time
 
     def admin(self) -> Admin | None:
         """The operator's view; None if the broker has no management over AMQP."""
@@ -152,14 +156,18 @@ class AMQPConnection:
 
     def close(self, timeout: float | None = None) -> None:
         """Give back what is held, and close. What open units took comes again, counted."""
-        if self._closed:
-            return
-        self._closed = True
+        if self._engine.left is not None:
+            return  # a forked child: its parent closes it
+        with self._state:
+            if self._closed:
+                return
+            self._closed = True
+            units = list(self._units)
         self._manager = None
         try:
             for consumer in self._consumers:
                 consumer.revoke()
-            for unit in self._units:
+            for unit in units:
                 unit.give_up()
             for consumer in self._consumers:
                 consumer.abandon()
@@ -188,5 +196,6 @@ class AMQPConnection:
             end_common_subscription(self._engine, self._sources.of(Terms(what)), seconds)
 
     def _check_open(self) -> None:
+        self._engine.check_process()  # another thread may hold a lock that is not there in a forked child
         if self._closed:
             raise IllegalStateError("This connection is closed.")

@@ -2,14 +2,18 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from amqp_peer import SECONDS, Broker
 from amqp_peer.performatives import Close, Transfer
+from preemption import Preemption
 
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, TransactionRolledBackError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
+from jmsjca.providers.amqp import connection as module
 from tests.unit.amqp.wire.account import body_of, encoded
 
 QUEUE = Queue("q")
@@ -72,3 +76,26 @@ def test_what_a_unit_took_that_commits_meanwhile_is_left_to_it(stage, broker, at
         with pytest.raises(TransactionRolledBackError):
             committing.result(SECONDS)
     assert at_close == {"b": 0, "c": 0}
+
+
+@pytest.mark.parametrize("halted", ["unit", "close"])
+def test_a_unit_that_is_opened_while_the_connection_is_closed(stage, broker, monkeypatch, halted):
+    """It is given up or refused, and disturbs no other, at whichever step one of the two was."""
+
+    def open_unit():
+        try:
+            opened.append(connection.unit())
+        except IllegalStateError:
+            opened.append(None)
+
+    here, opened = stage(broker), []
+    for step in count(1):
+        preemption = Preemption(step, module.__file__)
+        monkeypatch.setattr(module, "threading", SimpleNamespace(Lock=preemption.lock, RLock=threading.RLock))
+        connection = here.connect()
+        opened.append(connection.unit())
+        both = [open_unit, connection.close]
+        if not preemption.play(*(both if halted == "unit" else reversed(both))):
+            break
+        assert all(unit is None or unit.lost for unit in opened)
+    assert step > 1

@@ -18,7 +18,7 @@ if os.fork() == 0:
     calls = [
         lambda: consumer.receive(1, 0), unit.commit, sending.commit, lambda: send("q", "x"),
         lambda: connection.check(Queue("q")), lambda: connection.consumer(Queue("other")),
-        lambda: consumer.give_back([delivery]), consumer.drain,
+        lambda: consumer.give_back([delivery]), consumer.drain, connection.unit, connection.admin,
     ]
     for call in calls:
         try:
@@ -57,11 +57,19 @@ _LET_GO = "unlock.set()\nholder.join()"
 
 
 @pytest.mark.parametrize(
-    "lock", [None, "consumer._changed", "connection._wire.committing", "connection._engine.mailbox._lock"]
+    "lock",
+    [
+        None,
+        "consumer._changed",
+        "connection._lock",
+        "connection._state",
+        "connection._wire.committing",
+        "connection._engine.mailbox._lock",
+    ],
 )
 def test_forked_child_refuses_what_its_parent_opened(stage, lock):
     url, own = (f"amqp://{stage(Broker()).peer.address}?heartbeat=0" for _ in range(2))  # each talks to one at a time
     before, after = (_HOLD.format(lock=lock), _LET_GO) if lock else ("", "")
     with process(url, _FORK.format(before=before, after=after, own=own)) as child:
-        said = [heard(child) for _ in range(11)]
-    assert said == ["refused"] * 8 + ["closed", "own connection", "c"]
+        said = [heard(child) for _ in range(13)]
+    assert said == ["refused"] * 10 + ["closed", "own connection", "c"]
