@@ -117,9 +117,9 @@ class _Individual(Mode):
             self._settle(unit)
 
     def recover(self) -> None:
-        """Let what was not acknowledged come again, counted."""
+        """Let what was not acknowledged come again, counted; the last goes back first, so that none overtakes."""
         pending, self._pending = self._pending, {}
-        for unit in pending:
+        for unit in reversed(pending):
             unit.rollback()
 
     def close(self) -> None:

@@ -145,8 +145,9 @@ class AMQPConsumer(AskingConsumer):
         with self._changed:
             back = self._shelf.with_later(deliveries)
             if self.order is not Order.ANY and back:
-                self._awaited = awaited or Awaited.of(back)
-        self._settle(back, counted)
+                self._awaited = awaited or Awaited.of(back).before(self._awaited)
+        for step in awaited.steps(back) if awaited else [back]:
+            self._settle(step, counted)
         self._grant_waiting()
         self.end_if_done()
 

@@ -114,7 +114,7 @@ class DrainedCredit:
         taken = self._granted - self._link.credit
         if self._stopping is not None:
             if self._link.credit == 0:
-                self._complete(no_more=self._is_proof())
+                self._complete(no_more=self._believes_answer())
         elif taken > 0:  # the late answer to a drain that messages had completed took the next credit, too
             self._came = False
             self._link.flow(taken)
@@ -125,7 +125,8 @@ class DrainedCredit:
         if self._stopping is not None:
             self._complete(no_more=False)
 
-    def _is_proof(self) -> bool:
+    def _believes_answer(self) -> bool:
+        """Note an answer; True if it tells that there are no more."""
         self._silent = 0 if self._came else self._silent + 1
         self._came = False
         if self._silent < _PROOF:

@@ -1,10 +1,11 @@
 """Where the sections of a message begin (AMQP 1.0, section 3.2), found without decoding what is in them."""
 
+from contextlib import suppress
 from struct import Struct
 from typing import Any
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.amqp.encoding.reading import read
+from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
 
 __all__ = [
     "ANNOTATIONS",
@@ -45,7 +46,7 @@ _BODIES = {DATA, SEQUENCE, VALUE}
 _REPEATED = {DATA, SEQUENCE}
 
 _DESCRIBED = 0
-_USUAL, _USUAL_MARK = b"\x00\x53", 0x0053  # how all write it: described by a small number
+_USUAL_MARK = 0x0053  # how all write it: described by a small number
 _HEAD = range(HEADER, ANNOTATIONS + 1)
 _begin = Struct(">HBB").unpack_from  # that mark, the code of the section and that of its value; none is shorter
 _four_bytes = Struct(">I").unpack_from
@@ -108,11 +109,12 @@ def values(raw: bytes, code: int, begin: int) -> list[Any]:
 def bare(raw: bytes) -> bytes:
     """What of a message stays the same on its way (AMQP 1.0, section 3.2): all behind its header and annotations."""
     at = 0
-    try:
-        while raw.startswith(_USUAL, at) and raw[at + 2] in _HEAD:
-            at = end_of(raw, at + 3)
-    except (LookupError, MessageFormatError):
-        return raw
+    with suppress(MessageFormatError, *MALFORMED):  # what is behind may be anything
+        while at < len(raw):
+            code, begin = _descriptor(raw, at)
+            if code not in _HEAD:
+                break
+            at = end_of(raw, begin)
     return raw[at:]
 
 

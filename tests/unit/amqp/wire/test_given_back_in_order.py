@@ -6,11 +6,14 @@ from amqp_peer.performatives import Disposition
 from amqp_peer.store import Kept, Store
 from proton import Message
 
+from jmsjca import AcknowledgeMode, ConnectionFactory
 from jmsjca.destinations import Queue
+from jmsjca.providers.amqp.awaited import Awaited
 from jmsjca.spi import Order
 from tests.unit.amqp.wire.account import encoded
 
 SENT = list("abcdef")
+MODES = [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL]
 
 
 class Careless(Store):
@@ -30,10 +33,23 @@ class Careless(Store):
             queue.insert(self.place, last)
 
 
+class Hasty(Careless):
+    """Once something has overtaken, sends again what comes back at once: in the order in which that goes back."""
+
+    def give_back(self, messages, *, failed):
+        if self.times:
+            super().give_back(messages, failed=failed)
+        else:
+            self.queues["q"].extend(messages)
+
+
 class Counted(Kept):
-    """Encoded as brokers do it: what tells the failures changes, and nothing else."""
+    """Encoded as brokers do it: what tells the failures changes, and nothing else. Knows how often it was sent."""
+
+    sent = 0
 
     def with_header(self):
+        self.sent += 1
         return Message(body=self.payload, delivery_count=self.failures).encode()
 
 
@@ -78,6 +94,53 @@ def test_what_failed_is_known_again_though_its_count_has_changed(stage):
     connection.check(Queue("q"))  # a round trip
     assert [(delivery.message.body, delivery.count) for delivery in again] == [("a", 2)]
     assert broker.seen[Disposition] == len(SENT)
+
+
+def recovered(stage, broker, mode):
+    """What comes after a session has recovered half of the messages."""
+    with (
+        ConnectionFactory(f"amqp://{stage(broker).peer.address}").create_connection() as connection,
+        connection.create_session(acknowledge_mode=mode) as session,
+        session.create_consumer(Queue("q")) as consumer,
+    ):
+        connection.start()
+        assert [consumer.receive(SECONDS).body for _ in SENT[:3]] == SENT[:3]
+        session.recover()
+        again = [consumer.receive(SECONDS).body for _ in SENT]
+        session.acknowledge()
+    return again
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_session_recovers_is_sent_once_more_and_not_again(stage, mode):
+    """Nor is what it had taken ahead: messages that go to and fro may reach another consumer, out of order."""
+    broker, kept = Broker(), [Counted("q", body, number) for number, body in enumerate(SENT)]
+    broker.store.queues["q"].extend(kept)
+    assert recovered(stage, broker, mode) == SENT
+    assert {each.sent for each in kept} == {2}
+
+
+@pytest.mark.parametrize("place", range(len(SENT)))
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_session_recovers_comes_in_order(stage, mode, place):
+    """Also where it gives back one message after the other."""
+    broker = Broker()
+    broker.store = Careless(place, 1)
+    for body in SENT:
+        broker.store.put("q", encoded(body))
+    assert recovered(stage, broker, mode) == SENT
+
+
+def test_what_goes_back_is_awaited_before_what_went_back_earlier():
+    """Unless somebody else has got that, which shows when others came instead as often as is allowed."""
+    assert Awaited([1, 2]).before(Awaited([2, 3])).hashes == [1, 2, 3]
+    assert Awaited([1]).before(Awaited([3], returns=0)).hashes == [1]
+
+
+@pytest.mark.parametrize("place", range(len(SENT)))
+def test_what_goes_back_as_it_came_instead_goes_back_in_order(received, place):
+    """Else it would come in the wrong order again, until that is taken for somebody else's doing."""
+    assert received(Hasty(place, 1)) == SENT
 
 
 @pytest.mark.parametrize("place", range(len(SENT)))
