@@ -3,6 +3,7 @@
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -55,6 +56,10 @@ class Asker(Protocol):
 
     def unit(self, *, atomic: bool = True) -> AMQPUnit:
         """Open a unit."""
+        ...
+
+    def remove(self, what: Destination | Subscription) -> None:
+        """Remove a temporary destination."""
         ...
 
 
@@ -129,12 +134,29 @@ class Requests:
 
     def _answer_to(self, correlation: str, replies: AMQPConsumer) -> Answer:
         """What answers an earlier request came too late, and is passed over."""
-        while chunk := replies.receive(1, self._seconds):
+        while chunk := self._receive(replies):
             self._settle(chunk)
             answer = _answer_in(chunk[0].encoded, correlation)
             if answer is not None:
                 return answer
         raise JMSError(f"The broker's management did not answer within {self._seconds:g} s.")
+
+    def _receive(self, replies: AMQPConsumer) -> Sequence[AMQPDelivery]:
+        """An answer that is too large, for one, ends the consumer, and would end the next one of its queue."""
+        try:
+            return replies.receive(1, self._seconds)
+        except JMSError:
+            self._forget(replies)
+            raise
+
+    def _forget(self, replies: AMQPConsumer) -> None:
+        """Let the next request have a queue of its own."""
+        reply_to, self._reply_to, self._replies = self._reply_to, None, None
+        with suppress(JMSError):
+            replies.close()
+        if reply_to is not None:
+            with suppress(JMSError):
+                self._connection.remove(reply_to)
 
 
 def _answer_in(encoded: bytes, correlation: str) -> Answer | None:

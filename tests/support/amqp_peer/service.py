@@ -176,7 +176,7 @@ class Service:
             self.store.transactions[frame.body.state.txn_id].sent.append((queue, payload))
         else:
             self.store.put(queue, payload)
-        self.agree(frame)
+        self.agree(frame._replace(payload=payload))
         self._renew_credit(link)
         self.deliver()
 

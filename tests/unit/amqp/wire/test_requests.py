@@ -1,11 +1,15 @@
 """Requests to a broker's management: only the answer to the question that was asked is taken for it."""
 
+from itertools import count
+
 import pytest
 from amqp_peer import SECONDS, Broker
-from amqp_peer.performatives import Attach, Target, Transfer
+from amqp_peer.performatives import Attach, Detach, Target, Transfer
 from amqp_peer.values import Described, ULong, encode
 from proton import Message as WireMessage
 
+from jmsjca import Limits
+from jmsjca.errors import ResourceAllocationError
 from jmsjca.messages import Message
 from jmsjca.providers.amqp.requests import Requests
 from tests.unit.amqp.wire.account import encoded
@@ -21,23 +25,23 @@ def answer(correlation, body):
 class Manager:
     """A broker whose management gives the answers that a test wants, made from the correlation of the question."""
 
-    def __init__(self, stage, *answers):
-        self.answers = answers
-        broker = Broker()
+    def __init__(self, stage, *answers, limits=None):
+        self.answers, self.queues = answers, count()
+        self.broker = broker = Broker()
         broker.instead.update({Attach: self.name, Transfer: self.reply})
-        self.requests = Requests(stage(broker).connect(), "management", SECONDS)
+        self.requests = Requests(stage(broker).connect(limits=limits), "management", SECONDS)
 
     def name(self, service, frame):
         if isinstance(frame.body.target, Target) and frame.body.target.dynamic:
-            frame.body.target.fields["address"] = "replies"
+            frame.body.target.fields["address"] = f"replies {next(self.queues)}"
         service.carry_out(frame)
 
     def reply(self, service, frame):
         asked = WireMessage()
         asked.decode(frame.payload)
-        assert asked.reply_to == "replies"
+        assert asked.reply_to.startswith("replies")
         for each in self.answers:
-            service.store.put("replies", each(asked.correlation_id))
+            service.store.put(asked.reply_to, each(asked.correlation_id))
         service.carry_out(frame)
 
 
@@ -61,3 +65,13 @@ def test_an_answer_to_something_else_is_passed_over(stage, other):
 def test_an_answer_that_comes_too_late_is_not_that_of_the_next_question(stage):
     manager = Manager(stage, own("first"), own("first again"))
     assert [manager.requests.ask(Message()).body for _ in range(2)] == ["first"] * 2
+
+
+def test_an_answer_that_is_too_large_spoils_no_other(stage):
+    """It ends the consumer of the answers, and stays in its queue."""
+    manager = Manager(stage, own("x" * 10_000), limits=Limits(message_bytes=1000))
+    with pytest.raises(ResourceAllocationError, match="more than 1000 bytes"):
+        manager.requests.ask(Message())
+    manager.answers = [own("right")]
+    assert manager.requests.ask(Message()).body == "right"
+    assert manager.broker.seen[Detach] == 2  # its consumer, and the link that keeps the queue
