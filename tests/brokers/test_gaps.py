@@ -10,8 +10,8 @@ import uuid
 
 import pytest
 from brokers import configuration
-from gap_links import Receiver, send
-from proton import Delivery, Described, Endpoint, Message, ProtonException, Terminus, symbol
+from gap_links import Receiver, end_over_a_sender, send
+from proton import Delivery, Described, Endpoint, Message, Terminus, symbol
 from proton.utils import LinkDetached
 
 HOUR = 3_600_000
@@ -268,5 +268,15 @@ def test_activemq_keeps_a_question_for_its_statistics_as_any_message(amqp):
 
 
 def test_rabbitmq_has_no_address_for_its_management(amqp):
-    with pytest.raises(ProtonException):
-        amqp("rabbitmq").connection.create_sender("/management")
+    why = end_over_a_sender(amqp("rabbitmq"), lambda target: setattr(target, "address", "/management"))
+    assert why.name == "amqp:invalid-field"
+    assert "unknown_destination" in why.description
+
+
+def test_artemis_counts_no_failure_of_a_large_message(amqp, address):
+    connection, name = amqp("artemis"), address("artemis")
+    send(connection, name, "x" * 200_000)
+    receiver = Receiver(connection, name, 2)
+    _, delivery = receiver.take()
+    give_back(connection, delivery, Delivery.MODIFIED)
+    assert receiver.take()[0].delivery_count == 0

@@ -6,7 +6,7 @@ Each case is the evidence of a gap, as in `test_gaps.py`.
 import uuid
 
 import pytest
-from gap_links import Receiver, With, send
+from gap_links import Receiver, With, end_over_a_sender, send
 from proton import UNDESCRIBED, Array, Data, Described, Endpoint, Message, Terminus, symbol, ulong
 
 
@@ -40,15 +40,9 @@ def test_artemis_makes_a_queue_of_a_temporary_one_that_is_gone(amqp):
 
 
 def test_rabbitmq_makes_nothing_temporary(amqp):
-    connection = amqp("rabbitmq")
-    session = connection.connection.conn.session()
-    session.open()
-    link = session.sender("dynamic")
-    link.target.dynamic = True
-    link.open()
-    connection.connection.wait(lambda: session.state & Endpoint.REMOTE_CLOSED, msg="the end of the session")
-    assert session.remote_condition.name == "amqp:not-implemented"
-    assert "Dynamic targets not supported" in session.remote_condition.description
+    why = end_over_a_sender(amqp("rabbitmq"), lambda target: setattr(target, "dynamic", True))
+    assert why.name == "amqp:not-implemented"
+    assert "Dynamic targets not supported" in why.description
 
 
 def subscribed(*capabilities, durable=False, no_local=False):

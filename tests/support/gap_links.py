@@ -62,6 +62,17 @@ class Receiver:
         return self.session.remote_condition
 
 
+def end_over_a_sender(connection, configure):
+    """Attach a sender for which a broker ends its session: why."""
+    session = connection.connection.conn.session()
+    session.open()
+    sender = session.sender(uuid.uuid4().hex)
+    configure(sender.target)
+    sender.open()
+    connection.connection.wait(lambda: session.state & Endpoint.REMOTE_CLOSED, msg="the end of the session")
+    return session.remote_condition
+
+
 def _place(connection, end):
     def configure(link):
         place = getattr(link, end)

@@ -1,7 +1,7 @@
 """What ActiveMQ Classic can do over AMQP 1.0, and what it did where it cannot."""
 
 from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import ENDS_LATE, EVERYWHERE
+from jmsjca.providers.amqp.gaps import ENDS_LATE, everywhere
 from jmsjca.providers.evidence import Broker, Gap
 from jmsjca.spi import Capabilities
 
@@ -90,7 +90,10 @@ _DATA = Broker(
             "transfer to ActiveMQ.Statistics.Broker with reply-to -> accepted, and no answer: it is just a queue.",
             "activemq.apache.org/statisticsplugin: only with statisticsBrokerPlugin, which is not the default",
         ),
-        *EVERYWHERE,
+        *everywhere(
+            delays="activemq.apache.org, redelivery policy: it is the client library's, or a plug-in's of the broker",
+            settings="activemq.apache.org, per destination policies: in the broker's configuration",
+        ),
     ),
 )
 

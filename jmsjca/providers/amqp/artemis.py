@@ -2,7 +2,7 @@
 
 from jmsjca.providers.amqp.artemis_admin import ADDRESS
 from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import ENDS_LATE, EVERYWHERE
+from jmsjca.providers.amqp.gaps import ENDS_LATE, everywhere
 from jmsjca.providers.artemis import as_filter
 from jmsjca.providers.evidence import Broker, Gap
 from jmsjca.spi import Capabilities
@@ -79,7 +79,10 @@ _DATA = Broker(
             " nothing, of whatever group.",
             "Artemis' manual, message grouping: messages of a group at the head hold up those behind them",
         ),
-        *EVERYWHERE,
+        *everywhere(
+            delays="Artemis' manual, undelivered messages: redelivery-delay is a setting of addresses",
+            settings="Artemis' manual, address settings: by its configuration or its management",
+        ),
     ),
 )
 

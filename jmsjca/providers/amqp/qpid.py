@@ -1,7 +1,7 @@
 """What Qpid Broker-J can do over AMQP 1.0, and what it did where it cannot."""
 
 from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import ENDS_LATE, EVERYWHERE
+from jmsjca.providers.amqp.gaps import ENDS_LATE, everywhere
 from jmsjca.providers.evidence import Broker, Gap
 from jmsjca.spi import Capabilities
 
@@ -77,7 +77,10 @@ _DATA = Broker(
             "Broker-J manual, message grouping: only queues with a messageGroupType mind groups",
         ),
         Gap("groups_apart", "As groups.", "The same"),
-        *EVERYWHERE,
+        *everywhere(
+            delays="Broker-J's manual, queues: has maximum delivery attempts, and tells of no delay between them",
+            settings="Broker-J's manual, managing entities: its management sets the attributes of a queue",
+        ),
     ),
 )
 

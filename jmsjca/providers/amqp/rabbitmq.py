@@ -1,7 +1,7 @@
 """What RabbitMQ with its AMQP 1.0 plug-in can do over AMQP 1.0, and what it did where it cannot."""
 
 from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import EVERYWHERE
+from jmsjca.providers.amqp.gaps import everywhere
 from jmsjca.providers.evidence import Broker, Gap
 from jmsjca.spi import Capabilities
 
@@ -110,7 +110,10 @@ _DATA = Broker(
             "attach(target=/management) -> end(amqp:invalid-field, unknown_destination)",
             "rabbitmq.com/management: over HTTP only (3.10)",
         ),
-        *EVERYWHERE,
+        *everywhere(
+            delays="rabbitmq.com/nack: what is requeued is ready for redelivery at once",
+            settings="rabbitmq.com/parameters: policies are set by rabbitmqctl or the HTTP API",
+        ),
     ),
 )
 
