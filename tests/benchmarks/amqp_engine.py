@@ -14,7 +14,8 @@ each does:
   "atomic" does so in transactions of 100 messages.
 - proton blocking: `BlockingConnection`; each send waits for its answer.
 - lean loop: what of `lean_loop.py` is the least that a client in Python does; nobody gets below that by much. "atomic"
-  does the same in transactions of 100 messages, or, receiving, of what comes at once, if that is more.
+  does the same in transactions of 100 messages, or, receiving, of what comes at once, if that is more. "one by one"
+  waits for the answer to each send.
 - unit, plain: units of 100 without transactions; a batch of sends waits for its answers, acknowledgements do not.
 - unit, atomic: one transaction for each 100 messages.
 - undecoded: the same as "unit, plain" and "unit, atomic", without looking at the messages.
@@ -172,6 +173,7 @@ CONTENDERS: dict[str, dict[str, Contender]] = {
         BLOCKING: lambda url, count: blocking_sends(url, count // SLOW),
         "lean loop": lambda url, count: lean_sends(url, QUEUE.name, count),
         "lean loop, atomic": lambda url, count: lean_sends(url, QUEUE.name, count, atomic=True),
+        "lean loop, one by one": lambda url, count: lean_sends(url, QUEUE.name, count // SLOW, together=1),
         "unit, plain": lambda url, count: unit_sends(url, count, atomic=False),
         "unit, atomic": lambda url, count: unit_sends(url, count, atomic=True),
         "session, transacted": lambda url, count: session_sends(url, count, None),

@@ -152,18 +152,18 @@ def lean_receives(url: str, queue: str, count: int, ahead: int, *, atomic: bool 
     return figures
 
 
-def lean_sends(url: str, queue: str, count: int, *, atomic: bool = False) -> Figures:
-    """Encode messages with an id and an address, and send each 100 together, until all are accepted."""
+def lean_sends(url: str, queue: str, count: int, *, atomic: bool = False, together: int = BATCH) -> Figures:
+    """Encode messages with an id and an address, and send each 100, or as told, together, until all are accepted."""
     line, numbers = _Line(url), count_from()
     transactions = _Transactions(line) if atomic else None
     watch, link, tags, to = Stopwatch(), line.session.sender("lean"), Tags(), text(queue)
     line.attach(link, queue)
     pointer = pointer_to(link)
-    for _ in range(count // BATCH):
-        while link.credit < BATCH:
+    for _ in range(count // together):
+        while link.credit < together:
             list(line.turn())
         state = sent_in(transactions.next()) if transactions else None
-        missing = len(send(pointer, tags, [_encoded(next(numbers), to) for _ in range(BATCH)], state))
+        missing = len(send(pointer, tags, [_encoded(next(numbers), to) for _ in range(together)], state))
         is_accepted: Callable[[Any], bool] | None = None if state else remote_state
         while missing:
             for delivery in line.turn():

@@ -11,7 +11,9 @@ and why is said.
 - Qpid JMS: a session of Java's, one thread. It does not wait until the broker has noted an acknowledgement;
   "confirmed in the end" it sends with a `CompletionListener`.
 - Spring's container: `DefaultMessageListenerContainer` with one consumer, which it keeps, on Qpid JMS.
-- proton C++, proton handler: their `messaging_handler`, no transactions. proton blocking: `BlockingConnection`.
+- proton C++, proton handler: their `messaging_handler`. That of C++ has no transactions; in Python they are those of
+  `TransactionHandler`. proton blocking: `BlockingConnection`.
+- rabbitmq client: rabbitmq-amqp-python-client, without its check that the broker is RabbitMQ 4.
 - session, listener: our public API. "auto" and "dups ok" wait for the broker as little as Qpid JMS; the session's "dups
   ok" acknowledges in chunks. unit: the interface of our provider, below it.
 """

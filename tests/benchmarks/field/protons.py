@@ -1,4 +1,4 @@
-"""Proton's loops in Python, and what RabbitMQ makes of them."""
+"""Proton's loops in Python."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -8,8 +8,16 @@ from proton.utils import BlockingConnection
 from tests.benchmarks.field.turns import Turn, seconds_of, since
 from tests.benchmarks.measurements import clocks
 from tests.benchmarks.proton_loops import BODY, PATIENCE, HandlerReceives, HandlerSends, InQueue
+from tests.benchmarks.proton_transactions import AtomicHandlerReceives, AtomicHandlerSends
 
-__all__ = ["blocking_receives", "blocking_sends", "handler_receives", "handler_sends", "rabbitmq_client"]
+__all__ = [
+    "atomic_receives",
+    "atomic_sends",
+    "blocking_receives",
+    "blocking_sends",
+    "handler_receives",
+    "handler_sends",
+]
 
 
 def handler_receives(turn: Turn) -> Mapping[str, float]:
@@ -20,6 +28,16 @@ def handler_receives(turn: Turn) -> Mapping[str, float]:
 def handler_sends(turn: Turn) -> Mapping[str, float]:
     """`MessagingHandler`: sends as credit allows, until all is answered."""
     return seconds_of(HandlerSends(turn.url, turn.queue, turn.count).run(), turn.count)
+
+
+def atomic_receives(turn: Turn) -> Mapping[str, float]:
+    """`TransactionHandler`: asks for the messages of a transaction when that has begun."""
+    return seconds_of(AtomicHandlerReceives(turn.url, turn.queue, turn.count).run(), turn.count)
+
+
+def atomic_sends(turn: Turn) -> Mapping[str, float]:
+    """`TransactionHandler`: commits without a look at what the broker said to the messages."""
+    return seconds_of(AtomicHandlerSends(turn.url, turn.queue, turn.count).run(), turn.count)
 
 
 def blocking_receives(turn: Turn) -> Mapping[str, float]:
@@ -40,14 +58,3 @@ def blocking_sends(turn: Turn) -> Mapping[str, float]:
         for _ in range(turn.count):
             sender.send(message())
         return since(began)
-
-
-def rabbitmq_client(turn: Turn) -> Mapping[str, float]:
-    """rabbitmq-amqp-python-client: its publisher and its consumer are proton's blocking ones, where it connects."""
-    from rabbitmq_amqp_python_client import Environment, ValidationCodeException  # its absence is told in the table
-
-    try:
-        Environment(uri=turn.url).connection().dial()
-    except ValidationCodeException as refusal:  # which is no Exception
-        raise ConnectionRefusedError(str(refusal)) from refusal
-    raise NotImplementedError("It connects: time its publisher and its consumer as well.")
