@@ -3,9 +3,11 @@
 import os
 
 import pytest
+from authority import Authority
 from brokers import BrokerMissing, registry
 from brokers.logs import keep_log
 from brokers.pairs import url_of
+from encrypted_artemis import EncryptedArtemis
 from gap_clients import client, listener  # noqa: F401  # fixtures
 from gap_links import address, amqp, wire  # noqa: F401  # fixtures
 from jms_java import JavaPeer
@@ -37,6 +39,17 @@ def own_broker():
     """Return a function that starts a broker of this test's own by its name."""
     yield lambda name: demand(registry.own(name).start)
     registry.discard_own()
+
+
+@pytest.fixture(scope="module")
+def encrypted_artemis(tmp_path_factory):
+    """Return an Artemis that speaks AMQP over TLS, and the authority that has certified it."""
+    authority = Authority(tmp_path_factory.mktemp("authority"))
+    broker = EncryptedArtemis(authority)
+    try:
+        yield demand(broker.start), authority
+    finally:
+        registry.discard(broker)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ class Broker:
     """What all brokers have in common; subclasses say how theirs is installed, configured and run."""
 
     name = release = ""
-    usual_ports: dict[str, int]  # by protocol; TLS will be one more protocol here and one more listener in conf
+    usual_ports: dict[str, int]  # by protocol
 
     def __init__(self, folder=None):
         """Take the broker of a folder, running or not, or make one in a new temporary folder."""

@@ -37,15 +37,16 @@ def known():
 def discard_own():
     """End the brokers that one test had for itself."""
     while _own:
-        _discard(_own.pop())
+        discard(_own.pop())
 
 
 def discard_shared():
     """End the brokers that all tests share."""
     while _shared:
-        _discard(_shared.popitem()[1])
+        discard(_shared.popitem()[1])
 
 
-def _discard(broker):
+def discard(broker):
+    """End a broker, and remove what is its."""
     broker.kill()  # its data goes away anyhow
     shutil.rmtree(broker.folder)
