@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ class Line:
         log: What passed or was cut, one line each.
         frames: The same as frames.
         counts: How many frames passed in each direction.
+        heartbeats: Can be acquired once for each of the client's.
     """
 
     def __init__(self, sock, cut=None):
@@ -51,6 +53,7 @@ class Line:
         self.log = []
         self.frames = []
         self.counts = {"up": 0, "down": 0}
+        self.heartbeats = threading.Semaphore(0)
 
     def read(self):
         """Give the client's next frame, heartbeats left out."""
@@ -62,6 +65,8 @@ class Line:
                 self._receive()
             elif isinstance(found, bytes) or found.body is not None:
                 return self._arrived(found)
+            else:
+                self.heartbeats.release()
 
     def write(self, body, channel=0, payload=b""):
         """Write a frame; bytes are written as they are."""

@@ -1,5 +1,7 @@
 """The next transaction is declared with the end of the one before, where one follows the other, and never left open."""
 
+import threading
+
 import pytest
 
 from jmsjca.destinations import Queue
@@ -44,7 +46,10 @@ def commit(line):
 
 
 def turn(line):
-    line.connection._engine.call(int)
+    """Wait until all that is due has been done, which comes behind what is asked for."""
+    engine, done = line.connection._engine, threading.Event()
+    engine.call(lambda: engine.at(engine.now(), done.set))
+    assert done.wait(SECONDS)
 
 
 def commands(line):

@@ -5,6 +5,7 @@ that nobody cuts: before and after each of the client's, before, inside and afte
 """
 
 import itertools
+import sys
 from collections import Counter
 
 from amqp_peer import Broker, Cut, Peer
@@ -20,6 +21,7 @@ __all__ = ["CELLS", "SILENT_CELLS", "Run", "points"]
 _PRODUCTS = ("apache-activemq-artemis", "ActiveMQ", "Apache Qpid Broker-J Core", "RabbitMQ")
 _MOMENTS = {"up": ("before", "after"), "down": ("before", "inside", "after")}
 _SILENT = {"up": ("silent",), "down": ("silent",)}
+_OPENING = {"up": 6, "down": 7}  # frames up to the first link; how many come when credit is given depends on time
 _PATIENCE = 0.3  # seconds for an answer that does not come
 _QUEUES = {"ActiveMQ": "queue://{}", "RabbitMQ": "/queue/{}"}
 
@@ -70,6 +72,13 @@ class Run:
     def sprung(self):
         """True if the cut was reached."""
         return self.cut is not None and self.peer.lines[0].counts[self.cut.direction] > self.cut.index
+
+    @property
+    def must_spring(self):
+        """True if every run has the place of the cut: while a connection opens, and while it only sends."""
+        if self.cut.moment == "silent":  # patience may end before that
+            return False
+        return self.job == "send" or self.cut.index < _OPENING[self.cut.direction]
 
     def _connect(self, peer, options=""):
         return connect(ConnectionSettings(f"amqp://{peer.address}?heartbeat=0{options}"), self._told.append)
@@ -156,13 +165,24 @@ def points(product, job, *, silent=False):
 
 
 def main():
-    total = visited = 0
+    """Visit all points; 1 if one was not reached that every run has."""
+    total, unvisited = 0, []
     for (product, job), silent in [*((cell, False) for cell in CELLS), *((cell, True) for cell in SILENT_CELLS)]:
-        sprung = [Run(product, job, cut).play().sprung for cut in points(product, job, silent=silent)]
-        total, visited = total + len(sprung), visited + sum(sprung)
-        print(f"{product:<26} {job:<8} {sum(sprung)}/{len(sprung)} {'silences' if silent else 'cuts'}")
-    print(f"visited {visited}/{total}: no run may be shorter than the first one was")
+        runs = _visit(product, job, silent=silent)
+        total, unvisited = total + len(runs), unvisited + [run for run in runs if not run.sprung]
+    print(f"visited {total - len(unvisited)}/{total}: no run may be shorter than the first one was")
+    missed = [run for run in unvisited if run.must_spring]
+    for run in missed:
+        print(f"not reached, though every run has it: {run.product} {run.job} {run.cut}")
+    return 1 if missed else 0
+
+
+def _visit(product, job, *, silent):
+    runs = [Run(product, job, cut).play() for cut in points(product, job, silent=silent)]
+    sprung = sum(run.sprung for run in runs)
+    print(f"{product:<26} {job:<8} {sprung}/{len(runs)} {'silences' if silent else 'cuts'}")
+    return runs
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -80,7 +80,7 @@ def _raw(size, offset=2, kind=0, channel=0, body=b""):
 def _headers():
     for size in range(8):
         yield f"size {size}", _raw(size)
-    for size in (0x10001, 0x7FFFFFFF, 0xFFFFFFFF):
+    for size in (0x10001, 0x40001, 0x7FFFFFFF, 0xFFFFFFFF):
         yield f"size {size}", _raw(size, body=bytes(100))
     body = encode(Flow().described())
     for offset in (0, 1, 4, 255):

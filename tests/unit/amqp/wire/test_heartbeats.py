@@ -1,0 +1,79 @@
+"""Signs of life while a listener's handler runs: the broker gets them whatever the handler does meanwhile."""
+
+import threading
+
+import pytest
+from amqp_peer import SECONDS, Broker
+from amqp_peer.performatives import Open
+from amqp_peer.values import Symbol
+
+from jmsjca import Outcome, ResourceAdapter
+from tests.unit.amqp.wire.account import encoded
+from tests.unit.inbound import Recorder
+
+TOLERATED = 100  # milliseconds of silence
+ENOUGH = 3
+
+
+def open_impatiently(service, frame):
+    product = {Symbol("product"): service.broker.product}
+    service.agree(frame, properties=product, idle_time_out=TOLERATED)
+
+
+def wait(over):
+    assert over.wait(SECONDS)
+
+
+def compute(over):
+    """Never let go of the interpreter by itself."""
+    while not over.is_set():
+        pass
+
+
+class Busy:
+    """A handler that ends only when it is told so."""
+
+    def __init__(self, work):
+        self.work, self.begun, self.over = work, threading.Event(), threading.Event()
+
+    def __call__(self, message):
+        self.begun.set()
+        self.work(self.over)
+
+
+@pytest.fixture
+def listen(stage):
+    """Start a listener at a broker that tolerates little silence, and has a message."""
+    started = []
+
+    def listen(handler):
+        broker, recorder = Broker(), Recorder()
+        broker.store.put("q", encoded("x"))
+        broker.instead[Open] = open_impatiently
+        peer = stage(broker).peer
+        adapter = ResourceAdapter(f"amqp://{peer.address}", hooks=[recorder])
+        started.append((adapter, handler))
+        adapter.listener("q")(handler)
+        adapter.start()
+        return peer, recorder
+
+    yield listen
+    for adapter, handler in started:
+        handler.over.set()
+        adapter.stop()
+
+
+@pytest.mark.parametrize("work", [wait, compute])
+def test_heartbeats_go_out_while_a_handler_runs(listen, work):
+    handler = Busy(work)
+    peer, recorder = listen(handler)
+    assert handler.begun.wait(SECONDS)
+    (line,) = peer.lines
+    while line.heartbeats.acquire(blocking=False):
+        pass  # it came before
+    for _ in range(ENOUGH):
+        assert line.heartbeats.acquire(timeout=SECONDS)
+    assert recorder.outcomes.empty()
+    handler.over.set()
+    recorder.await_outcome(Outcome.COMMITTED)
+    assert peer.lines == [line]

@@ -1,0 +1,63 @@
+"""Many messages that end alike, one behind the other, are settled in one frame: it tells the first and the last."""
+
+import threading
+
+import pytest
+from amqp_peer import SECONDS, Broker
+from amqp_peer.performatives import Accepted, Disposition, Released
+
+from jmsjca.destinations import Queue
+from jmsjca.spi import Order
+from tests.unit.amqp.wire.account import encoded
+
+MANY = 100
+QUEUES = {"RabbitMQ": "/queue/q", "apache-activemq-artemis": "q"}
+
+
+class Settled:
+    """A broker of many messages, a client that has received them all, and the frames that settle them."""
+
+    def __init__(self, stage, product):
+        broker, self.frames, self.done = Broker(product), [], threading.Event()
+        for number in range(MANY):
+            broker.store.put(QUEUES[product], encoded(str(number)))
+        broker.instead[Disposition] = self._settle
+        self.connection = stage(broker).connect()
+        self.consumer, self.deliveries = self.connection.consumer(Queue("q"), order=Order.ANY, window=MANY), []
+        while len(self.deliveries) < MANY:
+            self.deliveries += self.consumer.receive(MANY, SECONDS)
+
+    def _settle(self, service, frame):
+        self.frames.append(frame.body)
+        service.carry_out(frame)
+        if sum((body.last or body.first) - body.first + 1 for body in self.frames) == MANY:
+            self.done.set()
+
+    def told(self):
+        """What each frame told."""
+        assert self.done.wait(SECONDS)
+        return [(type(body.state), body.first, body.last, body.settled) for body in self.frames]
+
+
+@pytest.mark.parametrize(
+    ("product", "confirmed"), [("RabbitMQ", True), ("RabbitMQ", False), ("apache-activemq-artemis", False)]
+)
+def test_what_is_accepted_outside_of_transactions(stage, product, confirmed):
+    settled = Settled(stage, product)
+    unit = settled.connection.unit(atomic=False)
+    unit.take(settled.deliveries)
+    unit.commit(confirmed=confirmed)
+    assert settled.told() == [(Accepted, 0, MANY - 1, True)]
+
+
+def test_what_is_given_back(stage):
+    settled = Settled(stage, "apache-activemq-artemis")
+    settled.consumer.give_back(settled.deliveries)
+    assert settled.told() == [(Released, 0, MANY - 1, True)]
+
+
+@pytest.mark.parametrize("product", QUEUES)
+def test_what_a_closed_consumer_lets_go(stage, product):
+    settled = Settled(stage, product)
+    settled.consumer.close()
+    assert settled.told() == [(Released, 0, MANY - 1, True)]
