@@ -40,7 +40,7 @@ class Message(PropertyAccessors):
         expiration: When it expires, aware; None if it never does.
         redelivered: True if it was delivered before.
         delivery_time: When it may be delivered at the earliest, aware; None for at once.
-        delivery_count: How often it was delivered, this time included; 0 for a message that was not received.
+        delivery_count: How often it was delivered, this time included; 0 if that is not known.
     """
 
     __slots__ = (
