@@ -1,7 +1,6 @@
 """What the units of providers share: a note of deliveries, which is used once."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
@@ -74,15 +73,10 @@ class Note(Generic[C, D]):
                 [d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared]
             )
 
-    @contextmanager
-    def _ending(self) -> Generator[None]:
-        """Use the unit up; then it keeps nothing of what it took, which has it: no circle stays behind."""
+    def _use_up(self) -> None:
+        """Begin the end. At the end of that the unit keeps nothing of what it took, which has it: no circle stays."""
         self._check_open()
         self._finished = True
-        try:
-            yield
-        finally:
-            self._taken = []
 
     def _check_open(self) -> None:
         if self.lost:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Literal
-from weakref import WeakSet
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription
@@ -55,8 +54,7 @@ class AMQPConnection:
         self._opening = Opening(engine, broker, self._sources, limits, wire.reply_timeout)
         self._consumers = Consumers()
         self._manager: Manager | None = None  # made when it is asked for: it knows this connection
-        self._state = threading.Lock()  # of what follows; held for moments
-        self._units: WeakSet[AMQPUnit] = WeakSet()
+        self._closing = threading.Lock()
         self._closed = False
 
     @property
@@ -108,11 +106,7 @@ class AMQPConnection:
         """
         self._check_open()
         self._broker.data.require("atomic", asked=atomic)
-        unit = AMQPUnit(self._wire, atomic=atomic)
-        with self._state:
-            self._check_open()
-            self._units.add(unit)
-        return unit
+        return AMQPUnit(self._wire, atomic=atomic)
 
     def check(self, target: Destination) -> None:
         """Attach a sender.
@@ -158,16 +152,15 @@ class AMQPConnection:
         """Give back what is held, and close. What open units took comes again, counted."""
         if self._engine.left is not None:
             return  # a forked child: its parent closes it
-        with self._state:
+        with self._closing:
             if self._closed:
                 return
             self._closed = True
-            units = list(self._units)
         self._manager = None
         try:
             for consumer in self._consumers:
                 consumer.revoke()
-            for unit in units:
+            for unit in {unit for consumer in self._consumers for unit in consumer.units}:
                 unit.give_up()
             for consumer in self._consumers:
                 consumer.abandon()

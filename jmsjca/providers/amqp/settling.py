@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
+from typing import Any
 
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
@@ -26,6 +27,12 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     _failures: Failures
     _link: ReceivingLink
     origin: Origin
+
+    @property
+    def units(self) -> list[Any]:
+        """Those that hold deliveries, each as often as it holds one."""
+        with self._lock:
+            return [d.unit for d in self._shelf.outstanding.values() if d.unit is not None]
 
     def settle(self, deliveries: Sequence[AMQPDelivery], update: Settle) -> None:
         """Give deliveries a state and forget them. On the engine's thread."""

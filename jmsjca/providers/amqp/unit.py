@@ -1,6 +1,5 @@
 """A unit over AMQP: a note until its end, then one burst."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -35,8 +34,8 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
         super().__init__()
         self._wire = wire
         self._atomic = atomic
-        self._outgoing: defaultdict[Destination, list[bytes]] = defaultdict(list)
-        self._first: defaultdict[Destination, list[bytes]] = defaultdict(list)  # sent before the transaction
+        self._outgoing: dict[Destination, list[bytes]] = {}
+        self._first: dict[Destination, list[bytes]] = {}  # sent before the transaction
         self._latest: Destination | None = None
         self._cast: Cast
         self._payloads: list[bytes]  # for the latest destination
@@ -63,7 +62,7 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
 
     def _turn_to(self, to: Destination) -> None:
         """Have ready what the next message needs if it goes to the same destination, as most do."""
-        self._cast, self._payloads = caster(to, self._wire.broker.naming), self._outgoing[to]
+        self._cast, self._payloads = caster(to, self._wire.broker.naming), self._outgoing.setdefault(to, [])
         self._latest = to
 
     def _encoded(self, message: Message, to: Destination) -> tuple[bytes, list[bytes]]:
@@ -72,7 +71,7 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
         if message.delivery_time is not None:
             wire.broker.data.require("delivery_delay")
         first = wire.broker.ids_first and DUPLICATE_ID in message.properties
-        return wire.encode(message, to), self._first[to] if first else self._payloads
+        return wire.encode(message, to), self._first.setdefault(to, []) if first else self._payloads
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
         """Settle and send.
@@ -86,10 +85,13 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             TransactionInDoubtError: It may or may not have happened.
         """
         seconds = self._wire.reply_timeout if timeout is None else timeout
-        with self._ending():
-            first, outgoing = _filled(self._first), _filled(self._outgoing)
+        self._use_up()
+        try:
+            first, outgoing = self._first and _filled(self._first), self._outgoing and _filled(self._outgoing)
             if self._taken or outgoing or first:
                 self._write(first, outgoing, seconds, confirmed=confirmed)
+        finally:
+            self._taken = []
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; give the deliveries back, counted but for the unused ones.
@@ -98,8 +100,11 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             NotSupportedError: A delay was asked for; brokers have none over AMQP.
         """
         self._wire.broker.data.require("redelivery_delay", asked=bool(delay))
-        with self._ending():
+        self._use_up()
+        try:
             self._give_back(unused)
+        finally:
+            self._taken = []
 
     def give_up(self) -> None:
         """Let everything go, counted: the connection closes over this unit."""
@@ -111,13 +116,14 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
     def _write(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, confirmed: bool) -> None:
         burst = Burst(self._wire, self._by_consumer(), seconds)
         in_transaction = self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic)
-        with self._wire.committing:  # units never overlap on one connection
-            burst.send_first(first)
-            if not self._atomic:
-                burst.send_first(outgoing)
-                outgoing = {}
-            if in_transaction and (self._taken or outgoing):
-                burst.commit(outgoing)
+        if in_transaction or outgoing or first:
+            with self._wire.committing:  # units never overlap on one connection
+                burst.send_first(first)
+                if not self._atomic:
+                    burst.send_first(outgoing)
+                    outgoing = {}
+                if in_transaction and (self._taken or outgoing):
+                    burst.commit(outgoing)
         if self._taken and not in_transaction:  # many at one time: they share the broker's answer
             burst.acknowledge(confirmed=confirmed)
 

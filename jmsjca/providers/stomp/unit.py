@@ -70,11 +70,12 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
                 the order of receipt. The unit stays open.
         """
         acknowledged = self._acknowledged()
-        with self._ending():
-            try:
-                self._execute(acknowledged, self._wire.reply_timeout if timeout is None else timeout)
-            finally:  # also when it failed: then the connection is lost, and with it what was delivered
-                self._let_go()
+        self._use_up()
+        try:
+            self._execute(acknowledged, self._wire.reply_timeout if timeout is None else timeout)
+        finally:  # also when it failed: then the connection is lost, and with it what was delivered
+            self._let_go()
+            self._taken = []
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; let the deliveries come again from here, counted but for the unused ones.
@@ -87,8 +88,11 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
             NotSupportedError: A delay was asked for.
         """
         self._dialect.broker.require("redelivery_delay", asked=bool(delay))
-        with self._ending():
+        self._use_up()
+        try:
             self._give_back(unused)
+        finally:
+            self._taken = []
 
     def _acknowledged(self) -> Sequence[Frame]:
         """What is acknowledged, in the order of receipt or of taking."""

@@ -80,7 +80,7 @@ def test_what_a_unit_took_that_commits_meanwhile_is_left_to_it(stage, broker, at
 
 @pytest.mark.parametrize("halted", ["unit", "close"])
 def test_a_unit_that_is_opened_while_the_connection_is_closed(stage, broker, monkeypatch, halted):
-    """It is given up or refused, and disturbs no other, at whichever step one of the two was."""
+    """It is refused, then or when it is used, and disturbs no other, at whichever step one of the two was."""
 
     def open_unit():
         try:
@@ -97,5 +97,7 @@ def test_a_unit_that_is_opened_while_the_connection_is_closed(stage, broker, mon
         both = [open_unit, connection.close]
         if not preemption.play(*(both if halted == "unit" else reversed(both))):
             break
-        assert all(unit is None or unit.lost for unit in opened)
+        for unit in filter(None, opened):
+            with pytest.raises(ConnectionLostError):
+                unit.commit()
     assert step > 1

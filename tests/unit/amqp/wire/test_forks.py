@@ -62,7 +62,7 @@ _LET_GO = "unlock.set()\nholder.join()"
         None,
         "consumer._changed",
         "connection._lock",
-        "connection._state",
+        "connection._closing",
         "connection._wire.committing",
         "connection._engine.mailbox._lock",
     ],
