@@ -72,7 +72,7 @@ class Burst:
             if confirmed:
                 self._accept_confirmed()
             else:
-                self._wire.tell(self._accept)
+                self._wire.tell_soon(self._accept)
                 self._check()
         except JMSError as error:
             raise TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}") from error
@@ -193,5 +193,6 @@ class Burst:
         """Nothing more is to be done; whether the links of closed consumers end well changes nothing for the unit."""
         for consumer, deliveries in self._taken.items():
             consumer.let_go(deliveries)
-            with suppress(JMSError):
-                consumer.end_if_done()
+            if consumer.closed:
+                with suppress(JMSError):
+                    consumer.end_if_done()

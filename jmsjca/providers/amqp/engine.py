@@ -131,6 +131,14 @@ class Engine:
         """
         self.mailbox.post(Errand(function, reply, alone=False))
 
+    def tell_soon(self, function: Callable[[], None]) -> None:
+        """The same, within some milliseconds: the thread wakes once for what many ask of it.
+
+        Raises:
+            ConnectionLostError: The connection is gone; the function will not run.
+        """
+        self.mailbox.post(Errand(function, None, alone=False, urgent=False))
+
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker.
 

@@ -92,7 +92,7 @@ class Loop:
 
     def _sleep(self, selector: selectors.BaseSelector, seconds: float | None) -> None:
         """Wait for the socket or an errand, and read."""
-        for key, events in selector.select(seconds if self._mailbox.rest() else 0):
+        for key, events in selector.select(self._mailbox.rest(seconds)):
             if key.fileobj is self._mailbox.bell:
                 self._mailbox.hear()
             elif events & selectors.EVENT_READ:

@@ -13,6 +13,7 @@ from jmsjca.errors import ConnectionLostError, JMSError
 __all__ = ["Errand", "Mailbox"]
 
 _RINGS = 4096
+_DOZE = 0.001  # seconds
 
 
 class Errand(NamedTuple):
@@ -22,11 +23,13 @@ class Errand(NamedTuple):
         function: What to do.
         reply: Hears of it if that fails or is never done; None if nobody waits for it.
         alone: True if what it writes is written before anything that comes later.
+        urgent: False if it can wait while the thread dozes.
     """
 
     function: Callable[[], object]
     reply: "Future[Any] | None"
     alone: bool
+    urgent: bool = True
 
 
 class Mailbox:
@@ -40,7 +43,8 @@ class Mailbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._errands: deque[Errand] = deque()
-        self._asleep = False
+        self._asleep = self._dozing = False
+        self._busy = False  # whether the last errands were some that can wait: more will come
         self._button, self.bell = socket.socketpair()
         self.error: JMSError | None = None
         for end in (self._button, self.bell):
@@ -56,7 +60,9 @@ class Mailbox:
         with self._lock:
             self.check()
             self._errands.append(errand)
-            ring, self._asleep = self._asleep, False
+            ring = self._asleep and (errand.urgent or not self._dozing)
+            if ring:
+                self._asleep = False
         if ring:
             self.ring()
 
@@ -66,17 +72,34 @@ class Mailbox:
         Args:
             write: Writes, and is true if not all was taken.
         """
+        self._busy = False
         while self._errands:
             errand = self._errands.popleft()
+            self._busy |= not errand.urgent
             _do(errand)
             if errand.alone and write():
                 return
 
-    def rest(self) -> bool:
-        """Prepare for sleep: the next errand rings. False if there is one already."""
+    def rest(self, seconds: float | None) -> float | None:
+        """Prepare for sleep: the next errand rings.
+
+        After errands that can wait the thread only dozes, and more of them do not ring: to wake it for each one of
+        them costs more than what they do.
+
+        Args:
+            seconds: How long to sleep at most; None for ever.
+
+        Returns:
+            How long to sleep at most: not at all if there is an errand that cannot wait.
+        """
         with self._lock:
-            self._asleep = not self._errands
-            return self._asleep
+            self._asleep = not any(errand.urgent for errand in self._errands)
+            self._dozing = self._busy or bool(self._errands)
+        if not self._asleep:
+            return 0
+        if self._dozing:
+            return _DOZE if seconds is None else min(_DOZE, seconds)
+        return seconds
 
     def ring(self) -> None:
         """Wake the thread."""

@@ -69,6 +69,10 @@ class Wire:
         """Run a function on the engine's thread; the reply hears of it if that fails or is never done."""
         self._engine.tell(function, reply)
 
+    def tell_soon(self, function: Callable[[], None]) -> None:
+        """Run a function on the engine's thread, which need not wake at once for that."""
+        self._engine.tell_soon(function)
+
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker."""
         return self._engine.wait(reply, timeout, what)

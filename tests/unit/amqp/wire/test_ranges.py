@@ -50,6 +50,17 @@ def test_what_is_accepted_outside_of_transactions(stage, product, confirmed):
     assert settled.told() == [(Accepted, 0, MANY - 1, True)]
 
 
+@pytest.mark.parametrize("product", QUEUES)
+def test_what_is_accepted_one_by_one_needs_nothing_to_follow_it(stage, product):
+    """Such acknowledgements wait a moment for more of them, and not for anything else."""
+    settled = Settled(stage, product)
+    for delivery in settled.deliveries:
+        unit = settled.connection.unit(atomic=False)
+        unit.take([delivery])
+        unit.commit(confirmed=False)
+    assert {(kind, is_settled) for kind, _, _, is_settled in settled.told()} == {(Accepted, True)}
+
+
 def test_what_is_given_back(stage):
     settled = Settled(stage, "apache-activemq-artemis")
     settled.consumer.give_back(settled.deliveries)

@@ -1,0 +1,93 @@
+"""When an errand wakes the thread of a connection."""
+
+import select
+
+import pytest
+
+from jmsjca.providers.amqp.mailbox import Errand, Mailbox
+
+NOW, SOON = True, False
+
+
+@pytest.fixture
+def mailbox():
+    made = Mailbox()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def post(mailbox):
+    """Post an errand; tells whether the bell rang."""
+
+    def post(*, urgent):
+        mailbox.post(Errand(lambda: None, None, alone=False, urgent=urgent))
+        rang = bool(select.select([mailbox.bell], [], [], 0)[0])
+        mailbox.hear()
+        return rang
+
+    return post
+
+
+@pytest.fixture
+def turn(mailbox):
+    """Run what there is, and go to sleep, for a minute at most; tells for how long."""
+
+    def turn():
+        mailbox.run(lambda: False)
+        return mailbox.rest(60)
+
+    return turn
+
+
+@pytest.mark.parametrize("urgent", [NOW, SOON])
+def test_every_errand_wakes_a_thread_that_sleeps(post, turn, urgent):
+    assert turn() == 60
+    assert post(urgent=urgent)
+    assert not post(urgent=NOW)  # it is awake
+
+
+def test_a_thread_that_is_to_sleep_for_ever(mailbox):
+    assert mailbox.rest(None) is None
+
+
+def test_after_an_errand_that_could_wait_others_wait_for_a_moment(post, turn):
+    turn()
+    post(urgent=SOON)
+    assert 0 < turn() < 0.1
+    assert not post(urgent=SOON)
+    assert not post(urgent=SOON)
+    assert 0 < turn() < 0.1  # they were run, and more may come
+    assert turn() == 60  # none came
+
+
+def test_what_cannot_wait_wakes_a_thread_that_dozes(post, turn):
+    turn()
+    post(urgent=SOON)
+    turn()
+    assert not post(urgent=SOON)
+    assert post(urgent=NOW)
+
+
+def test_a_thread_does_not_sleep_over_what_cannot_wait(mailbox, post):
+    post(urgent=NOW)
+    assert mailbox.rest(60) == 0
+
+
+def test_a_thread_does_not_sleep_long_over_what_can_wait(mailbox, post):
+    post(urgent=SOON)
+    assert 0 < mailbox.rest(60) < 0.1
+    assert 0 < mailbox.rest(None) < 0.1
+
+
+def test_a_doze_ends_when_something_is_due(mailbox, post):
+    post(urgent=SOON)
+    assert mailbox.rest(0) == 0
+
+
+def test_errands_run_in_order_whether_they_can_wait_or_not(mailbox):
+    done = []
+    for number, urgent in enumerate([SOON, NOW, SOON, NOW]):
+        mailbox.post(Errand(lambda number=number: done.append(number), None, alone=False, urgent=urgent))
+    mailbox.run(lambda: False)
+    assert done == [0, 1, 2, 3]
