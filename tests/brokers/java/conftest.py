@@ -5,7 +5,7 @@ import uuid
 import pytest
 from jms_java import JavaClient, OurClient
 
-from jmsjca import Queue
+from jmsjca import Queue, Topic
 
 
 @pytest.fixture(scope="module", params=["artemis", "qpid", "activemq"])
@@ -55,3 +55,10 @@ def over_openwire(broker_url, java):
 @pytest.fixture
 def queue():
     return Queue(f"java.{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def names(broker):
+    """A topic, by our name and by theirs: to Java an address of Broker-J's is a name."""
+    name = f"java.{uuid.uuid4().hex}"
+    return Topic(name), Topic(f"amq.topic/{name}" if broker == "qpid" else name)

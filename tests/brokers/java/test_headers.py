@@ -91,8 +91,10 @@ def test_correlation_of_bytes(ours, theirs, queue):
     assert theirs.session().take(queue)[0]["correlation_id"] == sent["correlation_id"]
 
 
-def test_groups(ours, theirs, queue):
-    properties = {"JMSXGroupID": f"g-{uuid.uuid4().hex}", "JMSXGroupSeq": 7}
+@pytest.mark.parametrize("place", [7, -1, -(2**31)])
+def test_groups(ours, theirs, queue, place):
+    """On the wire the place has no sign, so what is below 0 is a large number there."""
+    properties = {"JMSXGroupID": f"g-{uuid.uuid4().hex}", "JMSXGroupSeq": place}
     message = TextMessage("a", properties=properties)
     ours.send(queue, message)
     assert theirs.session().take(queue) == [as_received(describe(message))]
@@ -107,4 +109,17 @@ def test_users_name(ours, java, broker_url, broker, queue):
     theirs.session().send(queue, TextMessage("a"))
     [received] = ours.take(queue)
     assert received.get_string_property("JMSXUserID") == "jmsjca"
+    ours.send(queue, received)  # which is not theirs any more
+    assert "JMSXUserID" not in theirs.session().take(queue)[0]["properties"]
     theirs.close()
+
+
+def test_names_that_are_none_in_java(ours, theirs, theirs_with, queue):
+    """Java hides such properties if it is not asked to show them. We show what came, and pass it on."""
+    showing = theirs_with("jms.validatePropertyNames=false").session()
+    showing.send(queue, {**describe(TextMessage("a")), "properties": {"a-name": ["string", "x"]}})
+    [received] = ours.take(queue)
+    assert dict(received.properties) == {"a-name": "x"}
+    for session, seen in ((showing, {"a-name": ["string", "x"]}), (theirs.session(), {})):
+        ours.send(queue, received)
+        assert session.take(queue)[0]["properties"] == seen

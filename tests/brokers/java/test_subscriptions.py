@@ -5,7 +5,6 @@ import uuid
 import pytest
 from jms_java import JavaClient, OurClient, receive
 
-from jmsjca import Topic
 from jmsjca.messages import TextMessage
 
 NAME = "s"
@@ -15,13 +14,6 @@ BODIES = ["0", "1", "2", "3"]
 @pytest.fixture
 def url(broker, broker_url):
     return broker_url(f"{broker}-amqp")
-
-
-@pytest.fixture
-def names(broker):
-    """A topic, by our name and by theirs: to Java an address of Broker-J's is a name."""
-    name = f"java.{uuid.uuid4().hex}"
-    return Topic(name), Topic(f"amq.topic/{name}" if broker == "qpid" else name)
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ import jakarta.jms.ObjectMessage;
 import jakarta.jms.Session;
 import jakarta.jms.StreamMessage;
 import jakarta.jms.TextMessage;
-import java.util.ArrayList;
+import java.io.Serializable;
 import java.util.Collections;
-import java.util.List;
 
 /** Bodies as JSON: the kind of message and the values in it. */
 final class Messages {
@@ -61,23 +60,14 @@ final class Messages {
         return message;
     }
 
-    /** A list of values is an object that Java serializes, or AMQP encodes if the property says so. */
+    /** An object that Java serializes, or AMQP encodes if the property says so. */
     private static Message object(Session session, JsonElement body) throws JMSException {
         ObjectMessage message = session.createObjectMessage();
         if (body.getAsJsonObject().get("typed").getAsBoolean()) {
             message.setBooleanProperty("JMS_AMQP_TYPED_ENCODING", true);
         }
-        message.setObject(listOf(body.getAsJsonObject().get("values")));
+        message.setObject((Serializable) Values.read(body.getAsJsonObject().get("value")));
         return message;
-    }
-
-    private static ArrayList<Object> listOf(JsonElement told) {
-        if (told.isJsonNull()) {
-            return null;
-        }
-        var values = new ArrayList<Object>();
-        told.getAsJsonArray().forEach(value -> values.add(Values.read(value)));
-        return values;
     }
 
     private static String kindOf(Message message) {
@@ -109,7 +99,7 @@ final class Messages {
         if (message instanceof StreamMessage stream) {
             return valuesOf(stream);
         }
-        return message instanceof ObjectMessage object ? objectOf(object.getObject()) : JsonNull.INSTANCE;
+        return message instanceof ObjectMessage object ? Values.tell(object.getObject()) : JsonNull.INSTANCE;
     }
 
     private static JsonElement bytesOf(BytesMessage message) throws JMSException {
@@ -137,14 +127,5 @@ final class Messages {
         } catch (MessageEOFException end) {
             return told;
         }
-    }
-
-    private static JsonElement objectOf(Object object) {
-        if (!(object instanceof List<?> values)) {
-            return Values.tell(object);
-        }
-        var told = new JsonArray();
-        values.forEach(value -> told.add(Values.tell(value)));
-        return told;
     }
 }

@@ -4,23 +4,35 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonNull;
 import com.google.gson.JsonPrimitive;
+import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Date;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import java.util.function.Function;
+import org.apache.qpid.proton.amqp.Binary;
 
-/** Values with their types, as JSON: null, or the name of the type and the value as text, exact for every one. */
+/**
+ * Values with their types, as JSON: null, or the name of the type and the value as text, exact for every one.
+ * A list, or an array of texts, has the values in it in place of the text, a map pairs of them.
+ */
 final class Values {
-    private static final Map<String, Function<String, Object>> READERS = Map.of(
-            "boolean", Boolean::valueOf,
-            "byte", Byte::valueOf,
-            "short", Short::valueOf,
-            "char", text -> text.charAt(0),
-            "int", Integer::valueOf,
-            "long", Long::valueOf,
-            "float", Float::valueOf,
-            "double", Double::valueOf,
-            "string", text -> text,
-            "bytes", text -> Base64.getDecoder().decode(text));
+    private static final Map<String, Function<String, Object>> READERS = Map.ofEntries(
+            Map.entry("boolean", Boolean::valueOf),
+            Map.entry("byte", Byte::valueOf),
+            Map.entry("short", Short::valueOf),
+            Map.entry("char", text -> text.charAt(0)),
+            Map.entry("int", Integer::valueOf),
+            Map.entry("long", Long::valueOf),
+            Map.entry("float", Float::valueOf),
+            Map.entry("double", Double::valueOf),
+            Map.entry("string", text -> text),
+            Map.entry("bytes", text -> Base64.getDecoder().decode(text)),
+            Map.entry("binary", text -> new Binary(Base64.getDecoder().decode(text))), // Qpid's word for AMQP's bytes
+            Map.entry("uuid", UUID::fromString),
+            Map.entry("date", text -> new Date(Long.parseLong(text))));
 
     private Values() {}
 
@@ -28,17 +40,60 @@ final class Values {
         if (told.isJsonNull()) {
             return null;
         }
-        JsonArray typed = told.getAsJsonArray();
-        return READERS.get(typed.get(0).getAsString()).apply(typed.get(1).getAsString());
+        String name = told.getAsJsonArray().get(0).getAsString();
+        JsonElement content = told.getAsJsonArray().get(1);
+        return switch (name) {
+            case "list" -> listOf(content.getAsJsonArray());
+            case "texts" -> listOf(content.getAsJsonArray()).toArray(new String[0]);
+            case "map" -> mapOf(content.getAsJsonArray());
+            default -> READERS.get(name).apply(content.getAsString());
+        };
+    }
+
+    private static ArrayList<Object> listOf(JsonArray told) {
+        var values = new ArrayList<Object>();
+        told.forEach(value -> values.add(read(value)));
+        return values;
+    }
+
+    private static LinkedHashMap<Object, Object> mapOf(JsonArray told) {
+        var values = new LinkedHashMap<Object, Object>();
+        told.forEach(pair -> values.put(read(pair.getAsJsonArray().get(0)), read(pair.getAsJsonArray().get(1))));
+        return values;
     }
 
     static JsonElement tell(Object value) {
         if (value == null) {
             return JsonNull.INSTANCE;
         }
+        if (value instanceof List<?> values) {
+            return pair(new JsonPrimitive("list"), partsOf(values));
+        }
+        if (value instanceof Object[] values) {
+            return pair(new JsonPrimitive("texts"), partsOf(List.of(values)));
+        }
+        if (value instanceof Map<?, ?> values) {
+            return pair(new JsonPrimitive("map"), pairsOf(values));
+        }
+        return pair(new JsonPrimitive(nameOf(value)), new JsonPrimitive(textOf(value)));
+    }
+
+    private static JsonArray partsOf(List<?> values) {
         var told = new JsonArray();
-        told.add(nameOf(value));
-        told.add(new JsonPrimitive(textOf(value)));
+        values.forEach(value -> told.add(tell(value)));
+        return told;
+    }
+
+    private static JsonArray pairsOf(Map<?, ?> values) {
+        var told = new JsonArray();
+        values.forEach((name, value) -> told.add(pair(tell(name), tell(value))));
+        return told;
+    }
+
+    private static JsonArray pair(JsonElement first, JsonElement second) {
+        var told = new JsonArray();
+        told.add(first);
+        told.add(second);
         return told;
     }
 
@@ -56,6 +111,12 @@ final class Values {
     private static String textOf(Object value) {
         if (value instanceof byte[] bytes) {
             return Base64.getEncoder().encodeToString(bytes);
+        }
+        if (value instanceof Binary bytes) {
+            return Base64.getEncoder().encodeToString(bytes.getArray()); // which is cut to size where it is decoded
+        }
+        if (value instanceof Date moment) {
+            return String.valueOf(moment.getTime());
         }
         if (value instanceof Float number) {
             return Double.toHexString(number);

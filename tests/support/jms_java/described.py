@@ -2,6 +2,7 @@
 
 import base64
 import math
+import uuid
 
 from jmsjca.messages import (
     BytesMessage,
@@ -68,6 +69,17 @@ def told_value(value):
     return [kind, str(value).lower() if isinstance(value, bool) else str(value)]
 
 
+def told_data(value):
+    """Tell the plain data of an object message: what is nested, too. Its bytes are no array to Java, but ``Binary``."""
+    if isinstance(value, list):
+        return ["list", [told_data(part) for part in value]]
+    if isinstance(value, dict):
+        return ["map", [[told_data(name), told_data(part)] for name, part in value.items()]]
+    if isinstance(value, uuid.UUID):
+        return ["uuid", str(value)]
+    return ["binary", told_value(value)[1]] if isinstance(value, bytes) else told_value(value)
+
+
 def _told_float(value):
     """As Java's ``toHexString`` does."""
     if not math.isfinite(value):
@@ -82,4 +94,6 @@ def _body(message):
         return {name: told_value(value) for name, value in message.body.items()}
     if isinstance(message, StreamMessage):
         return [told_value(value) for value in message.body]
+    if isinstance(message, ObjectMessage):
+        return told_data(message.body)
     return told_value(message.body)
