@@ -84,3 +84,13 @@ def test_nobody_gets_what_has_had_its_life(ours, theirs, queue):
     session.send(queue, living(LIFE, "lives, too"))
     assert ours.take(queue)[0].body == "lives"
     assert session.take(queue)[0]["body"][1] == "lives, too"
+
+
+def test_beside_an_expiration_broker_j_alone_ends_it(ours, theirs, broker, queue):
+    session = theirs.session()
+    ours.send(queue, living(0.001, "ours"), time_to_live=HOUR)
+    session.send(queue, living(0.001, "theirs"), life=HOUR * 1000)
+    time.sleep(0.1)
+    left = [] if broker == "qpid" else ["ours", "theirs"]
+    assert [message.body for message in ours.browse(queue)] == left
+    assert [told["body"][1] for told in session.browse(queue)] == left

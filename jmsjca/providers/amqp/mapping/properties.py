@@ -83,7 +83,7 @@ def received_properties(values: Mapping[Any, Any], fields: list[Any], *, typed: 
 
 
 def _integer(name: str, value: PropertyValue) -> int:
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
     raise MessageFormatError(f"{name} is a whole number, not {type(value).__name__}")
 

@@ -139,7 +139,7 @@ def test_own_time_to_live_is_that_of_the_header():
     assert APPLICATION_PROPERTIES not in sent(message)
     message.properties["JMS_AMQP_TTL"] = 0
     assert "ttl" not in sent(message)[HEADER]
-    for wrong in (-1, 1 << 32, "soon", 1.5):
+    for wrong in (-1, 1 << 32, "soon", 1.5, True):
         message.properties["JMS_AMQP_TTL"] = wrong
         with pytest.raises(MessageFormatError):
             sent(message)
