@@ -10,6 +10,7 @@ from jmsjca.messages import TextMessage
 
 HOUR = 3600
 LIFE = 2 * HOUR
+ENDED = {"by the header": (0.001, HOUR, {"artemis", "activemq"}), "by the expiration": (LIFE, 0.001, {"qpid"})}
 REPLY_GROUP = {"JMS_AMQP_REPLY_TO_GROUP_ID": "answers"}
 
 
@@ -86,11 +87,23 @@ def test_nobody_gets_what_has_had_its_life(ours, theirs, queue):
     assert session.take(queue)[0]["body"][1] == "lives, too"
 
 
-def test_beside_an_expiration_broker_j_alone_ends_it(ours, theirs, broker, queue):
-    session = theirs.session()
-    ours.send(queue, living(0.001, "ours"), time_to_live=HOUR)
-    session.send(queue, living(0.001, "theirs"), life=HOUR * 1000)
+@pytest.mark.parametrize("ended", ENDED)
+def test_what_ends_it_where_both_are_told(ours, theirs, broker, queue, ended):
+    """Broker-J goes by the header, the others by the expiration."""
+    life, expires_in, keepers = ENDED[ended]
+    ours.send(queue, living(life, "ours"), time_to_live=expires_in)
+    theirs.session().send(queue, living(life, "theirs"), life=round(expires_in * 1000))
     time.sleep(0.1)
-    left = [] if broker == "qpid" else ["ours", "theirs"]
-    assert [message.body for message in ours.browse(queue)] == left
-    assert [told["body"][1] for told in session.browse(queue)] == left
+    ours.send(queue, TextMessage("last"))
+    expected = ["ours", "theirs", "last"] if broker in keepers else ["last"]
+    assert [message.body for message in ours.take(queue, len(expected))] == expected
+
+
+def test_java_hands_over_nothing_that_has_expired(ours, theirs, queue):
+    """Not even what the broker let live; ours leaves that to the program."""
+    session = theirs.session()
+    ours.send(queue, living(LIFE, "ours"), time_to_live=0.001)
+    session.send(queue, living(LIFE, "theirs"), life=1)
+    time.sleep(0.1)
+    ours.send(queue, TextMessage("last"))
+    assert session.take(queue)[0]["body"][1] == "last"
