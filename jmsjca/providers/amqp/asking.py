@@ -48,12 +48,14 @@ class AskingConsumer(SettlingConsumer):
             if self._waiting and not self._stopping:
                 self._grant()
 
-    def _grant(self) -> None:
-        """Ask for what is missing."""
-        if self._error is None and not self.closed:
-            missing = self._appetite.ask(len(self._shelf.ready), self._shelf.size)
-            if missing:
-                self._engine.tell(partial(self._link.grant, missing))
+    def _grant(self) -> bool:
+        """Ask for what is missing; True if something is."""
+        if self._error is not None or self.closed:
+            return False
+        missing = self._appetite.ask(len(self._shelf.ready), self._shelf.size)
+        if missing:
+            self._engine.tell(partial(self._link.grant, missing))
+        return missing > 0
 
     def _look(self) -> None:
         """Find out whether the broker really has nothing, without waiting for what comes later."""

@@ -19,6 +19,8 @@ from jmsjca.spi import Delivery, Order
 
 __all__ = ["AMQPConsumer"]
 
+_MOMENT = 3e-5  # seconds
+
 
 class AMQPConsumer(AskingConsumer):
     """Takes messages ahead within its window, and hands them over in chunks.
@@ -87,7 +89,10 @@ class AMQPConsumer(AskingConsumer):
         elif not self._appetite.window:
             self._stop()  # what is not here is left to others
         with self._changed:
-            chunk = [] if woken else self._pop(limit)
+            chunk = [] if woken else self._shelf.hand_out(limit)
+            asked = self._appetite.window > 0 and self._grant()
+        if asked and len(chunk) > 1:
+            _give_way()
         awaited = self._still_awaited(chunk)
         if awaited is None:
             return chunk
@@ -185,14 +190,16 @@ class AMQPConsumer(AskingConsumer):
         woken, self._woken = self._woken, False
         return woken
 
-    def _pop(self, limit: int) -> list[AMQPDelivery]:
-        chunk = self._shelf.hand_out(limit)
-        if self._appetite.window:
-            self._grant()
-        return chunk
-
     def _check_usable(self) -> None:
         if self._error is not None:
             raise self._error
         if self.closed:
             raise IllegalStateError("This consumer is closed.")
+
+
+def _give_way() -> None:
+    """Let the engine's thread write what was asked for, so that it comes while this thread handles what is here.
+
+    Python changes threads every 5 ms (`sys.setswitchinterval`), when a short chunk may be handled already.
+    """
+    time.sleep(_MOMENT)

@@ -52,7 +52,8 @@ def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
             REFERENCE: java.does("stream", 0),
             "proton C++": cpp.does("send"),
             "proton handler": protons.handler_sends,
-            "unit": ours.unit_sends(atomic=False),
+            "units of 100": ours.unit_sends(atomic=False),
+            "one unit": ours.unit_sends(atomic=False, together=None),
         },
         Case("send", "a transaction each", waits=True): {
             REFERENCE: java.does("send", 1),

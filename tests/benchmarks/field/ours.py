@@ -30,13 +30,13 @@ def empty(turn: Turn) -> None:
             admin.purge(Queue(turn.queue))
 
 
-def unit_sends(*, atomic: bool) -> Contender:
-    """Units of the provider's, each confirmed as a whole."""
+def unit_sends(*, atomic: bool, together: int | None = BATCH) -> Contender:
+    """Units of the provider's, of so many messages, or one of all; each is confirmed as a whole."""
 
     def send(turn: Turn) -> Mapping[str, float]:
         with closing(connect(ConnectionSettings(turn.url))) as link:
             began = clocks()
-            _send(link, Queue(turn.queue), turn.count, BATCH, atomic=atomic)
+            _send(link, Queue(turn.queue), turn.count, together or turn.count, atomic=atomic)
             return since(began)
 
     return send
