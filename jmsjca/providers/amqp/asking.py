@@ -1,5 +1,6 @@
 """A consumer over AMQP and its credit: it asks for messages, and stops asking."""
 
+import time
 from functools import partial
 
 from jmsjca.providers.amqp.appetite import Appetite
@@ -7,6 +8,8 @@ from jmsjca.providers.amqp.settling import SettlingConsumer
 from jmsjca.spi import Order
 
 __all__ = ["AskingConsumer"]
+
+_MOMENT = 3e-5  # seconds
 
 
 class AskingConsumer(SettlingConsumer):
@@ -56,6 +59,13 @@ class AskingConsumer(SettlingConsumer):
         if missing:
             self._engine.tell(partial(self._link.grant, missing))
         return missing > 0
+
+    def _give_way(self) -> None:
+        """Let the engine's thread write what was asked for, so that it comes while this thread handles what is here.
+
+        Python changes threads every 5 ms (`sys.setswitchinterval`), when a short chunk may be handled already.
+        """
+        time.sleep(_MOMENT)
 
     def _look(self) -> None:
         """Find out whether the broker really has nothing, without waiting for what comes later."""

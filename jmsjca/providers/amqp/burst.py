@@ -72,7 +72,7 @@ class Burst:
             if confirmed:
                 self._accept_confirmed()
             else:
-                self._wire.tell_soon(self._accept)
+                self._wire.tell(self._accept, urgent=False)
                 self._check()
         except JMSError as error:
             raise TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}") from error

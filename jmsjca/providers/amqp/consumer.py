@@ -19,8 +19,6 @@ from jmsjca.spi import Delivery, Order
 
 __all__ = ["AMQPConsumer"]
 
-_MOMENT = 3e-5  # seconds
-
 
 class AMQPConsumer(AskingConsumer):
     """Takes messages ahead within its window, and hands them over in chunks.
@@ -92,7 +90,7 @@ class AMQPConsumer(AskingConsumer):
             chunk = [] if woken else self._shelf.hand_out(limit)
             asked = self._appetite.window > 0 and self._grant()
         if asked and len(chunk) > 1:
-            _give_way()
+            self._give_way()
         awaited = self._still_awaited(chunk)
         if awaited is None:
             return chunk
@@ -195,11 +193,3 @@ class AMQPConsumer(AskingConsumer):
             raise self._error
         if self.closed:
             raise IllegalStateError("This consumer is closed.")
-
-
-def _give_way() -> None:
-    """Let the engine's thread write what was asked for, so that it comes while this thread handles what is here.
-
-    Python changes threads every 5 ms (`sys.setswitchinterval`), when a short chunk may be handled already.
-    """
-    time.sleep(_MOMENT)

@@ -119,25 +119,18 @@ class Engine:
         """
         return self.post(function).result()
 
-    def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None) -> None:
+    def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None, *, urgent: bool = True) -> None:
         """Run a function on the engine's thread; what it writes may be joined with what comes later.
 
         Args:
             function: What to do.
             reply: What it sees to that somebody answers; hears of it if the function fails or will not run.
+            urgent: False if it may wait a millisecond, so that the thread wakes once for many.
 
         Raises:
             ConnectionLostError: The connection is gone; the function will not run.
         """
-        self.mailbox.post(Errand(function, reply, alone=False))
-
-    def tell_soon(self, function: Callable[[], None]) -> None:
-        """The same, within some milliseconds: the thread wakes once for what many ask of it.
-
-        Raises:
-            ConnectionLostError: The connection is gone; the function will not run.
-        """
-        self.mailbox.post(Errand(function, None, alone=False, urgent=False))
+        self.mailbox.post(Errand(function, reply, alone=False, urgent=urgent))
 
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker.

@@ -65,13 +65,9 @@ class Wire:
         now = 0.0 if message.expiration is None else self._clock.now()
         return encode(message, to, now, self.broker.naming)
 
-    def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None) -> None:
+    def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None, *, urgent: bool = True) -> None:
         """Run a function on the engine's thread; the reply hears of it if that fails or is never done."""
-        self._engine.tell(function, reply)
-
-    def tell_soon(self, function: Callable[[], None]) -> None:
-        """Run a function on the engine's thread, which need not wake at once for that."""
-        self._engine.tell_soon(function)
+        self._engine.tell(function, reply, urgent=urgent)
 
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker."""
