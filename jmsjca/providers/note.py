@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.spi import Delivery
@@ -77,11 +77,14 @@ class Note(Generic[C, D]):
         """Begin the end. At the end of that the unit keeps nothing of what it took, which has it: no circle stays."""
         self._check_open()
         self._finished = True
+        if self.lost:  # in between: who does that looks then whether the unit is finished
+            self._raise_lost()
 
     def _check_open(self) -> None:
         if self.lost:
-            raise ConnectionLostError(
-                "The connection of this unit is gone; its deliveries come again, nothing was sent."
-            )
+            self._raise_lost()
         if self._finished:
             raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")
+
+    def _raise_lost(self) -> NoReturn:
+        raise ConnectionLostError("The connection of this unit is gone; its deliveries come again, nothing was sent.")

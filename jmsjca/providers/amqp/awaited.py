@@ -1,7 +1,8 @@
 """What went back to the broker, and should be the next to come."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from operator import eq
+from operator import eq, itemgetter
 from typing import NamedTuple, Self
 
 from jmsjca.providers.amqp.delivery import AMQPDelivery
@@ -10,6 +11,7 @@ from jmsjca.providers.amqp.sections import bare
 __all__ = ["Awaited"]
 
 _MOST_RETURNS = 3
+_MOST_OTHERS = 5000
 
 
 class Awaited(NamedTuple):
@@ -28,12 +30,18 @@ class Awaited(NamedTuple):
         """Await what goes back now."""
         return cls([_hash_of(delivery) for delivery in deliveries])
 
-    def before(self, others: "Awaited | None") -> Self:
-        """These, and behind them what else is still to come: who gives back one after the other begins at the end."""
+    def before(self, others: "Awaited | None", here: Iterable[AMQPDelivery]) -> Self:
+        """These, and behind them what else is still to come: who gives back one after the other begins at the end.
+
+        Args:
+            others: What else was awaited.
+            here: What of these had come, and nobody had received.
+        """
         if others is None or not others.returns:  # or somebody else has got them
             return self
-        known = set(self.hashes)
-        return self._replace(hashes=[*self.hashes, *(each for each in others.hashes if each not in known)])
+        come = Counter(map(_hash_of, here))
+        left = [each for each in others.hashes if not _took(come, each)]
+        return self._replace(hashes=[*self.hashes, *left[:_MOST_OTHERS]])
 
     def again(self) -> Self:
         """The same once more, as something else came that is returned."""
@@ -52,9 +60,12 @@ class Awaited(NamedTuple):
 
         Step by step, as proton joins neighbours that are settled together, and has them in the order of arrival again.
         """
-        places = {each: place for place, each in enumerate(self.hashes)}
+        places: defaultdict[int, list[int]] = defaultdict(list)
+        for place in reversed(range(len(self.hashes))):
+            places[self.hashes[place]].append(place)
+        placed = [(known.pop() if (known := places[_hash_of(d)]) else len(self.hashes), d) for d in deliveries]
         steps: list[list[AMQPDelivery]] = []
-        for delivery in sorted(deliveries, key=lambda each: places.get(_hash_of(each), len(places))):
+        for _, delivery in sorted(placed, key=itemgetter(0)):
             if not steps or delivery.handle < steps[-1][-1].handle:
                 steps.append([])
             steps[-1].append(delivery)
@@ -64,6 +75,12 @@ class Awaited(NamedTuple):
         """What is still to come behind a chunk."""
         left = self.hashes[len(chunk) :]
         return self._replace(hashes=left) if left else None
+
+
+def _took(come: Counter[int], each: int) -> bool:
+    """Take one of these out, if it is there."""
+    come[each] -= 1
+    return come[each] >= 0
 
 
 def _hash_of(delivery: AMQPDelivery) -> int:

@@ -155,15 +155,15 @@ class AMQPConnection:
         with self._closing:
             if self._closed:
                 return
-            self._closed = True
+            self._closed = self._wire.closing = True
         self._manager = None
         try:
             for consumer in self._consumers:
                 consumer.revoke()
-            for unit in {unit for consumer in self._consumers for unit in consumer.units}:
-                unit.give_up()
+            self._give_up_units()
             for consumer in self._consumers:
                 consumer.abandon()
+            self._give_up_units()  # those that took something meanwhile
         except JMSError:  # the connection is gone, and everything went back with it
             pass
         finally:
@@ -187,6 +187,10 @@ class AMQPConnection:
             end_subscription(self._engine, str(what.name), seconds)
         else:
             end_common_subscription(self._engine, self._sources.of(Terms(what)), seconds)
+
+    def _give_up_units(self) -> None:
+        for unit in {unit for consumer in self._consumers for unit in consumer.units}:
+            unit.give_up()
 
     def _check_open(self) -> None:
         self._engine.check_process()  # another thread may hold a lock that is not there in a forked child

@@ -146,9 +146,12 @@ class AMQPConsumer(AskingConsumer):
         if self.order is not Order.ANY and deliveries:
             self._stop()
         with self._changed:
+            waiting = list(self._shelf.ready)
             back = self._shelf.with_later(deliveries)
             if self.order is not Order.ANY and back:
-                self._awaited = awaited or Awaited.of(back).before(self._awaited)
+                here = [each for each in waiting if each.handle >= back[0].handle]
+                self._awaited = awaited or Awaited.of(back).before(self._awaited, here)
+            self._shelf.let_go([each for each in back if each.unit is None])  # nobody can take them any more
         for step in awaited.steps(back) if awaited else [back]:
             self._settle(step, counted)
         self._grant_waiting()

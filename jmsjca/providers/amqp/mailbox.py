@@ -41,10 +41,11 @@ class Mailbox:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector, which comes anywhere, may let a forgotten browser post
         self._errands: deque[Errand] = deque()
         self._asleep = self._dozing = False
         self._busy = False  # whether the last errands were some that can wait: more will come
+        self._urgent_posted = self._urgent_run = 0
         self._button, self.bell = socket.socketpair()
         self.error: JMSError | None = None
         for end in (self._button, self.bell):
@@ -60,6 +61,7 @@ class Mailbox:
         with self._lock:
             self.check()
             self._errands.append(errand)
+            self._urgent_posted += errand.urgent
             ring = self._asleep and (errand.urgent or not self._dozing)
             if ring:
                 self._asleep = False
@@ -76,6 +78,7 @@ class Mailbox:
         while self._errands:
             errand = self._errands.popleft()
             self._busy |= not errand.urgent
+            self._urgent_run += errand.urgent
             _do(errand)
             if errand.alone and write():
                 return
@@ -93,7 +96,7 @@ class Mailbox:
             How long to sleep at most: not at all if there is an errand that cannot wait.
         """
         with self._lock:
-            self._asleep = not any(errand.urgent for errand in self._errands)
+            self._asleep = self._urgent_posted == self._urgent_run
             self._dozing = self._busy or bool(self._errands)
         if not self._asleep:
             return 0

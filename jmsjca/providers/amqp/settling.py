@@ -61,6 +61,7 @@ class SettlingConsumer(Holder[AMQPDelivery]):
         with self._changed:
             self._shelf.hand_out(len(self._shelf.ready))
             unclaimed = self._shelf.unclaimed()
+            self._shelf.let_go(unclaimed)  # nobody can take them any more
         self._settle(unclaimed, (), wait=wait)
 
     def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:

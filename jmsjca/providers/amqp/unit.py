@@ -130,6 +130,8 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
     def _check_open(self) -> None:
         super()._check_open()
         self._wire.check()
+        if self._wire.closing:
+            self._raise_lost()
 
 
 def _filled(outgoing: Outgoing) -> Outgoing:

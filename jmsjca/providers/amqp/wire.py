@@ -37,6 +37,7 @@ class Wire:
         check: Raises `ConnectionLostError` if the connection is gone.
         mailbox: Its `error` tells that, too, and costs no call.
         committing: Held while a unit ends: two never overlap on a connection.
+        closing: True once nothing new is to be begun.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Wire:
         self._senders = Senders(engine, broker, reply_timeout)
         self._coordinator: Coordinator | None = None
         self.committing = threading.RLock()
+        self.closing = False
         self.broker = broker
         self.check = engine.check
         self.mailbox = engine.mailbox

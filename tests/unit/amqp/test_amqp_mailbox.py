@@ -1,12 +1,15 @@
 """When an errand wakes the thread of a connection."""
 
+import gc
 import select
+from threading import Thread
 
 import pytest
 
 from jmsjca.providers.amqp.mailbox import Errand, Mailbox
 
 NOW, SOON = True, False
+SECONDS = 20
 
 
 @pytest.fixture
@@ -83,6 +86,35 @@ def test_a_thread_does_not_sleep_long_over_what_can_wait(mailbox, post):
 def test_a_doze_ends_when_something_is_due(mailbox, post):
     post(urgent=SOON)
     assert mailbox.rest(0) == 0
+
+
+class Abandoned:
+    """Posts when the collector finds it, as a browser does that nobody ended."""
+
+    def __init__(self, mailbox):
+        self.mailbox, self.circle = mailbox, self
+
+    def __del__(self):
+        self.mailbox.post(Errand(lambda: None, None, alone=False))
+
+
+def test_the_collector_may_post_wherever_it_comes(mailbox):
+    def turn():
+        for often in range(1, 20):
+            gc.set_threshold(often)  # after so many things that were made
+            Abandoned(mailbox)
+            mailbox.post(Errand(lambda: None, None, alone=False))
+            mailbox.rest(None)
+            mailbox.run(lambda: False)
+
+    before, turning = gc.get_threshold(), Thread(target=turn, daemon=True)
+    try:
+        turning.start()
+        turning.join(SECONDS)
+        assert not turning.is_alive()
+        gc.collect()  # what is left would post when the mailbox is closed
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_errands_run_in_order_whether_they_can_wait_or_not(mailbox):

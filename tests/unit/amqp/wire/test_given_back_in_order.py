@@ -43,6 +43,22 @@ class Hasty(Careless):
             self.queues["q"].extend(messages)
 
 
+class HastyLater(Store):
+    """Puts each in its place the first time that it comes back, and then sends it again at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def give_back(self, messages, *, failed):
+        for each in messages:
+            if each in self.seen:
+                self.queues[each.queue].append(each)
+            else:
+                super().give_back([each], failed=failed)
+            self.seen.add(each)
+
+
 class Counted(Kept):
     """Encoded as brokers do it: what tells the failures changes, and nothing else. Knows how often it was sent."""
 
@@ -96,7 +112,7 @@ def test_what_failed_is_known_again_though_its_count_has_changed(stage):
     assert broker.seen[Disposition] == len(SENT)
 
 
-def recovered(stage, broker, mode):
+def recovered(stage, broker, mode, sent=SENT):
     """What comes after a session has recovered half of the messages."""
     with (
         ConnectionFactory(f"amqp://{stage(broker).peer.address}").create_connection() as connection,
@@ -104,9 +120,9 @@ def recovered(stage, broker, mode):
         session.create_consumer(Queue("q")) as consumer,
     ):
         connection.start()
-        assert [consumer.receive(SECONDS).body for _ in SENT[:3]] == SENT[:3]
+        assert [consumer.receive(SECONDS).body for _ in sent[:3]] == sent[:3]
         session.recover()
-        again = [consumer.receive(SECONDS).body for _ in SENT]
+        again = [consumer.receive(SECONDS).body for _ in sent]
         session.acknowledge()
     return again
 
@@ -131,10 +147,56 @@ def test_what_a_session_recovers_comes_in_order(stage, mode, place):
     assert recovered(stage, broker, mode) == SENT
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("store", [Store, HastyLater])
+def test_messages_that_are_alike(stage, mode, store):
+    broker, alike = Broker(), list("aabbcd")
+    broker.store = store()
+    kept = [Counted("q", body, number) for number, body in enumerate(alike)]
+    broker.store.queues["q"].extend(kept)
+    assert recovered(stage, broker, mode, alike) == alike
+    assert {each.sent for each in kept} == {2}
+
+
+class Came:
+    """A delivery, as far as it is known again."""
+
+    def __init__(self, handle, body):
+        self.handle, self.encoded = handle, encoded(body)
+
+
+def came(bodies):
+    return [Came(handle, body) for handle, body in enumerate(bodies, 1)]
+
+
+def handles(steps):
+    return [[each.handle for each in step] for step in steps]
+
+
 def test_what_goes_back_is_awaited_before_what_went_back_earlier():
-    """Unless somebody else has got that, which shows when others came instead as often as is allowed."""
-    assert Awaited([1, 2]).before(Awaited([2, 3])).hashes == [1, 2, 3]
-    assert Awaited([1]).before(Awaited([3], returns=0)).hashes == [1]
+    """Without what of that is here already and goes back, too."""
+    earlier = Awaited.of(came("bcb"))
+    assert Awaited.of(came("ab")).before(earlier, came("b")).hashes == Awaited.of(came("abcb")).hashes
+    assert Awaited.of(came("b")).before(earlier, []).hashes == Awaited.of(came("bbcb")).hashes
+
+
+def test_what_somebody_else_has_got_is_not_awaited():
+    """Which shows when others came instead as often as is allowed."""
+    assert Awaited([1]).before(Awaited([3], returns=0), []).hashes == [1]
+
+
+def test_what_is_awaited_has_a_bound():
+    """Else it would grow with each rollback if somebody else gets what was taken ahead."""
+    awaited = Awaited.of(came("a"))
+    for number in range(10_000):
+        awaited = Awaited([number]).before(awaited, [])
+    assert len(awaited.hashes) < 10_000
+    assert Awaited(range(-10_000, 0)).before(awaited, []).hashes[:10_000] == [*range(-10_000, 0)]
+
+
+def test_what_is_alike_has_a_place_each():
+    assert handles(Awaited.of(came("txt")).steps(came("ttx"))) == [[1, 3], [2]]
+    assert handles(Awaited.of(came("ab")).steps(came("cba"))) == [[3], [2], [1]]
 
 
 @pytest.mark.parametrize("place", range(len(SENT)))
