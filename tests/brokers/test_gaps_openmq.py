@@ -124,9 +124,17 @@ def test_group_is_spread(client):
     one, others = client("openmq"), [client("openmq") for _ in range(2)]
     for other in others:
         assert other.joins() == "RECEIPT"
-    for number in range(20):
-        one.send(str(number), JMSXGroupID="g")
-    assert all(other.read() for other in others)
+    assert all(is_sent_some(other, one) for other in others)
+
+
+def is_sent_some(consumer, sender):
+    """Tell whether a consumer gets messages of the group; the first one may be kept back until more come."""
+    for _ in range(3):
+        for number in range(20):
+            sender.send(str(number), JMSXGroupID="g")
+        with suppress(TimeoutError):
+            return bool(consumer.read())
+    return False
 
 
 def test_a_name_that_no_folder_can_have_ends_the_broker(own_broker):
