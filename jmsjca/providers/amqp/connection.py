@@ -55,7 +55,6 @@ class AMQPConnection:
         self._consumers = Consumers()
         self._manager: Manager | None = None  # made when it is asked for: it knows this connection
         self._closing = threading.Lock()
-        self._closed = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -153,9 +152,9 @@ class AMQPConnection:
         if self._engine.left is not None:
             return  # a forked child: its parent closes it
         with self._closing:
-            if self._closed:
+            if self._wire.closing:
                 return
-            self._closed = self._wire.closing = True
+            self._wire.closing = True
         self._manager = None
         try:
             for consumer in self._consumers:
@@ -194,5 +193,5 @@ class AMQPConnection:
 
     def _check_open(self) -> None:
         self._engine.check_process()  # another thread may hold a lock that is not there in a forked child
-        if self._closed:
+        if self._wire.closing:
             raise IllegalStateError("This connection is closed.")

@@ -45,7 +45,7 @@ class Mailbox:
         self._errands: deque[Errand] = deque()
         self._asleep = self._dozing = False
         self._busy = False  # whether the last errands were some that can wait: more will come
-        self._urgent_posted = self._urgent_run = 0
+        self._urgent_posted = self._urgent_run = 0  # two counts, as two threads write them
         self._button, self.bell = socket.socketpair()
         self.error: JMSError | None = None
         for end in (self._button, self.bell):

@@ -80,7 +80,6 @@ def test_nobody_gets_what_has_had_its_life(ours, theirs, queue):
     session = theirs.session()
     ours.send(queue, living(0.001, "ours"))
     session.send(queue, living(0.001, "theirs"))
-    time.sleep(0.1)
     ours.send(queue, living(LIFE, "lives"))
     session.send(queue, living(LIFE, "lives, too"))
     assert ours.take(queue)[0].body == "lives"
@@ -93,7 +92,6 @@ def test_what_ends_it_where_both_are_told(ours, theirs, broker, queue, ended):
     life, expires_in, keepers = ENDED[ended]
     ours.send(queue, living(life, "ours"), time_to_live=expires_in)
     theirs.session().send(queue, living(life, "theirs"), life=round(expires_in * 1000))
-    time.sleep(0.1)
     ours.send(queue, TextMessage("last"))
     expected = ["ours", "theirs", "last"] if broker in keepers else ["last"]
     assert [message.body for message in ours.take(queue, len(expected))] == expected
@@ -104,6 +102,5 @@ def test_java_hands_over_nothing_that_has_expired(ours, theirs, queue):
     session = theirs.session()
     ours.send(queue, living(LIFE, "ours"), time_to_live=0.001)
     session.send(queue, living(LIFE, "theirs"), life=1)
-    time.sleep(0.1)
     ours.send(queue, TextMessage("last"))
     assert session.take(queue)[0]["body"][1] == "last"
