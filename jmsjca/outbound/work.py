@@ -104,6 +104,9 @@ class WorkUnit:
         except JMSError as error:
             self._end(_outcome(error))
             raise
+        except BaseException:  # of a signal handler, say
+            self._end(Outcome.IN_DOUBT)
+            raise
         self._end(Outcome.COMMITTED)
 
     def rollback(self) -> None:

@@ -138,7 +138,8 @@ class Coordinator(LinkEnd):
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)
         for reply in self._replies.values():
-            reply.set_exception(error)
+            if not reply.done():  # a step that failed has told already
+                reply.set_exception(error)
         self._replies.clear()
 
 

@@ -132,18 +132,30 @@ class Engine:
         """
         self.mailbox.post(Errand(function, reply, alone=False, urgent=urgent))
 
-    def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
+    def wait(self, reply: "Future[T]", timeout: float, what: str, missing: Callable[[], int] = lambda: 0) -> T:
         """Wait for an answer of the broker.
+
+        Args:
+            reply: The answer.
+            timeout: Seconds to wait for it.
+            what: What it is about.
+            missing: Tells how many answers are missing where there are several: each has its time.
 
         Raises:
             ConnectionLostError: It did not come in time; the connection is given up, for the answer may still come.
+            BaseException: What a signal handler raised; the connection is given up, too.
         """
         try:
-            return reply.result(timeout)
+            return _result(reply, timeout, missing)
         except TimeoutError as error:
             lost = ConnectionLostError(f"The broker did not answer within {timeout:g} s: {what}.")
             self.abort(lost)
             raise lost from error
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler, say: nobody hears the answer any more
+            self.abort(ConnectionLostError(f"The wait for the broker was interrupted: {what}."))
+            raise
 
     def at(self, when: float, function: Callable[[], None]) -> None:
         """Run a function at a time of `now`, if the connection lasts. On the engine's thread."""
@@ -159,10 +171,11 @@ class Engine:
         self.remote.closing = True
         with suppress(ConnectionLostError):
             self.post(self._connection.close)
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            self.abort(ConnectionLostError("The broker did not answer the close."))
+        try:
             self._thread.join(timeout)
+        finally:  # also if a signal handler raises: nobody closes it a second time
+            self.abort(ConnectionLostError("The broker did not answer the close."))
+        self._thread.join(timeout)
 
     def leave(self, error: ConnectionLostError) -> None:
         """Let go of the parent's connection, without a word to the broker. In a forked child."""
@@ -191,9 +204,21 @@ class Engine:
         """Tell everybody, and let go of proton's objects on the thread that owned them."""
         self.mailbox.refuse(ConnectionLostError("The connection is closed."))
         error = self.mailbox.error or ConnectionLostError("The connection is closed.")
-        self._socket.close()
+        with suppress(OSError):  # whatever it is, all are told
+            self._socket.close()
         self.remote.end(error)
         self.mailbox.close()
         self.sessions.lose(error)
         if self.remote.matters:
             self._lost(error)
+
+
+def _result(reply: "Future[T]", timeout: float, missing: Callable[[], int]) -> T:
+    left = missing()
+    while True:
+        try:
+            return reply.result(timeout)
+        except TimeoutError:
+            if missing() >= left:
+                raise
+            left = missing()

@@ -62,11 +62,9 @@ class Mailbox:
             self.check()
             self._errands.append(errand)
             self._urgent_posted += errand.urgent
-            ring = self._asleep and (errand.urgent or not self._dozing)
-            if ring:
-                self._asleep = False
-        if ring:
-            self.ring()
+            if self._asleep and (errand.urgent or not self._dozing):
+                self.ring()
+                self._asleep = False  # not before: a signal handler may raise in between, and then the next one rings
 
     def run(self, write: Callable[[], bool]) -> None:
         """Run what was posted; not further than the socket takes what it writes.

@@ -9,7 +9,7 @@ from typing import Any
 from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
-from jmsjca.errors import InvalidURLError, JMSError
+from jmsjca.errors import ConnectionLostError, InvalidURLError, JMSError
 from jmsjca.providers.amqp.brokers import broker_of
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine import Engine
@@ -85,12 +85,15 @@ class _Opener:
         sock = open_socket(url, options, default_port=_PORTS[url.protocol], tls=url.protocol == "amqps")
         connection = _connection(url, self.credentials, self.client_id)
         engine = Engine(sock, connection, _transport(options, self.credentials), self.clock, self.lost)
-        engine.start()
-        engine.wait(engine.remote.opened, options.connect_timeout, "the opening of the connection")
-        properties = engine.call(
-            lambda: engine.remote.properties
-        )  # a turn later: a close may be directly behind the open
-        broker = broker_of(str(properties.get("product", "")), engine.call(lambda: _offers_of(connection)))
+        try:
+            engine.start()
+            engine.wait(engine.remote.opened, options.connect_timeout, "the opening of the connection")
+            properties = engine.call(lambda: engine.remote.properties)  # a turn later: a close may be behind the open
+            offers = engine.call(lambda: _offers_of(connection))
+        except BaseException:  # also that of a signal handler: nobody has this connection
+            engine.abort(ConnectionLostError("The connection was given up while it was opened."))
+            raise
+        broker = broker_of(str(properties.get("product", "")), offers)
         return engine, Wire(engine, self.clock, self.limits, broker, reply_timeout=options.reply_timeout)
 
 

@@ -93,7 +93,7 @@ class Senders:
     def _send(self, outgoing: Outgoing, sending: Sending, timeout: float) -> None:
         links = [(self._link_to(to, timeout), to, payloads) for to, payloads in outgoing.items()]
         self._engine.tell(partial(_write, links, sending), sending.done)
-        self._engine.wait(sending.done, timeout, "the messages of a unit")
+        self._engine.wait(sending.done, timeout, "the messages of a unit", lambda: sending.missing)
 
     def _link_to(self, to: Destination, timeout: float) -> SendingLink:
         if self._is_relayed(to):

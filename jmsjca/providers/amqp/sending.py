@@ -25,6 +25,7 @@ class Sending:
 
     Attributes:
         state: The same.
+        missing: How many messages wait for their answer, or for credit.
         error: What happened first to one that was not taken.
         some: True once the broker has taken a message.
         in_doubt: True if the broker may have taken a message, and did not tell.
@@ -33,7 +34,7 @@ class Sending:
     """
 
     def __init__(self, count: int, state: bytes | None) -> None:
-        self._missing = count
+        self.missing = count
         self._over: list[Unsent] = []
         self.state = state
         self.error: JMSError | None = None
@@ -51,19 +52,19 @@ class Sending:
         """Note that the broker took so many messages."""
         if count:
             self.some = True
-            self._missing -= count
+            self.missing -= count
             self._end_if_done()
 
     def refused(self, count: int, error: JMSError) -> None:
         """Note that so many were not taken, or not even sent; what still waits for credit is not sent any more."""
-        self._missing -= count
+        self.missing -= count
         if self.error is None:
             self.error = error
-            self._missing -= sum(link.drop(self) for link in self._over)
+            self.missing -= sum(link.drop(self) for link in self._over)
         self._end_if_done()
 
     def _end_if_done(self) -> None:
-        if self._missing or self.done.done():
+        if self.missing or self.done.done():
             return
         if self.error is not None:
             self.done.set_exception(self.error)

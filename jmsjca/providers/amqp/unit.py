@@ -1,10 +1,10 @@
 """A unit over AMQP: a note until its end, then one burst."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import ResourceAllocationError
+from jmsjca.errors import JMSError, ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.amqp.burst import Burst
 from jmsjca.providers.amqp.consumer import AMQPConsumer
@@ -85,13 +85,7 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             TransactionInDoubtError: It may or may not have happened.
         """
         seconds = self._wire.reply_timeout if timeout is None else timeout
-        self._use_up()
-        try:
-            first, outgoing = self._first and _filled(self._first), self._outgoing and _filled(self._outgoing)
-            if self._taken or outgoing or first:
-                self._write(first, outgoing, seconds, confirmed=confirmed)
-        finally:
-            self._taken = []
+        self._end(lambda: self._write(seconds, confirmed=confirmed))
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; give the deliveries back, counted but for the unused ones.
@@ -100,11 +94,7 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             NotSupportedError: A delay was asked for; brokers have none over AMQP.
         """
         self._wire.broker.data.require("redelivery_delay", asked=bool(delay))
-        self._use_up()
-        try:
-            self._give_back(unused)
-        finally:
-            self._taken = []
+        self._end(lambda: self._give_back(unused))
 
     def give_up(self) -> None:
         """Let everything go, counted: the connection closes over this unit."""
@@ -113,7 +103,24 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             for consumer, deliveries in self._by_consumer().items():
                 consumer.let_fail(deliveries)
 
-    def _write(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, confirmed: bool) -> None:
+    def _end(self, write: Callable[[], None]) -> None:
+        self._use_up()
+        try:
+            write()
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler, say
+            self._wire.interrupt()
+            raise
+        finally:
+            self._taken = []
+
+    def _write(self, seconds: float, *, confirmed: bool) -> None:
+        first, outgoing = self._first and _filled(self._first), self._outgoing and _filled(self._outgoing)
+        if self._taken or outgoing or first:
+            self._burst(first, outgoing, seconds, confirmed=confirmed)
+
+    def _burst(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, confirmed: bool) -> None:
         burst = Burst(self._wire, self._by_consumer(), seconds)
         in_transaction = self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic)
         if in_transaction or outgoing or first:

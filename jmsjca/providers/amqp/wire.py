@@ -79,6 +79,10 @@ class Wire:
         """Give the connection up."""
         self._engine.abort(error)
 
+    def interrupt(self) -> None:
+        """Give the connection up, as a unit was interrupted at its end: nobody knows how much of that is written."""
+        self.abort(ConnectionLostError("The end of a unit was interrupted, by a signal handler for one."))
+
     def check_target(self, to: Destination) -> None:
         """Attach a sender to a destination.
 

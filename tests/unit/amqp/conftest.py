@@ -100,14 +100,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[Peer], None]:
     original = Engine.wait
 
     def patch(peer: Peer) -> None:
-        def wait(engine: Engine, reply: Any, timeout: float, what: str) -> Any:
+        def wait(engine: Engine, reply: Any, timeout: float, what: str, *more: Any) -> Any:
             over = threading.Event()
             reply.add_done_callback(lambda _: over.set())
             peer.stuck.add_done_callback(lambda _: over.set())
             assert over.wait(SECONDS)
             if not reply.done():
                 peer.stuck = Future()  # time has run out; the next connection has its own
-            return original(engine, reply, 0, what)
+            return original(engine, reply, 0, what, *more)
 
         monkeypatch.setattr(Engine, "wait", wait)
 

@@ -117,6 +117,18 @@ def test_the_collector_may_post_wherever_it_comes(mailbox):
         gc.set_threshold(*before)
 
 
+def test_who_is_interrupted_before_he_rings_lets_the_next_one_ring(mailbox, post, turn, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    turn()
+    with monkeypatch.context() as patch:
+        patch.setattr(mailbox, "ring", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            post(urgent=NOW)
+    assert post(urgent=NOW)
+
+
 def test_errands_run_in_order_whether_they_can_wait_or_not(mailbox):
     done = []
     for number, urgent in enumerate([SOON, NOW, SOON, NOW]):

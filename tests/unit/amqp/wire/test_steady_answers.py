@@ -1,0 +1,56 @@
+"""A broker that answers one message after the other: a unit may take longer than the time for one answer."""
+
+from concurrent.futures import Future
+from threading import Semaphore
+
+import pytest
+from amqp_peer import SECONDS, Broker
+from amqp_peer.performatives import Transfer
+
+from jmsjca.destinations import Queue
+from jmsjca.messages import TextMessage
+from jmsjca.providers.amqp import senders
+from jmsjca.providers.amqp.sending import Sending
+from tests.unit.amqp.wire.account import body_of
+from tests.unit.delivering.stage import until
+
+
+@pytest.fixture
+def broker(monkeypatch):
+    """Answers a message whenever the client's patience for one answer begins, which ends when that has come."""
+    broker, asked = Broker(), Semaphore(0)
+
+    class Patience(Future):
+        def __init__(self, sending):
+            super().__init__()
+            self.sending = sending
+
+        def result(self, timeout=None):
+            missing = self.sending.missing
+            asked.release()
+            until(lambda: self.sending.missing < missing)
+            if not self.done():
+                raise TimeoutError
+            return super().result(SECONDS)
+
+    class Steady(Sending):
+        def __init__(self, count, state):
+            super().__init__(count, state)
+            self.done = Patience(self)
+
+    def answer(service, frame):
+        assert asked.acquire(timeout=SECONDS)
+        service.carry_out(frame)
+
+    monkeypatch.setattr(senders, "Sending", Steady)
+    broker.instead[Transfer] = answer
+    return broker
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_each_answer_has_its_time(stage, broker, atomic):
+    unit = stage(broker).connect().unit(atomic=atomic)
+    for body in "abc":
+        unit.send(TextMessage(body), Queue("out"))
+    unit.commit()
+    assert [body_of(kept.payload) for kept in broker.store.queues["out"]] == ["a", "b", "c"]
