@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TypeVar
 
 from jmsjca import spi
-from jmsjca.errors import IllegalStateError, MessageFormatError
+from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.outbound.closing import Closing
 from jmsjca.outbound.flow import Flow
@@ -104,6 +104,13 @@ class MessageConsumer(Closing):
     def forget_ahead(self) -> None:
         """Forget what was taken ahead: to keep the order, a rollback has taken it back. For the session."""
         self._prefetched.clear()
+
+    def give_ahead_back(self) -> None:
+        """Let what was taken ahead come again, if it did not go back already. For the session."""
+        ahead = [*self._prefetched]
+        self._prefetched.clear()
+        with suppress(JMSError):
+            self._supplier.give_back(ahead)
 
     def interrupt(self) -> None:
         """Let a waiting `receive` look again whether it may go on. For the session."""

@@ -18,6 +18,10 @@ class Source(Protocol):
         """Forget what was taken ahead: to keep the order, a rollback has taken it back."""
         ...
 
+    def give_ahead_back(self) -> None:
+        """Let what was taken ahead come again, if it did not go back already."""
+        ...
+
 
 class OpenUnit:
     """One unit after the other.
@@ -75,6 +79,8 @@ class OpenUnit:
         try:
             how(work)
         finally:
-            if work.outcome is Outcome.ROLLED_BACK:
-                for source in sources:
+            for source in sources:
+                if work.outcome is Outcome.ROLLED_BACK:
                     source.forget_ahead()
+                elif work.outcome is Outcome.IN_DOUBT:  # what it took may have gone back, and all behind that with it
+                    source.give_ahead_back()

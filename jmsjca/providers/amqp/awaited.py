@@ -10,7 +10,7 @@ from jmsjca.providers.amqp.sections import bare
 
 __all__ = ["Awaited"]
 
-_MOST_RETURNS = 3
+_MOST_RETURNS = 20
 _MOST_OTHERS = 5000
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 
 from jmsjca.config import Limits
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.providers.amqp.appetite import Appetite
 from jmsjca.providers.amqp.asking import AskingConsumer
 from jmsjca.providers.amqp.awaited import Awaited
@@ -89,12 +89,18 @@ class AMQPConsumer(AskingConsumer):
         with self._changed:
             chunk = [] if woken else self._shelf.hand_out(limit)
             asked = self._appetite.window > 0 and self._grant()
-        if asked and len(chunk) > 1:
-            self._give_way()
-        awaited = self._still_awaited(chunk)
-        if awaited is None:
-            return chunk
-        self._return(chunk, (), awaited)
+        try:
+            if asked and len(chunk) > 1:
+                self._give_way()
+            awaited = self._still_awaited(chunk)
+            if awaited is None:
+                return chunk
+            self._return(chunk, (), awaited)
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler, say: nobody gets the chunk
+            self._keep(chunk)
+            raise
         return self.receive(limit, timeout)
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
@@ -121,6 +127,8 @@ class AMQPConsumer(AskingConsumer):
             self._stop()
             self._settle_unclaimed()
             self.end_if_done()
+        else:
+            self.let_go(self._shelf.unclaimed())  # the broker has them back
 
     def abandon(self) -> None:
         """Let everything go without waiting: the connection closes, and what is under way goes back with it."""
@@ -156,6 +164,11 @@ class AMQPConsumer(AskingConsumer):
             self._settle(step, counted)
         self._grant_waiting()
         self.end_if_done()
+
+    def _keep(self, chunk: Sequence[AMQPDelivery]) -> None:
+        """Let what is still here of a chunk wait again."""
+        with self._changed:
+            self._shelf.take_in([each for each in chunk if self._shelf.outstanding.get(each.handle) is each])
 
     def _still_awaited(self, chunk: Sequence[AMQPDelivery]) -> Awaited | None:
         """What should have come before some of a chunk; None if all is well."""

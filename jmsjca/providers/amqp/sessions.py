@@ -1,5 +1,6 @@
 """The sessions of a connection, one for each link: who has them, and when another one may begin."""
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,8 @@ from jmsjca.providers.amqp.owners import Events, Owner
 from jmsjca.providers.amqp.proton_calls import pointer_to
 
 __all__ = ["Sessions"]
+
+logger = logging.getLogger("jmsjca.amqp")
 
 _PATIENCE = 0.25  # seconds until nobody waits any more for the answer to an end
 
@@ -61,7 +64,7 @@ class Sessions:
             ResourceAllocationError: It would be one session more than the broker allows.
         """
         most = self._transport.remote_channel_max + 1
-        if len(self._owners) + len(self._ending) >= most:
+        if len(self._owners) >= most:  # who comes while others end is held until they have
             raise ResourceAllocationError(
                 f"The broker allows {most} sessions on a connection, and each destination takes one:"
                 " use fewer destinations in a unit, or several connections."
@@ -106,7 +109,10 @@ class Sessions:
     def lose(self, error: JMSError) -> None:
         """Tell all owners that the connection is lost, and let go of everything."""
         for owner in self._owners:
-            owner.on_lost(error)
+            try:
+                owner.on_lost(error)
+            except Exception:  # the others are to hear of it all the same
+                logger.exception("What is told of the end of a connection was not understood.")
         self._owners.clear()
         self._ending.clear()
         self._held.clear()

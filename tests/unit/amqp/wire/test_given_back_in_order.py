@@ -89,10 +89,11 @@ def received(stage):
 
 
 @pytest.mark.parametrize("place", range(len(SENT)))
-def test_it_comes_in_order(received, place):
-    store = Careless(place, 1)
+@pytest.mark.parametrize("times", [1, 10])  # Artemis did so eight times in a row, with large messages
+def test_it_comes_in_order(received, place, times):
+    store = Careless(place, times)
     assert received(store) == SENT
-    assert store.times == 0
+    assert store.times < times
 
 
 def test_what_failed_is_known_again_though_its_count_has_changed(stage):
@@ -188,8 +189,8 @@ def test_what_somebody_else_has_got_is_not_awaited():
 def test_what_is_awaited_has_a_bound():
     """Else it would grow with each rollback if somebody else gets what was taken ahead."""
     awaited = Awaited.of(came("a"))
-    for number in range(10_000):
-        awaited = Awaited([number]).before(awaited, [])
+    for number in range(100):
+        awaited = Awaited([number] * 100).before(awaited, [])
     assert len(awaited.hashes) < 10_000
     assert Awaited(range(-10_000, 0)).before(awaited, []).hashes[:10_000] == [*range(-10_000, 0)]
 

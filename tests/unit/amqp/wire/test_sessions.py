@@ -4,10 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from amqp_peer import SECONDS, Broker
-from amqp_peer.performatives import Attach, Begin, End, Error
+from amqp_peer.performatives import Attach, Begin, End, Error, Open
+from amqp_peer.values import Symbol
 
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from tests.unit.amqp.wire.account import encoded
 
 
@@ -68,3 +69,15 @@ def test_a_session_that_the_broker_ends_is_waited_for_by_nobody(stage):
             connection.consumer(Queue("in"))
     del broker.instead[Attach]
     connection.consumer(Queue("in")).close()
+
+
+def test_the_last_session_that_a_broker_allows_can_be_replaced_before_its_end_is_answered(stage):
+    broker = Broker("RabbitMQ")
+    product = {Symbol("product"): broker.product}
+    broker.instead[Open] = lambda service, frame: service.agree(frame, channel_max=0, properties=product)
+    broker.instead[End] = lambda service, frame: None
+    connection = stage(broker).connect()
+    connection.consumer(Queue("in")).close()
+    connection.consumer(Queue("in"))
+    with pytest.raises(ResourceAllocationError, match="allows 1 sessions"):
+        connection.consumer(Queue("other"))
