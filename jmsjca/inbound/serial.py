@@ -44,7 +44,7 @@ class SerialDelivery:
             pass  # a handler of a connection that was given up is still at work: one after the other
         with self._endpoint.statistics.endpoint():
             while not self._stopping.is_set():
-                self._deliver_chunk(self._consumer.receive(self._endpoint.limits.prefetch_messages, None))
+                self._deliver_chunk(self._consumer.receive(self._endpoint.limits.chunk, None))
         if self._error is not None:
             raise self._error
 

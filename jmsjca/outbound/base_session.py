@@ -168,7 +168,7 @@ class BaseSession(Making, Subscribing, Closing):
                 supplier,
                 self._mode,
                 self._ground.flow,
-                prefetch=self._ground.limits.prefetch_messages,
+                prefetch=self._ground.limits.chunk,
                 selector=selector,
             )
             self._consumers = [c for c in self._consumers if not c.closed] + [consumer]

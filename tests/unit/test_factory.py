@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jmsjca import ConnectionFactory, Limits, Queue, ResourceAdapter, TextMessage
-from jmsjca.errors import InvalidURLError
+from jmsjca.errors import ConfigurationError, InvalidURLError
 
 HIDDEN = "s3cr3t"
 
@@ -36,6 +36,21 @@ def test_factory_shows_no_password():
 def test_bad_url_is_found_at_once():
     with pytest.raises(InvalidURLError):
         ConnectionFactory("no url")
+
+
+def test_a_limit_below_zero_is_refused():
+    with pytest.raises(ConfigurationError, match="prefetch_messages is -1"):
+        Limits(prefetch_messages=-1)
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_a_consumer_that_takes_nothing_ahead_receives(jms_broker_url, ahead):
+    factory = ConnectionFactory(jms_broker_url, limits=Limits(prefetch_messages=ahead))
+    with factory.create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(TextMessage("a"))
+        consumer = session.create_consumer(Queue("q"))
+        assert consumer.receive(0).body == "a"
+        assert consumer.receive(0) is None
 
 
 def test_connections_of_a_factory_are_independent(jms_connection_factory):
