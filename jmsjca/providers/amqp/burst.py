@@ -11,7 +11,7 @@ from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.proof import prove
 from jmsjca.providers.amqp.proton_deliveries import accept, accept_in
 from jmsjca.providers.amqp.senders import Outgoing
-from jmsjca.providers.amqp.states import ACCEPTED, accepted_in
+from jmsjca.providers.amqp.states import ACCEPTED, REFUSALS, accepted_in
 
 if TYPE_CHECKING:
     from jmsjca.providers.amqp.wire import Wire
@@ -138,9 +138,9 @@ class Burst:
         if state == ACCEPTED:
             return
         self._start_anew()
-        if not state:
-            raise TransactionInDoubtError("The broker told no outcome of the commit: it may or may not have happened.")
-        raise self._rolled_back(f"The broker rolled the unit back: {reason}")
+        if state in REFUSALS:
+            raise self._rolled_back(f"The broker rolled the unit back: {reason}")
+        raise TransactionInDoubtError("The broker told no outcome of the commit: it may or may not have happened.")
 
     def _start_anew(self) -> None:
         """The broker has taken back what the unit took; only a new connection gets that before what is here already."""

@@ -67,7 +67,7 @@ class DrainedCredit:
     def grant(self, more: int) -> None:
         """Ask for so many more messages."""
         self._granted += more
-        self._link.flow(more)
+        self._link.flow(more + max(-self._link.credit, 0))  # below zero it would be four billions
 
     def stop(self) -> "Future[bool]":
         """Drain.
@@ -79,7 +79,7 @@ class DrainedCredit:
         """
         if self._stopping is None:
             stopping: Future[bool] = Future()
-            if self._link.credit == 0:
+            if self._link.credit <= 0:
                 stopping.set_result(False)
                 return stopping
             self._stopping = stopping
@@ -106,14 +106,14 @@ class DrainedCredit:
         """Messages used up so much of it; if that was all, the drain is complete without an answer."""
         self._granted -= count
         self._came = True
-        if self._stopping is not None and self._link.credit == 0:
+        if self._stopping is not None and self._link.credit <= 0:
             self._complete(no_more=False)
 
     def answered(self) -> None:
         """The broker told its view of the credit."""
         taken = self._granted - self._link.credit
         if self._stopping is not None:
-            if self._link.credit == 0:
+            if self._link.credit <= 0:
                 self._complete(no_more=self._believes_answer())
         elif taken > 0:  # the late answer to a drain that messages had completed took the next credit, too
             self._came = False

@@ -51,6 +51,7 @@ class Loop:
         self._events = events
         self._clock = clock
         self._opened = opened
+        self._deadline = 0.0  # when the thread should have turned; 0 for no time
         self._pending = False  # whether something waits for room to write
         self.alarms = Alarms()
         self.closed: list[Session] = []
@@ -67,9 +68,7 @@ class Loop:
     def _turn(self, selector: selectors.BaseSelector) -> None:
         self._mailbox.run(self._pump.write)
         self._events.dispatch()
-        now = self._clock.monotonic()
-        self.alarms.run(now)
-        deadline = self.alarms.next(tick(self._transport, now))
+        now = self._do_what_is_due()
         pending = self._pump.write()
         if not pending:
             self._free_closed()
@@ -77,7 +76,17 @@ class Loop:
             return  # it is over, or writing brought something up
         self._pump.check()
         self._listen(selector, pending)
-        self._sleep(selector, max(deadline - now, 0) if deadline else None)
+        self._sleep(selector, max(self._deadline - now, 0) if self._deadline else None)
+
+    def _do_what_is_due(self) -> float:
+        """Show that we live, and judge whether the broker does; tells the time."""
+        now = self._clock.monotonic()
+        if 0 < self._deadline <= now:  # this thread may have been held up: what waits in the socket is a sign of life
+            self._read()
+            self._events.dispatch()
+        self.alarms.run(now)
+        self._deadline = self.alarms.next(tick(self._transport, now))
+        return now
 
     def _free_closed(self) -> None:
         """Free sessions with their links; that settles what is not, which the broker must not hear."""
@@ -96,5 +105,8 @@ class Loop:
             if key.fileobj is self._mailbox.bell:
                 self._mailbox.hear()
             elif events & selectors.EVENT_READ:
-                # A refused login and the end behind it are two things: the first says why.
-                self._pump.read() if self._opened.done() else self._pump.read(times=1)
+                self._read()
+
+    def _read(self) -> None:
+        """Read what there is. A refused login and the end behind it are two things: the first says why."""
+        self._pump.read() if self._opened.done() else self._pump.read(times=1)

@@ -12,6 +12,9 @@ from jmsjca.providers.amqp.constants import LOGGED_IN
 
 __all__ = ["Remote"]
 
+_LEAST_SILENCE = 0.01  # seconds; half of a shorter one is next to none, and heartbeats would be all that we do
+_HASTE = "The broker ends connections that are silent for {:g} ms (its idle-time-out): nobody can keep that up."
+
 
 class Remote:
     """Everything happens on the engine's thread.
@@ -65,6 +68,9 @@ class Remote:
     def _on_open(self) -> None:
         if self._transport.sasl().outcome != LOGGED_IN:  # proton takes an open frame in the midst of the login
             self._give_up(ConnectionLostError("The broker opened the connection before it answered the login."))
+            return
+        if 0 < self._transport.remote_idle_timeout < _LEAST_SILENCE:
+            self._give_up(ConnectionLostError(_HASTE.format(self._transport.remote_idle_timeout * 1000)))
             return
         properties: Any = self._connection.remote_properties  # whatever the broker sent for them
         self.properties = dict(properties) if hasattr(properties, "items") else {}

@@ -113,8 +113,13 @@ class Requests:
 
     def _open(self) -> AMQPConsumer:
         if self._replies is None:
-            self._reply_to = self._connection.temporary("queue")
-            self._replies = self._connection.consumer(self._reply_to)
+            reply_to = self._connection.temporary("queue")
+            try:
+                self._replies = self._connection.consumer(reply_to)
+            except JMSError:
+                self._remove(reply_to)
+                raise
+            self._reply_to = reply_to
         return self._replies
 
     def _send(self, request: Message) -> None:
@@ -155,8 +160,11 @@ class Requests:
         with suppress(JMSError):
             replies.close()
         if reply_to is not None:
-            with suppress(JMSError):
-                self._connection.remove(reply_to)
+            self._remove(reply_to)
+
+    def _remove(self, reply_to: Destination) -> None:
+        with suppress(JMSError):
+            self._connection.remove(reply_to)
 
 
 def _answer_in(encoded: bytes, correlation: str) -> Answer | None:

@@ -16,6 +16,7 @@ __all__ = [
     "DECLARE",
     "DECLARED",
     "NO_OUTCOMES",
+    "REFUSALS",
     "TRANSACTIONAL",
     "accepted_in",
     "discharge",
@@ -46,6 +47,9 @@ _OUTCOMES: dict[Any, int] = {
 }
 NO_OUTCOMES = {0, Delivery.RECEIVED}
 """States of a delivery that tell nothing final."""
+
+REFUSALS = {Delivery.REJECTED, Delivery.RELEASED, Delivery.MODIFIED}
+"""Outcomes of a delivery that was not taken."""
 
 _NAMES: dict[Any, int] = {
     "amqp:accepted:list": 0x24,

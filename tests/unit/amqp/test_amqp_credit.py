@@ -128,6 +128,25 @@ def test_drain_that_messages_complete(draining):
     assert answer.result(0) is False
 
 
+def test_a_broker_that_counts_too_far_ends_a_drain_and_is_asked_for_no_billions(draining):
+    draining.grant(1)
+    answer = draining.credit.stop()
+    draining.link.credit = -3
+    draining.credit.answered()
+    assert answer.result(0) is False
+    assert draining.credit.stop().result(0) is False
+    draining.grant(2)
+    assert draining.link.credit == 2
+
+
+def test_messages_beyond_the_credit_end_a_drain(draining):
+    draining.grant(1)
+    answer = draining.credit.stop()
+    draining.link.credit = 0  # proton has counted the next message already
+    draining.message()
+    assert answer.result(0) is False
+
+
 def test_late_answer_is_not_taken_for_that_of_the_next_drain(draining):
     draining.grant(1)
     draining.credit.stop()

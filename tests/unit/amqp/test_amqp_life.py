@@ -1,5 +1,6 @@
 """A connection's life: signs of life, how its end is heard, and that every call and every close ends."""
 
+import select
 import threading
 
 import pytest
@@ -59,6 +60,22 @@ def test_whatever_comes_is_a_sign_of_life(line):
     for _ in range(5):
         clock.time += 15
         line.connection.check(Queue(str(clock.time)))  # a round trip
+    assert not line.told
+
+
+def test_what_came_while_this_side_was_held_up_is_a_sign_of_life(line):
+    """By a handler in C that keeps the interpreter, or because the process was stopped for a while."""
+    line, clock = line(), StillClock()
+    line.open("heartbeat=10", clock=clock)
+    _turn(line)
+
+    def hold_up():
+        clock.time += 21
+        line.peer.write(b"\0\0\0\x08\2\0\0\0")  # a heartbeat
+        select.select([line.connection._engine._socket], [], [], SECONDS)
+
+    line.connection._engine.call(hold_up)
+    _turn(line)
     assert not line.told
 
 

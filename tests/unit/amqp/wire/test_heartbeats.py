@@ -1,6 +1,7 @@
 """Signs of life while a listener's handler runs: the broker gets them whatever the handler does meanwhile."""
 
 import threading
+from functools import partial
 
 import pytest
 from amqp_peer import SECONDS, Broker
@@ -8,6 +9,7 @@ from amqp_peer.performatives import Open
 from amqp_peer.values import Symbol
 
 from jmsjca import Outcome, ResourceAdapter
+from jmsjca.errors import ConnectionLostError
 from tests.unit.amqp.wire.account import encoded
 from tests.unit.inbound import Recorder
 
@@ -15,9 +17,9 @@ TOLERATED = 100  # milliseconds of silence
 ENOUGH = 3
 
 
-def open_impatiently(service, frame):
+def open_impatiently(service, frame, tolerated=TOLERATED):
     product = {Symbol("product"): service.broker.product}
-    service.agree(frame, properties=product, idle_time_out=TOLERATED)
+    service.agree(frame, properties=product, idle_time_out=tolerated)
 
 
 def wait(over):
@@ -77,3 +79,11 @@ def test_heartbeats_go_out_while_a_handler_runs(listen, work):
     handler.over.set()
     recorder.await_outcome(Outcome.COMMITTED)
     assert peer.lines == [line]
+
+
+def test_a_broker_that_tolerates_next_to_no_silence_is_refused(stage):
+    """Heartbeats would be all that this side does: some 70,000 a second."""
+    broker = Broker()
+    broker.instead[Open] = partial(open_impatiently, tolerated=1)
+    with pytest.raises(ConnectionLostError, match="silent for 1 ms"):
+        stage(broker).connect()

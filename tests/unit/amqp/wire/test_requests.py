@@ -4,18 +4,19 @@ from itertools import count
 
 import pytest
 from amqp_peer import SECONDS, Broker
-from amqp_peer.performatives import Attach, Detach, Target, Transfer
+from amqp_peer.performatives import RECEIVER, Attach, Detach, Error, Target, Transfer
 from amqp_peer.values import Described, ULong, encode
 from proton import Message as WireMessage
 
 from jmsjca import Limits
-from jmsjca.errors import ResourceAllocationError
+from jmsjca.errors import JMSSecurityError, ResourceAllocationError
 from jmsjca.messages import Message
 from jmsjca.providers.amqp.requests import Requests
 from tests.unit.amqp.wire.account import encoded
 
 _PROPERTIES = 0x73
 _REPLY_TO, _CORRELATION = 4, 5
+REFUSAL = Error(condition="amqp:unauthorized-access", description="no")
 
 
 def answer(correlation, body):
@@ -47,6 +48,24 @@ class Manager:
 
 def own(body):
     return lambda correlation: answer(correlation, body)
+
+
+def test_a_queue_whose_answers_nobody_may_take_is_not_left_behind(stage):
+    """A program that asks again and again would have a link and a session more each time."""
+    manager = Manager(stage)
+
+    def refuse(service, frame):
+        if frame.body.role == RECEIVER:
+            service.agree(frame, source=None)
+            service.line.write(Detach(handle=frame.body.handle, closed=True, error=REFUSAL), frame.channel)
+        else:
+            manager.name(service, frame)
+
+    manager.broker.instead[Attach] = refuse
+    for _ in range(3):
+        with pytest.raises(JMSSecurityError):
+            manager.requests.ask(Message())
+    assert manager.broker.seen[Detach] == 2 * 3  # an answer to a refusal each, and the link that keeps a queue
 
 
 OTHERS = {
