@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TypeVar
 
+from jmsjca.config.forks import Home
 from jmsjca.errors import IllegalStateError
 from jmsjca.outbound.closing import Closing
 
@@ -28,6 +29,7 @@ class Worker:
     """
 
     def __init__(self, name: str) -> None:
+        self._home = Home()
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None is the last
         self._submitting = Lock()  # so that nothing comes after the last
         self._ended = False
@@ -69,6 +71,8 @@ class Worker:
 
     def end(self) -> None:
         """Take no more calls; the thread ends after those that were made. Again is harmless."""
+        if self._home.left:
+            return  # a forked child: the thread is not here
         with self._submitting:
             if not self._ended:
                 self._ended = True
@@ -84,6 +88,7 @@ class Worker:
             call()
 
     def _submit(self, function: Callable[[], T]) -> Future[T]:
+        self._home.check()
         outcome: Future[T] = Future()
         with self._submitting:
             if self._ended:

@@ -80,7 +80,7 @@ class BaseSession(Making, Subscribing, Closing):
         try:
             yield self
         except BaseException:
-            if not self.closed:  # by another thread, which has rolled it back
+            if not self.closed and not self._gate.home.left:  # else who closes it does, or the parent
                 self.rollback()
             raise
         self.commit()
@@ -126,7 +126,7 @@ class BaseSession(Making, Subscribing, Closing):
         What is not acknowledged under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL`` comes again, counted. Another thread
         may call it: a receive that waits returns None, and any other call is waited for.
         """
-        if self._gate.closed:
+        if self._gate.closed or self._gate.home.left:
             return
         self._gate.closed = True
         for consumer in self._consumers:

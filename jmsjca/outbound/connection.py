@@ -7,6 +7,7 @@ from typing import Self, TypeVar
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, ConnectionURL
+from jmsjca.config.forks import Home
 from jmsjca.errors import IllegalStateError
 from jmsjca.hooks import HookChain
 from jmsjca.links import ConnectionSettings, connect
@@ -26,7 +27,8 @@ S = TypeVar("S", bound=BaseSession)
 class Connection(Closing):
     """Made by `ConnectionFactory.create_connection`. Thread-safe; the sessions that it makes are not.
 
-    Entering it with ``with`` starts it.
+    Entering it with ``with`` starts it. It belongs to the process that opened it: in a forked child every call on it,
+    and on what was made from it, raises `ConnectionLostError`, and closing does nothing.
 
     Args:
         settings: What it is made from.
@@ -37,6 +39,7 @@ class Connection(Closing):
     """
 
     def __init__(self, settings: ConnectionSettings, hooks: HookChain) -> None:
+        self._home = Home()
         self._alarm = Alarm()
         self._protocol = ConnectionURL.parse(settings.url).protocol
         self._link = connect(settings, self._alarm.ring)
@@ -118,6 +121,7 @@ class Connection(Closing):
 
     def adopt(self, make: Callable[[Ground], S]) -> S:
         """Make a session of any kind, which is closed with the connection. For contexts."""
+        self._home.check()
         with self._lock:
             self._check_open()
             session = make(self._ground)
@@ -126,7 +130,7 @@ class Connection(Closing):
 
     def close_if_idle(self) -> None:
         """Close the connection if all its sessions are closed. For contexts, which share it."""
-        if not self._open_sessions():
+        if not self._home.left and not self._open_sessions():
             self.close()
 
     def close(self) -> None:
@@ -135,6 +139,8 @@ class Connection(Closing):
         A receive that waits returns None; what other threads are about is waited for. Temporary destinations are
         deleted. Closing twice does nothing.
         """
+        if self._home.left:
+            return  # a forked child: its parent closes it
         with self._lock:
             if self._closed:
                 return
@@ -149,6 +155,7 @@ class Connection(Closing):
             return [session for session in self._sessions if not session.closed]
 
     def _check_open(self) -> None:
+        self._home.check()
         if self._closed:
             raise IllegalStateError("The connection is closed.")
 

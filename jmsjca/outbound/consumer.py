@@ -129,7 +129,7 @@ class MessageConsumer(Closing):
 
         Another thread may call it: a waiting `receive` returns None, and this returns after it.
         """
-        if not self.closed:
+        if not self.closed and not self._gate.home.left:
             self.closed = True
             self.interrupt()
             with self._receiving:

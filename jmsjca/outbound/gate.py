@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from threading import get_ident
 
+from jmsjca.config.forks import Home
 from jmsjca.errors import IllegalStateError
 
 __all__ = ["Gate"]
@@ -17,17 +18,20 @@ class Gate:
     the same time is an error, one after the other is fine. Only closing waits.
 
     Attributes:
+        home: The process whose session it is; forked children are refused.
         closed: True as soon as somebody began to close the session.
     """
 
-    __slots__ = ("_lock", "_user", "closed")
+    __slots__ = ("_lock", "_user", "closed", "home")
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._user = 0
+        self.home = Home()
         self.closed = False
 
     def __enter__(self) -> None:
+        self.home.check()
         if not self._lock.acquire(blocking=False):
             self.check_open()  # whoever closes the session is in it
             raise self._conflict()
@@ -44,7 +48,9 @@ class Gate:
 
         Raises:
             IllegalStateError: It is closed.
+            ConnectionLostError: It is another process's.
         """
+        self.home.check()
         if self.closed:
             raise IllegalStateError("The session is closed.")
 

@@ -7,7 +7,7 @@ from time import monotonic
 
 from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.outbound.base_session import BaseSession
 from jmsjca.outbound.checks import check_destination
@@ -94,7 +94,7 @@ class Requestor(Closing):
     def close(self) -> None:
         """Delete the queue of the replies. Closing twice does nothing."""
         self._consumer.close()
-        with suppress(InvalidDestinationError, IllegalStateError):  # it went with its connection
+        with suppress(ConnectionLostError, InvalidDestinationError, IllegalStateError):  # it goes with its connection
             self.replies.delete()
 
 

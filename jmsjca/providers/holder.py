@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
+from jmsjca.config.forks import Home
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.shelf import Shelf, Shelved
 from jmsjca.spi import Delivery, Order
@@ -30,11 +31,14 @@ class Holder(Generic[D]):
         self._shelf: Shelf[D] = Shelf(order)
         self._woken = False
         self._error: JMSError | None = None
+        self._home = Home()
         self.order = order
         self.closed = False
 
     def wake(self) -> None:
         """Let a waiting `receive` return."""
+        if self._home.left:
+            return  # a forked child: nobody waits here
         with self._changed:
             self._woken = True
             self._changed.notify_all()

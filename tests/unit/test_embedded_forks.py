@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.forking import EXPECTED, LOCKS, held, said_by_forking
 from tests.unit.processes import PATIENCE, heard, process, put, received
 
 _FORK = """
@@ -36,25 +37,13 @@ unit.commit()
 tell("committed")
 """
 
-_HOLD_A_LOCK = """
-locked, unlock = threading.Event(), threading.Event()
-def hold():
-    with connection._store.{lock}:
-        locked.set()
-        unlock.wait()
-holder = threading.Thread(target=hold)
-holder.start()
-locked.wait()
-"""
-_UNLOCK = "unlock.set()\nholder.join()"
-
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ("", ""),
-        (_HOLD_A_LOCK.format(lock="read()"), _UNLOCK),
-        (_HOLD_A_LOCK.format(lock="_groups._mutex"), _UNLOCK),
+        held("connection._store.read()"),
+        held("connection._store._groups._mutex"),
     ],
     ids=["quiet", "while another thread uses the store", "while another thread lines up to commit"],
 )
@@ -106,3 +95,27 @@ tell(len(memory.consumer(Queue("q")).receive(1, 0)))
 """
     with process(broker_file, script) as child:
         assert [heard(child), heard(child)] == ["0", "1"]
+
+
+@pytest.mark.parametrize("busy", [None, *LOCKS, "consumer._supplier._store.bell._condition"])
+def test_application_forks(tmp_path, busy):
+    """But not while a thread receives: that may have a lock of SQLite, which nobody releases in the child."""
+    urls = (f"embedded://{tmp_path}/{name}.db" for name in ("its", "own", "spare"))
+    assert said_by_forking(*urls, busy) == EXPECTED
+
+
+def test_forked_child_closes_what_waits_for_replies(broker_file):
+    script = """
+from jmsjca import ConnectionFactory
+from jmsjca.outbound import Requestor
+with ConnectionFactory(url).create_connection() as shared:
+    requestor = Requestor(shared.create_session(), Queue("q"))
+    if os.fork() == 0:
+        requestor.close()
+        tell("closed")
+        sys.exit()
+    os.wait()
+    tell(requestor.request(TextMessage("anybody there?"), 0))
+"""
+    with process(broker_file, script) as child:
+        assert [heard(child), heard(child)] == ["closed", "None"]

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import TypeVar
 
 from jmsjca.config import Limits
+from jmsjca.config.forks import Home
 from jmsjca.errors import ConnectionLostError
 from jmsjca.providers.embedded.database import Database
-from jmsjca.providers.embedded.forks import generation
 from jmsjca.providers.embedded.group_commit import GroupCommit, Job
 from jmsjca.providers.embedded.room import check_room_within, is_room_on_disk
 from jmsjca.providers.embedded.sqlite_errors import translate
@@ -36,7 +36,7 @@ class Transactions:
         self.limits = limits
         self.lock = threading.RLock()
         self._closed = False
-        self._generation = generation()
+        self._home = Home()
         self._groups = GroupCommit(self.write)
         self.database = Database(path, limits.lock_timeout)
 
@@ -48,8 +48,7 @@ class Transactions:
         """
         if self._closed:
             raise ConnectionLostError("This broker was closed; connect again.")
-        if self._generation != generation():
-            raise ConnectionLostError("This connection was opened before a fork; open a new one in the child process.")
+        self._home.check()
 
     def read(self) -> "_Reading":
         """Look something up, in a block."""

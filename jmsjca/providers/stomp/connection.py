@@ -156,6 +156,8 @@ class STOMPConnection:
 
     def close(self, timeout: float | None = None) -> None:
         """Say goodbye, and wait for the answer; what open units took comes again."""
+        if self._wire.home.left:
+            return  # a forked child: its parent closes it
         with self._lock:
             if self._closed:
                 return
@@ -176,6 +178,7 @@ class STOMPConnection:
         self._consumers.broken(error)
 
     def _check_open(self) -> None:
+        self._wire.home.check()
         if self._closed:
             raise IllegalStateError("This connection is closed.")
         if self._lost is not None:

@@ -54,6 +54,7 @@ class STOMPConsumer(Holder[STOMPDelivery]):
             limit: How many at most.
             timeout: Seconds to wait; None waits for ever, 0 does not wait.
         """
+        self._home.check()
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         while True:
             with self._changed:
@@ -64,17 +65,21 @@ class STOMPConsumer(Holder[STOMPDelivery]):
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Keep deliveries that no unit took, to be received again as if for the first time."""
+        self._home.check()
         with self._changed:
             self._take_in([d for d in self._own(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[STOMPDelivery]:
         """Give what was on its way. The broker goes on sending when something is settled: STOMP knows no stop."""
+        self._home.check()
         self._supply.barrier()
         with self._changed:
             return self._shelf.hand_out(len(self._shelf.ready))
 
     def close(self) -> None:
         """Give everything back that no unit took; the broker gets it when the last unit has ended."""
+        if self._home.left:
+            return
         with self._changed:
             if self.closed:
                 return

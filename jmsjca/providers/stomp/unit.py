@@ -96,9 +96,13 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
 
     def _acknowledged(self) -> Sequence[Frame]:
         """What is acknowledged, in the order of receipt or of taking."""
-        if self._finished or self.lost:
+        if self._finished or self.lost or self._wire.home.left:
             return []  # which is told where the unit ends
         return [f for consumer, group in self._by_consumer().items() for f in consumer.acknowledged_by(group)]
+
+    def _check_open(self) -> None:
+        self._wire.home.check()
+        super()._check_open()
 
     def _execute(self, acknowledged: Sequence[Frame], timeout: float) -> None:
         if not (self._taken or self._sends or self._first):

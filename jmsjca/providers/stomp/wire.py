@@ -6,6 +6,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 
 from jmsjca.config import Clock
+from jmsjca.config.forks import Home
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
 from jmsjca.providers.stomp.answers import heartbeat_of
 from jmsjca.providers.stomp.channel import Channel, WriteError
@@ -30,6 +31,7 @@ class Wire:
     Attributes:
         incoming: Who waits for what comes.
         receipts: Who waits for which of them.
+        home: The process whose connection it is.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Wire:
         self._turns = threading.Lock()
         self.receipts = self.incoming.receipts
         self.reply_timeout = reply_timeout
+        self.home = Home()
 
     @property
     def version(self) -> str:

@@ -3,6 +3,7 @@
 import pytest
 from amqp_peer.broker import Broker
 
+from tests.unit.forking import EXPECTED, LOCKS, RECEIVING, held, said_by_forking
 from tests.unit.processes import heard, process
 
 _FORK = """
@@ -27,6 +28,7 @@ if os.fork() == 0:
             tell("refused" if "forked" in str(error) else error)
         else:
             tell("allowed")
+    consumer.wake()
     consumer.close()
     connection.close()
     tell("closed")
@@ -43,17 +45,6 @@ send("q", "c")
 connection.close()
 tell(delivery.message.body)
 """
-_HOLD = """
-locked, unlock = threading.Event(), threading.Event()
-def hold():
-    with {lock}:
-        locked.set()
-        unlock.wait()
-holder = threading.Thread(target=hold)
-holder.start()
-locked.wait()
-"""
-_LET_GO = "unlock.set()\nholder.join()"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +60,13 @@ _LET_GO = "unlock.set()\nholder.join()"
 )
 def test_forked_child_refuses_what_its_parent_opened(stage, lock):
     url, own = (f"amqp://{stage(Broker()).peer.address}?heartbeat=0" for _ in range(2))  # each talks to one at a time
-    before, after = (_HOLD.format(lock=lock), _LET_GO) if lock else ("", "")
+    before, after = held(lock)
     with process(url, _FORK.format(before=before, after=after, own=own)) as child:
         said = [heard(child) for _ in range(13)]
     assert said == ["refused"] * 10 + ["closed", "own connection", "c"]
+
+
+@pytest.mark.parametrize("busy", [None, RECEIVING, *LOCKS, "consumer._supplier._changed"])
+def test_application_forks(stage, busy):
+    urls = (f"amqp://{stage(Broker()).peer.address}?heartbeat=0" for _ in range(3))
+    assert said_by_forking(*urls, busy) == EXPECTED

@@ -1,0 +1,45 @@
+"""Forked children: what their parent opened is not theirs, and a thread may hold its locks that is not there."""
+
+import os
+
+from jmsjca.errors import ConnectionLostError
+
+__all__ = ["Home"]
+
+
+class _Here:
+    """This process, by how often it was forked on its way here: to ask the system for its id at every step is dear."""
+
+    forks = 0
+
+
+class Home:
+    """The process that opened something. Asked before any of its locks is taken."""
+
+    __slots__ = ("_forks",)
+
+    def __init__(self) -> None:
+        self._forks = _Here.forks
+
+    @property
+    def left(self) -> bool:
+        """True in a forked child."""
+        return self._forks != _Here.forks
+
+    def check(self) -> None:
+        """Refuse the use of what is the parent's.
+
+        Raises:
+            ConnectionLostError: This is a forked child.
+        """
+        if self._forks != _Here.forks:
+            raise ConnectionLostError(
+                "This process was forked, and a connection belongs to the process that opened it: open another one."
+            )
+
+
+def _begin_another() -> None:
+    _Here.forks += 1
+
+
+os.register_at_fork(after_in_child=_begin_another)
