@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jmsjca.config import SYSTEM_CLOCK, Address, Clock, ConnectionURL, Credentials, Limits
-from jmsjca.config.texts import check_unicode
+from jmsjca.config.texts import check_text
 from jmsjca.errors import (
     ConfigurationError,
     ConnectionLostError,
@@ -65,9 +65,7 @@ class ConnectionSettings:
         who = self.credentials(url)
         login = {"user name": who.user_name, "password": who.password} if who else {}
         for name, text in {**login, "client id": self.client_id}.items():
-            check_unicode(text, f"The {name}", ConfigurationError)
-            if "\0" in (text or ""):
-                raise ConfigurationError(f"The {name} holds NUL, which cannot be sent.")
+            check_text(text, f"The {name}", ConfigurationError)
 
     def credentials(self, url: ConnectionURL) -> Credentials | None:
         """The pair to connect with: the dedicated one, else that of the URL."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from jmsjca.config import ConnectionURL, Credentials
+from jmsjca.config.texts import check_text
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSError, JMSSecurityError
 
 __all__ = ["NetworkOptions", "acknowledge_quickly", "broken", "open_socket", "require_protection"]
@@ -87,6 +88,7 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
     host, port = url.host.strip("[]"), default_port if url.port is None else url.port
     if not host:
         raise InvalidURLError(f"{url} names no host.")
+    check_text(host, f"The host {host!a:.200}", InvalidURLError)  # the system would ask for what stands before NUL
     context = _tls_context(options) if tls else None
     try:
         plain = socket.create_connection((host, port), timeout=options.connect_timeout)

@@ -265,6 +265,14 @@ def test_host_that_cannot_exist(scheme, host):
 
 
 @pytest.mark.parametrize("scheme", [*SCHEMES, *SCHEMES.values()])
+@pytest.mark.parametrize("hosts", ["localhost\0.example:1", "localhost\0.example:1,localhost:1"])
+def test_host_that_would_be_cut(scheme, hosts):
+    """What stands before NUL is a host of its own, to which nobody wanted to connect."""
+    with pytest.raises(InvalidURLError, match=r"'localhost\\x00.example' .*NUL .*leave it out"):
+        connect(ConnectionSettings(f"{scheme}://{hosts}"))
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, *SCHEMES.values()])
 @pytest.mark.parametrize(
     "rest", ["a\ud800", "ann:pass\ud800@host", "ann\ud800:pass@host", "host/\ud800", "host?ca_file=\ud800"]
 )

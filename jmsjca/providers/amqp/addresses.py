@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from proton import Array, symbol
 
-from jmsjca.config.texts import check_unicode
+from jmsjca.config.texts import check_text
 from jmsjca.destinations import Destination, DestinationKind, Queue, Topic
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.providers.amqp.constants import CONFIGURATION, SYMBOLS
@@ -41,9 +41,9 @@ class Address:
         """Refuse a name that cannot be written, before anything is asked for.
 
         Raises:
-            InvalidDestinationError: It is no Unicode text, or the broker would not understand it.
+            InvalidDestinationError: It would arrive as another one, or the broker would not understand it.
         """
-        check_unicode(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
+        check_text(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
         if self.ascii_only and not self.name.isascii():
             raise InvalidDestinationError(
                 f"The name {self.name!a:.200} is not ASCII: over AMQP this broker makes another name of it, or ends the"

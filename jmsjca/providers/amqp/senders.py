@@ -97,6 +97,7 @@ class Senders:
 
     def _link_to(self, to: Destination, timeout: float) -> SendingLink:
         if self._is_relayed(to):
+            address_of(to, self._broker.naming).check()  # it would take a name that no consumer can have
             return self._relay_link(timeout)
         link = self._own_link_to(to, timeout)
         if not self._broker.relays:

@@ -63,8 +63,8 @@ class Source:
         """Refuse texts that cannot be written, before anything is asked for.
 
         Raises:
-            InvalidDestinationError: The address is no Unicode text, or the subscription's name.
-            InvalidSelectorError: The selector is none.
+            InvalidDestinationError: The address cannot be written, or the subscription's name.
+            InvalidSelectorError: The selector is no Unicode text. NUL it may hold: proton counts the bytes of a filter.
         """
         self.address.check()
         if self.subscription is not None:

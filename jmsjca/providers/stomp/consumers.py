@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from jmsjca.config import Clock, Limits
-from jmsjca.config.texts import check_unicode
+from jmsjca.config.texts import check_text
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import IllegalStateError, InvalidSelectorError, JMSError
 from jmsjca.providers.stomp.consumer import STOMPConsumer
@@ -50,10 +50,10 @@ class Consumers:
         """Subscribe.
 
         Raises:
-            InvalidSelectorError: The selector is no Unicode text.
+            InvalidSelectorError: The selector cannot be written.
             JMSError: The broker refuses.
         """
-        check_unicode(selector, f"The selector {selector!a:.200}", InvalidSelectorError)
+        check_text(selector, f"The selector {selector!a:.200}", InvalidSelectorError)
         ahead = taken_ahead(order, self._limits.prefetch_messages) if window is None else window
         ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
         chosen = self._chosen(selector, no_local=no_local)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jmsjca.config.texts import check_unicode
+from jmsjca.config.texts import check_text
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
@@ -127,9 +127,9 @@ class Dialect(ABC):
         """The name, which the broker must take literally.
 
         Raises:
-            InvalidDestinationError: The broker would read something into it, or it is no Unicode text.
+            InvalidDestinationError: The broker would read something into it, or it cannot be written.
         """
-        check_unicode(to.name, f"The name {to.name!a:.200}", InvalidDestinationError)
+        check_text(to.name, f"The name {to.name!a:.200}", InvalidDestinationError)
         if self.special().search(to.name):
             raise InvalidDestinationError(f"{self.broker.name} would not take the name of {to} literally over STOMP.")
         return to.name

@@ -1,6 +1,6 @@
 """What a connection may consume from."""
 
-from jmsjca.config.texts import check_unicode
+from jmsjca.config.texts import check_text
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import InvalidClientIDError, InvalidDestinationError
 from jmsjca.providers.evidence import Broker
@@ -27,11 +27,11 @@ def check_subscription(broker: Broker, source: Destination | Subscription, clien
     Raises:
         NotSupportedError: It is shared, or durable, and the broker cannot.
         InvalidClientIDError: It belongs to another client id than the connection's.
-        InvalidDestinationError: Its name is no Unicode text.
+        InvalidDestinationError: Its name cannot be written.
     """
     if not isinstance(source, Subscription):
         return
-    check_unicode(source.name, f"The name {source.name!a:.200}", InvalidDestinationError)
+    check_text(source.name, f"The name {source.name!a:.200}", InvalidDestinationError)
     broker.require("shared", asked=source.shared)
     if not source.durable:
         return
