@@ -34,10 +34,11 @@ class ArtemisAdmin:
         self._requests = requests
 
     def destinations(self) -> Sequence[Destination]:
-        """All queues, and the topics that have subscriptions."""
+        """All queues, and the topics that have subscriptions; not what has no name, which nobody can ask for."""
         addresses = self._rows("listAddresses", _ALL)
         temporary = {row.text("name") for row in addresses if row.get("temporary") == "true"}
-        found = {_destination(row, temporary) for row in self._rows("listQueues", _ALL)}
+        rows = (row for row in self._rows("listQueues", _ALL) if row.text("name") and row.text("address"))
+        found = {_destination(row, temporary) for row in rows}
         return sorted(found, key=str)
 
     def depth(self, source: Destination | Subscription) -> Depth:

@@ -33,16 +33,19 @@ class QpidAdmin:
         self._requests = requests
 
     def destinations(self) -> Sequence[Destination]:
-        """All queues, the topics that have subscriptions, and all temporary topics."""
+        """All queues, the topics that have subscriptions, and all temporary topics.
+
+        What has no name is left out: other clients can make such a thing, and nobody can ask for it.
+        """
         found = {
             destination(row.text("name"), "queue", temporary=_is_made_for_link(row))
             for row in self._query(_QUEUE)
-            if not row.text("name").startswith(_SUBSCRIPTION)
+            if row.text("name") and not row.text("name").startswith(_SUBSCRIPTION)
         }
-        made = {destination(name, "topic", temporary=True) for name in self._made_for_links(_EXCHANGE)}
+        made = {destination(name, "topic", temporary=True) for name in self._made_for_links(_EXCHANGE) if name}
         _, exchange = self._ask(_EXCHANGE, "READ", {**_path("amq.topic"), "actuals": "false"})
-        bindings = list_of("bindings", Fields(exchange).get("bindings") or [])
-        topics = {destination(Fields(binding).text("bindingKey"), "topic") for binding in bindings}
+        bindings = map(Fields, list_of("bindings", Fields(exchange).get("bindings") or []))
+        topics = {destination(key, "topic") for binding in bindings if (key := binding.text("bindingKey"))}
         return sorted(found | made | topics, key=str)
 
     def depth(self, source: Destination | Subscription) -> Depth:

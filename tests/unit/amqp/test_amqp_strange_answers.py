@@ -120,6 +120,31 @@ def test_what_was_tested_is_understood(management, call):
     assert CALLS[call](management().admin) == TOLD[call]
 
 
+NAMELESS = {
+    "a queue of Artemis": (Artemis, lambda tree: _add_row(tree, name="")),
+    "an address of Artemis": (Artemis, lambda tree: _add_row(tree, address="", routingType="MULTICAST")),
+    "a queue of Broker-J": (BrokerJ, lambda tree: tree["queues"]["results"].append(["9", "", ""])),
+    "an exchange of Broker-J": (
+        BrokerJ,
+        lambda tree: tree["exchanges"]["results"].append(["9", "", "DELETE_ON_CREATING_LINK_CLOSE"]),
+    ),
+    "a binding of Broker-J": (BrokerJ, lambda tree: tree["topic"]["bindings"].append({"bindingKey": ""})),
+}
+
+
+def _add_row(tree, **fields):
+    tree["queues"]["data"].append({**tree["queues"]["data"][0], **fields})
+
+
+@pytest.mark.parametrize("what", NAMELESS)
+def test_what_has_no_name_hides_nothing_else(what):
+    """Other clients can make such things."""
+    kind, add = NAMELESS[what]
+    management = kind()
+    add(management.tree)
+    assert CALLS["destinations"](management.admin) == TOLD["destinations"]
+
+
 def places(tree, path=()):
     """Where something stands in a tree."""
     children = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
