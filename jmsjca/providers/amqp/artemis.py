@@ -93,6 +93,7 @@ ARTEMIS = AMQPBroker(
     ids_first=True,
     filter_of=as_filter,
     in_use=("AMQ229200", "AMQ229082"),
+    other_kind=("is not configured for queue support", "is not configured for topic support"),
     unrelayed=(ADDRESS,),
     offers={
         "client_ids": "sole-connection-for-container",

@@ -28,6 +28,7 @@ class AMQPBroker:
         filter_of: Writes a selector as the broker wants it.
         offers: What its open frame must offer for a capability; without it the connection does without.
         in_use: What it says if something has a consumer already, where no condition tells.
+        other_kind: What it says if a queue is asked for and it has a topic, or the other way round.
         relays: True if it takes messages for all destinations over one link.
         unrelayed: Names that cannot be reached so.
     """
@@ -40,6 +41,7 @@ class AMQPBroker:
     ids_first: bool = False
     filter_of: Callable[[str], str] = str
     in_use: tuple[str, ...] = ()
+    other_kind: tuple[str, ...] = ()
     relays: bool = False
     unrelayed: tuple[str, ...] = ()
     offers: Mapping[str, str] = field(default_factory=dict[str, str])

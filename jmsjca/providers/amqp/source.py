@@ -50,6 +50,7 @@ class Source:
         browse: True to look at copies.
         subscription: The named subscription; None if there is none, or one without a name.
         in_use: What the broker says if the subscription has a consumer already, where no condition tells.
+        other_kind: What it says if it has a queue where a topic is asked for, or the other way round.
     """
 
     address: Address
@@ -58,6 +59,7 @@ class Source:
     browse: bool = False
     subscription: SubscriptionLink | None = None
     in_use: tuple[str, ...] = ()
+    other_kind: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse texts that cannot be written, before anything is asked for.
@@ -107,6 +109,11 @@ class Source:
         text = text_of(condition)
         if self.selector and condition.name in _BAD_FILTER:
             return InvalidSelectorError(f"The broker refuses the selector: {text}")
+        if any(words in text for words in self.other_kind):
+            return InvalidDestinationError(
+                f"{self.address.name} is there, but not as a {self.address.capability}; ask for the other kind, or for"
+                f" another name: {text}"
+            )
         if condition.name in _IN_USE or any(words in text for words in self.in_use):
             kind = IllegalStateError if self.subscription else InvalidDestinationError
             return kind(f"{self.address.name} is somebody else's, or in use: {text}")

@@ -87,12 +87,14 @@ class Sources:
             no_local=terms.no_local,
             subscription=subscription_link(terms.source, terms.number),
             in_use=self._broker.in_use,
+            other_kind=self._broker.other_kind,
         )
 
     def of_copies(self, queue: Destination, selector: str | None) -> Source:
         """What a browser attaches to."""
         self._temporaries.check_own(queue)
-        return Source(self._address(queue), selector=self._filter(selector), browse=True)
+        chosen, other_kind = self._filter(selector), self._broker.other_kind
+        return Source(self._address(queue), selector=chosen, browse=True, other_kind=other_kind)
 
     def _address(self, what: Destination) -> Address:
         return address_of(self._temporaries.named(what), self._broker.naming)
