@@ -29,6 +29,7 @@ class Address:
         lasting: True if the node that is made, should it not exist, must outlive the broker's restart.
         suffix: What follows the address in a terminus, and not in messages.
         ascii_only: True if the broker would take other letters for others, or end the connection over them.
+        options: True if the broker takes what follows a question mark for options, here or where it is consumed from.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Address:
     lasting: bool = False
     suffix: str = ""
     ascii_only: bool = False
+    options: bool = False
 
     def check(self) -> None:
         """Refuse a name that cannot be written, before anything is asked for.
@@ -44,6 +46,11 @@ class Address:
             InvalidDestinationError: It would arrive as another one, or the broker would not understand it.
         """
         check_text(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
+        if self.options and "?" in self.name:
+            raise InvalidDestinationError(
+                f"The name {self.name!a:.200} holds '?': over AMQP this broker takes what follows for options, and may"
+                " mean what stands before it; choose another name."
+            )
         if self.ascii_only and not self.name.isascii():
             raise InvalidDestinationError(
                 f"The name {self.name!a:.200} is not ASCII: over AMQP this broker makes another name of it, or ends the"
@@ -72,10 +79,10 @@ def address_of(what: Destination, naming: Naming) -> Address:
     if naming == "path":
         return Address(f"/{what.kind}/{what.name}", None, lasting=isinstance(what, Queue), ascii_only=True)
     if naming == "scheme":
-        return Address(f"{what.kind}://{what.name}", what.kind)
+        return Address(f"{what.kind}://{what.name}", what.kind, options=True)
     if naming == "exchange" and isinstance(what, Topic):
         return Address(f"amq.topic/{what.name}", "topic")
-    return Address(what.name, what.kind)
+    return Address(what.name, what.kind, options=naming == "capability")
 
 
 def name_of(address: str, kind: DestinationKind, naming: Naming) -> str:

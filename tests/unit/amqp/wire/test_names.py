@@ -1,15 +1,51 @@
-"""Names that would be cut are refused; what can be said is said whole."""
+"""Names that a broker would take for others are refused; what can be said is said whole."""
 
 import pytest
 from amqp_peer import Broker
-from amqp_peer.performatives import Attach
+from amqp_peer.performatives import Attach, Error
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import InvalidDestinationError, TransactionRolledBackError
 from jmsjca.providers.amqp.senders import MOST_SENDERS
 from tests.unit.amqp.wire.test_many_destinations import RELAY, names_of, send_to
 
-ARTEMIS = "apache-activemq-artemis"
+ARTEMIS, ACTIVEMQ, UNTESTED = "apache-activemq-artemis", "ActiveMQ", "unheard of"
+ASK = {
+    "consume": lambda connection, name: connection.consumer(Queue(name)),
+    "subscribe": lambda connection, name: connection.consumer(Topic(name)),
+    "durable": lambda connection, name: connection.consumer(Subscription(Topic(name), "s", "c")),
+    "browse": lambda connection, name: list(connection.browse(Queue(name))),
+    "send": lambda connection, name: connection.check(Queue(name)),
+    "publish": lambda connection, name: connection.check(Topic(name)),
+}
+
+
+@pytest.mark.parametrize("product", [ARTEMIS, ACTIVEMQ, UNTESTED])
+@pytest.mark.parametrize("name", ["q?x=1", "q?", "?q"])
+@pytest.mark.parametrize("ask", ["consume", "send"])
+def test_a_name_with_a_question_mark_is_refused_where_options_follow_it(stage, product, name, ask):
+    connection = stage(Broker(product)).connect()
+    with pytest.raises(InvalidDestinationError, match=r"q.* holds '\?': .*options.*choose another"):
+        ASK[ask](connection, name)
+    connection.check(Queue("q"))
+
+
+@pytest.mark.parametrize("ask", ASK)
+def test_it_is_refused_whatever_is_asked_for(stage, ask):
+    broker = Broker(ARTEMIS, offers=("sole-connection-for-container",))
+    with pytest.raises(InvalidDestinationError, match="options"):
+        ASK[ask](stage(broker).connect(client_id="c"), "q?x=1")
+    assert not broker.seen[Attach]
+
+
+@pytest.mark.parametrize("product", ["Apache Qpid Broker-J Core", "RabbitMQ"])
+@pytest.mark.parametrize("ask", ["consume", "send"])
+def test_other_brokers_take_it(stage, product, ask):
+    ASK[ask](stage(Broker(product)).connect(), "q?x=1")
+
+
+def test_a_subscription_may_have_one_in_its_name(stage):
+    stage(Broker(ARTEMIS)).connect(client_id="c").consumer(Subscription(Topic("t"), "s?x=1", "c"))
 
 
 @pytest.mark.parametrize("client_id", ["c", None])
@@ -22,13 +58,14 @@ def test_a_shared_subscription_has_no_name_that_would_be_cut(stage, client_id, v
     assert not broker.seen[Attach]
 
 
-def test_a_relay_is_given_no_name_that_no_consumer_can_have(stage):
+@pytest.mark.parametrize("name", ["q\0other", "q?x=1"])
+def test_a_relay_is_given_no_name_that_no_consumer_can_have(stage, name):
     broker = Broker(offers=(RELAY,))
     connection = stage(broker).connect()
     send_to(connection, names_of(MOST_SENDERS + 1))
     with pytest.raises(TransactionRolledBackError, match="holds "):
-        send_to(connection, ["q\0other"])
-    assert not any("other" in kept for kept in broker.store.queues)
+        send_to(connection, [name])
+    assert not any("other" in kept or "?" in kept for kept in broker.store.queues)
 
 
 def test_a_selector_with_nul_is_said_whole(stage):
@@ -42,3 +79,28 @@ def test_a_selector_with_nul_is_said_whole(stage):
     broker.instead[Attach] = note
     stage(broker).connect().consumer(Queue("q"), selector="a = 'b\0c'")
     assert asked == ["a = 'b\0c'"]
+
+
+@pytest.mark.parametrize(("ask", "kind"), [("consume", "queue"), ("subscribe", "topic"), ("browse", "queue")])
+def test_what_artemis_has_as_the_other_kind_is_nobodys(stage, ask, kind):
+    broker = Broker(ARTEMIS)
+    _refuse(broker, f"Address x is not configured for {kind} support")
+    connection = stage(broker).connect()
+    with pytest.raises(InvalidDestinationError, match=f"x is there, but not as a {kind}; .*: Address x is not") as told:
+        ASK[ask](connection, "x")
+    assert "somebody" not in str(told.value)
+
+
+def test_what_is_in_use_is_still_told_so(stage):
+    broker = Broker(ARTEMIS)
+    _refuse(broker, "Consumer is exclusive, or whatever")
+    with pytest.raises(InvalidDestinationError, match="x is somebody else's, or in use: amqp:illegal-state: Consumer"):
+        stage(broker).connect().consumer(Queue("x"))
+
+
+def _refuse(broker, description):
+    def refuse(service, frame):
+        service.agree(frame, source=None)
+        service.detach(frame, Error(condition="amqp:illegal-state", description=description))
+
+    broker.instead[Attach] = refuse

@@ -1,0 +1,104 @@
+"""What brokers over AMQP take a name for: why some are refused, and what is said of others."""
+
+import uuid
+
+import pytest
+from raw_amqp import RawAMQP
+
+from jmsjca.destinations import Queue, Topic
+from jmsjca.errors import InvalidDestinationError
+from jmsjca.links import ConnectionSettings, connect
+from jmsjca.messages import TextMessage
+from tests.brokers.test_statements import CAPABILITIES
+
+SECONDS = 30
+OPTIONS = "?x=1"
+
+
+@pytest.fixture
+def name():
+    return f"names.{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def connection(broker_url):
+    opened = []
+
+    def to(broker):
+        opened.append(connect(ConnectionSettings(broker_url(f"{broker}-amqp"))))
+        return opened[-1]
+
+    yield to
+    for each in opened:
+        each.close()
+
+
+def send(connection, to, body):
+    unit = connection.unit()
+    unit.send(TextMessage(body), to)
+    unit.commit()
+
+
+def test_artemis_takes_options_in_a_source_and_not_in_a_target(broker_url, name):
+    """Found: what is sent to "q?x=1" is there, and no receiver of it gets it, but what is in "q"."""
+    with RawAMQP(broker_url("artemis-amqp"), CAPABILITIES["artemis"]) as raw:
+        raw.send(name + OPTIONS, "with")
+        raw.send(name, "without")
+        assert raw.receiver(name + OPTIONS, 1).receive(timeout=SECONDS).body == "without"
+
+
+def test_activemq_takes_options_in_both(broker_url, name):
+    """Found: what is sent to "queue://q?x=1" is in "q"."""
+    with RawAMQP(broker_url("activemq-amqp"), CAPABILITIES["activemq"]) as raw:
+        raw.send(f"queue://{name}{OPTIONS}", "with")
+        assert raw.receiver(f"queue://{name}", 1).receive(timeout=SECONDS).body == "with"
+
+
+@pytest.mark.parametrize("broker", ["artemis", "activemq"])
+def test_such_names_are_refused_there(connection, broker, name):
+    here = connection(broker)
+    for ask in (here.consumer, here.check):
+        with pytest.raises(InvalidDestinationError, match="options"):
+            ask(Queue(name + OPTIONS))
+
+
+@pytest.mark.parametrize("broker", ["qpid", "rabbitmq"])
+def test_others_take_them_as_they_are(connection, broker, name):
+    here = connection(broker)
+    unit = here.unit(atomic=False)
+    unit.send(TextMessage("with"), Queue(name + OPTIONS))
+    unit.commit()
+    (got,) = here.consumer(Queue(name + OPTIONS), window=0).receive(1, SECONDS)
+    assert got.message.body == "with"
+    assert not here.consumer(Queue(name), window=0).receive(1, 0)
+
+
+@pytest.mark.parametrize("broker", ["artemis", "activemq", "qpid"])
+def test_a_selector_with_nul_arrives_whole(connection, broker, name):
+    here, bodies = connection(broker), ["a", "a\0b", "a\0c"]
+    unit = here.unit()
+    for body in bodies:
+        unit.send(TextMessage(body, properties={"colour": body}), Queue(name))
+    unit.commit()
+    got = here.consumer(Queue(name), selector="colour = 'a\0b'", window=0).receive(3, SECONDS)
+    assert [each.message.body for each in got] == ["a\0b"]
+
+
+@pytest.mark.parametrize(("has", "asked"), [(Queue, Topic), (Topic, Queue)])
+def test_artemis_tells_that_it_has_a_name_as_the_other_kind(connection, name, has, asked):
+    here = connection("artemis")
+    here.consumer(has(name))
+    with pytest.raises(InvalidDestinationError, match=f"{name} is there, but not as a {asked.kind}"):
+        here.consumer(asked(name))
+
+
+def test_a_queue_without_a_name_hides_no_others(own_broker, name):
+    url = own_broker("qpid").url("amqp")
+    with RawAMQP(url) as raw:
+        raw.receiver("\0", 0)  # of which proton sends nothing
+    here = connect(ConnectionSettings(url))
+    try:
+        send(here, Queue(name), "x")
+        assert Queue(name) in here.admin().destinations()
+    finally:
+        here.close()
