@@ -54,12 +54,46 @@ def test_activemq_takes_options_in_both(broker_url, name):
         assert raw.receiver(f"queue://{name}", 1).receive(timeout=SECONDS).body == "with"
 
 
-@pytest.mark.parametrize("broker", ["artemis", "activemq"])
-def test_such_names_are_refused_there(connection, broker, name):
+READ = [  # the broker, what its sources ask for, where from it is received, and how the name ends that is sent to
+    ("artemis", "topic", "{}.#", Topic(".x")),
+    ("artemis", "topic", "{}.*", Topic(".x")),
+    ("artemis", "queue", "{0}.x::{0}.x", Queue(".x")),
+    ("activemq", "queue", "queue://{}.>", Queue(".x")),
+    ("activemq", "queue", "queue://{}.*", Queue(".x")),
+    ("activemq", "queue", "queue://{0}.other,{0}.x", Queue(".x")),
+    ("qpid", None, "amq.topic/{}.#", Topic(".x")),
+    ("rabbitmq", None, "/topic/{}.#", Topic(".x")),
+]
+
+
+@pytest.mark.parametrize("read", READ)
+def test_a_consumer_of_one_name_gets_what_is_sent_to_another(broker_url, connection, name, read):
+    """Found: wildcards, lists, and the queue of an address."""
+    broker, capability, asked, to = read
+    with RawAMQP(broker_url(f"{broker}-amqp"), capability) as raw:
+        receiver = raw.receiver(asked.format(name), 1)
+        unit = connection(broker).unit(atomic=False)
+        unit.send(TextMessage("x"), type(to)(name + to.name))
+        unit.commit()
+        assert receiver.receive(timeout=SECONDS).body == "x"
+
+
+NAMES = {
+    "artemis": (Queue, [OPTIONS, "::x", ".#"]),
+    "activemq": (Queue, [OPTIONS, ",x", ".>"]),
+    "qpid": (Topic, [".#"]),
+    "rabbitmq": (Topic, [".#"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("broker", "to"), [(broker, kind(end)) for broker, (kind, ends) in NAMES.items() for end in ends]
+)
+def test_such_names_are_refused_there(connection, broker, name, to):
     here = connection(broker)
     for ask in (here.consumer, here.check):
-        with pytest.raises(InvalidDestinationError, match="options"):
-            ask(Queue(name + OPTIONS))
+        with pytest.raises(InvalidDestinationError, match="would mean others"):
+            ask(type(to)(name + to.name))
 
 
 @pytest.mark.parametrize("broker", ["qpid", "rabbitmq"])

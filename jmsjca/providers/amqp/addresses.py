@@ -1,5 +1,6 @@
 """How destinations are named on the wire."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,7 +30,7 @@ class Address:
         lasting: True if the node that is made, should it not exist, must outlive the broker's restart.
         suffix: What follows the address in a terminus, and not in messages.
         ascii_only: True if the broker would take other letters for others, or end the connection over them.
-        options: True if the broker takes what follows a question mark for options, here or where it is consumed from.
+        special: Into what the broker reads something, instead of taking the name literally; None for nothing.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Address:
     lasting: bool = False
     suffix: str = ""
     ascii_only: bool = False
-    options: bool = False
+    special: re.Pattern[str] | None = None
 
     def check(self) -> None:
         """Refuse a name that cannot be written, before anything is asked for.
@@ -46,10 +47,10 @@ class Address:
             InvalidDestinationError: It would arrive as another one, or the broker would not understand it.
         """
         check_text(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
-        if self.options and "?" in self.name:
+        if found := self.special and self.special.search(self.name):
             raise InvalidDestinationError(
-                f"The name {self.name!a:.200} holds '?': over AMQP this broker takes what follows for options, and may"
-                " mean what stands before it; choose another name."
+                f"The name {self.name!a:.200} holds {found[0]!a}: over AMQP this broker reads options, lists, wildcards"
+                " or a queue of an address into it, and would mean others; choose another name."
             )
         if self.ascii_only and not self.name.isascii():
             raise InvalidDestinationError(
@@ -76,13 +77,10 @@ def address_of(what: Destination, naming: Naming) -> Address:
     if what.temporary or what.name.startswith(_TEMPORARY):
         exchange = naming == "exchange" and isinstance(what, Topic)  # without the slash it would be a queue
         return Address(what.name, f"temporary-{what.kind}", suffix="/" if exchange else "")
+    name, special = _BEFORE[naming][what.kind] + what.name, _SPECIAL[naming][what.kind]
     if naming == "path":
-        return Address(f"/{what.kind}/{what.name}", None, lasting=isinstance(what, Queue), ascii_only=True)
-    if naming == "scheme":
-        return Address(f"{what.kind}://{what.name}", what.kind, options=True)
-    if naming == "exchange" and isinstance(what, Topic):
-        return Address(f"amq.topic/{what.name}", "topic")
-    return Address(what.name, what.kind, options=naming == "capability")
+        return Address(name, None, lasting=isinstance(what, Queue), ascii_only=True, special=special)
+    return Address(name, what.kind, special=special)
 
 
 def name_of(address: str, kind: DestinationKind, naming: Naming) -> str:
@@ -95,4 +93,14 @@ _BEFORE: dict[Naming, dict[DestinationKind, str]] = {
     "scheme": {"queue": "queue://", "topic": "topic://"},
     "exchange": {"queue": "", "topic": "amq.topic/"},
     "capability": {"queue": "", "topic": ""},
+}
+
+_BINDING = re.compile(r"(?<=[/.])[*#](?=\.|\Z)")  # the wildcards of what is bound to an exchange
+_ARTEMIS = re.compile(r"\?|::|(?:\A|(?<=\.))[*#](?=\.|\Z)")
+_ACTIVEMQ = re.compile(r"[?,]|(?<=[/.])[*>](?=\.|\Z)")
+_SPECIAL: dict[Naming, dict[DestinationKind, re.Pattern[str] | None]] = {
+    "path": {"queue": None, "topic": _BINDING},
+    "scheme": {"queue": _ACTIVEMQ, "topic": _ACTIVEMQ},
+    "exchange": {"queue": None, "topic": _BINDING},
+    "capability": {"queue": _ARTEMIS, "topic": _ARTEMIS},
 }

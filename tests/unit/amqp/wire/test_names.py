@@ -30,6 +30,40 @@ def test_a_name_with_a_question_mark_is_refused_where_options_follow_it(stage, p
     connection.check(Queue("q"))
 
 
+READ = {
+    ARTEMIS: ["a::b", "a.#", "*", "a.*.b", "#.b"],
+    UNTESTED: ["a::b", "a.#"],
+    ACTIVEMQ: ["a,b", "a.>", "*", "a.*.b", ">"],
+}
+BINDINGS = ["a.#", "*", "a.*.b", "#.b"]
+
+
+@pytest.mark.parametrize(("product", "name"), [(product, name) for product, names in READ.items() for name in names])
+@pytest.mark.parametrize("ask", ["consume", "subscribe", "send", "publish"])
+def test_a_name_is_refused_into_which_the_broker_would_read_something(stage, product, name, ask):
+    with pytest.raises(InvalidDestinationError, match="would mean others"):
+        ASK[ask](stage(Broker(product)).connect(), name)
+
+
+@pytest.mark.parametrize("product", ["Apache Qpid Broker-J Core", "RabbitMQ"])
+@pytest.mark.parametrize("name", BINDINGS)
+def test_only_topics_are_bound_by_wildcards(stage, product, name):
+    connection = stage(Broker(product)).connect()
+    for ask in ("consume", "send"):
+        ASK[ask](connection, name)
+    for ask in ("subscribe", "publish"):
+        with pytest.raises(InvalidDestinationError, match="would mean others"):
+            ASK[ask](connection, name)
+
+
+@pytest.mark.parametrize("product", [ARTEMIS, ACTIVEMQ, "Apache Qpid Broker-J Core", "RabbitMQ"])
+@pytest.mark.parametrize("name", ["a#b", "a*b", "c#", "*x.y", "a:b", "a.b"])
+def test_what_is_only_like_a_wildcard_is_taken(stage, product, name):
+    connection = stage(Broker(product)).connect()
+    for ask in ("consume", "publish"):
+        ASK[ask](connection, name)
+
+
 @pytest.mark.parametrize("ask", ASK)
 def test_it_is_refused_whatever_is_asked_for(stage, ask):
     broker = Broker(ARTEMIS, offers=("sole-connection-for-container",))
