@@ -62,9 +62,11 @@ class Mailbox:
             self.check()
             self._errands.append(errand)
             self._urgent_posted += errand.urgent
-            if self._asleep and (errand.urgent or not self._dozing):
-                self.ring()
-                self._asleep = False  # not before: a signal handler may raise in between, and then the next one rings
+            ring = self._asleep and (errand.urgent or not self._dozing)
+            if ring:
+                self._asleep = False
+        if ring:  # without the lock, for which the thread that wakes would wait
+            self._wake()
 
     def run(self, write: Callable[[], bool]) -> None:
         """Run what was posted; not further than the socket takes what it writes.
@@ -101,6 +103,13 @@ class Mailbox:
         if self._dozing:
             return _DOZE if seconds is None else min(_DOZE, seconds)
         return seconds
+
+    def _wake(self) -> None:
+        try:
+            self.ring()
+        except BaseException:  # of a signal handler, say: the next one rings
+            self._asleep = True
+            raise
 
     def ring(self) -> None:
         """Wake the thread."""

@@ -117,10 +117,8 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
 
     def _write(self, seconds: float, *, confirmed: bool) -> None:
         first, outgoing = self._first and _filled(self._first), self._outgoing and _filled(self._outgoing)
-        if self._taken or outgoing or first:
-            self._burst(first, outgoing, seconds, confirmed=confirmed)
-
-    def _burst(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, confirmed: bool) -> None:
+        if not (self._taken or outgoing or first):
+            return
         burst = Burst(self._wire, self._by_consumer(), seconds)
         in_transaction = self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic)
         if in_transaction or outgoing or first:
