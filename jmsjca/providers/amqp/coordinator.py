@@ -18,11 +18,14 @@ from jmsjca.providers.amqp.states import (
     DECLARE,
     DECLARED,
     NO_OUTCOMES,
+    REJECTED,
     discharge,
     transaction_in,
 )
 
 __all__ = ["Coordinator"]
+
+_ROLLED_BACK = "amqp:transaction:rollback"
 
 
 class Coordinator(LinkEnd):
@@ -102,6 +105,14 @@ class Coordinator(LinkEnd):
             settle(delivery)
         return False
 
+    def on_close(self, condition: Any) -> None:
+        """The broker ended the link: so it may say that it rolled back instead (AMQP 1.0, part 4, section 4.3)."""
+        if condition is not None and condition.name == _ROLLED_BACK:
+            asked = next((reply for reply in self._replies.values() if not reply.done()), None)
+            if asked is not None:
+                asked.set_result((REJECTED, text_of(condition)))
+        super().on_close(condition)
+
     def _said(self, delivery: Pointer, state: int) -> bytes | str:
         """The name of the transaction that is declared, or the reason of a refusal."""
         if state == DECLARED:
@@ -138,7 +149,7 @@ class Coordinator(LinkEnd):
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)
         for reply in self._replies.values():
-            if not reply.done():  # a step that failed has told already
+            if not reply.done():  # else it is told already
                 reply.set_exception(error)
         self._replies.clear()
 

@@ -17,6 +17,7 @@ __all__ = [
     "DECLARED",
     "NO_OUTCOMES",
     "REFUSALS",
+    "REJECTED",
     "TRANSACTIONAL",
     "accepted_in",
     "discharge",
@@ -31,6 +32,7 @@ DECLARED = 0x33
 TRANSACTIONAL = 0x34
 
 ACCEPTED: int = Delivery.ACCEPTED
+REJECTED: int = Delivery.REJECTED
 COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
 
 _VALUE = b"\0\x53\x77"  # begins a message of one value
@@ -48,7 +50,7 @@ _OUTCOMES: dict[Any, int] = {
 NO_OUTCOMES = {0, Delivery.RECEIVED}
 """States of a delivery that tell nothing final."""
 
-REFUSALS = {Delivery.REJECTED, Delivery.RELEASED, Delivery.MODIFIED}
+REFUSALS = {REJECTED, Delivery.RELEASED, Delivery.MODIFIED}
 """Outcomes of a delivery that was not taken."""
 
 _NAMES: dict[Any, int] = {

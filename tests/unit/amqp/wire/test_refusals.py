@@ -183,7 +183,8 @@ NO_COMMIT = {
     "settled as received": lambda service, frame: service.agree(
         frame, state=Received(section_number=0, section_offset=ULong(0))
     ),
-    "detached": lambda service, frame: service.detach(frame, error_of("amqp:transaction:rollback")),
+    "detached as rolled back": lambda service, frame: service.detach(frame, error_of("amqp:transaction:rollback")),
+    "detached": lambda service, frame: service.detach(frame, error_of("amqp:internal-error")),
 }
 UNTOLD_COMMIT = {"settled without a state": "no outcome", "settled as received": "no outcome", "detached": "because"}
 
