@@ -4,7 +4,7 @@ import os
 
 from jmsjca.errors import ConnectionLostError
 
-__all__ = ["Home"]
+__all__ = ["Home", "refusal"]
 
 
 class _Here:
@@ -33,9 +33,14 @@ class Home:
             ConnectionLostError: This is a forked child.
         """
         if self._forks != _Here.forks:
-            raise ConnectionLostError(
-                "This process was forked, and a connection belongs to the process that opened it: open another one."
-            )
+            raise refusal()
+
+
+def refusal() -> ConnectionLostError:
+    """What a forked child is told that uses what is its parent's."""
+    return ConnectionLostError(
+        "This process was forked, and a connection belongs to the process that opened it: open another one."
+    )
 
 
 def _begin_another() -> None:

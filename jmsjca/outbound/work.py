@@ -116,6 +116,9 @@ class WorkUnit:
         except JMSError as error:
             self._end(_outcome(error))
             raise
+        except BaseException:
+            self._end(Outcome.LOST)
+            raise
         self._end(Outcome.ROLLED_BACK)
 
     def lose(self) -> None:

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from jmsjca import Outcome, Settlement
+from jmsjca.outbound.work import WorkUnit
 
 PATIENCE = 30
 
@@ -92,3 +93,22 @@ def test_whoever_begins_to_wait_while_it_is_settled_learns_the_outcome():
         for waiter in waiters:
             waiter.join(PATIENCE)
         assert results == [Outcome.COMMITTED] * 2
+
+
+class Interrupted:
+    """A unit over whose end a signal handler raises."""
+
+    def commit(self, *, confirmed: bool) -> None:
+        raise KeyboardInterrupt
+
+    def rollback(self) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("end", "outcome"), [("commit", Outcome.IN_DOUBT), ("rollback", Outcome.LOST)])
+def test_nobody_waits_for_an_end_that_was_interrupted(end, outcome):
+    work = WorkUnit(Interrupted())
+    settlement = work.settlement
+    with pytest.raises(KeyboardInterrupt):
+        getattr(work, end)()
+    assert settlement.outcome is outcome

@@ -30,7 +30,8 @@ class Address:
         lasting: True if the node that is made, should it not exist, must outlive the broker's restart.
         suffix: What follows the address in a terminus, and not in messages.
         ascii_only: True if the broker would take other letters for others, or end the connection over them.
-        special: Into what the broker reads something, instead of taking the name literally; None for nothing.
+        before: What of it tells the kind, and is no part of the destination's name.
+        special: Into what the broker reads something, instead of taking that name literally; None for nothing.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Address:
     lasting: bool = False
     suffix: str = ""
     ascii_only: bool = False
+    before: str = ""
     special: re.Pattern[str] | None = None
 
     def check(self) -> None:
@@ -47,7 +49,7 @@ class Address:
             InvalidDestinationError: It would arrive as another one, or the broker would not understand it.
         """
         check_text(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
-        if found := self.special and self.special.search(self.name):
+        if found := self.special and self.special.search(self.name.removeprefix(self.before)):
             raise InvalidDestinationError(
                 f"The name {self.name!a:.200} holds {found[0]!a}: over AMQP this broker reads options, lists, wildcards"
                 " or a queue of an address into it, and would mean others; choose another name."
@@ -77,10 +79,11 @@ def address_of(what: Destination, naming: Naming) -> Address:
     if what.temporary or what.name.startswith(_TEMPORARY):
         exchange = naming == "exchange" and isinstance(what, Topic)  # without the slash it would be a queue
         return Address(what.name, f"temporary-{what.kind}", suffix="/" if exchange else "")
-    name, special = _BEFORE[naming][what.kind] + what.name, _SPECIAL[naming][what.kind]
+    before, special = _BEFORE[naming][what.kind], _SPECIAL[naming][what.kind]
+    name = before + what.name
     if naming == "path":
-        return Address(name, None, lasting=isinstance(what, Queue), ascii_only=True, special=special)
-    return Address(name, what.kind, special=special)
+        return Address(name, None, isinstance(what, Queue), ascii_only=True, before=before, special=special)
+    return Address(name, what.kind, before=before, special=special)
 
 
 def name_of(address: str, kind: DestinationKind, naming: Naming) -> str:
@@ -95,9 +98,10 @@ _BEFORE: dict[Naming, dict[DestinationKind, str]] = {
     "capability": {"queue": "", "topic": ""},
 }
 
-_BINDING = re.compile(r"(?<=[/.])[*#](?=\.|\Z)")  # the wildcards of what is bound to an exchange
-_ARTEMIS = re.compile(r"\?|::|(?:\A|(?<=\.))[*#](?=\.|\Z)")
-_ACTIVEMQ = re.compile(r"[?,]|(?<=[/.])[*>](?=\.|\Z)")
+_WORD = r"(?:\A|(?<=\.))[{}](?=\.|\Z)"  # one that is a wildcard
+_BINDING = re.compile(_WORD.format("*#"))  # of what is bound to an exchange
+_ARTEMIS = re.compile(r"\?|::|" + _WORD.format("*#"))
+_ACTIVEMQ = re.compile(r"[?,]|" + _WORD.format("*>"))
 _SPECIAL: dict[Naming, dict[DestinationKind, re.Pattern[str] | None]] = {
     "path": {"queue": None, "topic": _BINDING},
     "scheme": {"queue": _ACTIVEMQ, "topic": _ACTIVEMQ},

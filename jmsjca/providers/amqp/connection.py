@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from jmsjca.config import Limits
+from jmsjca.config.forks import Home
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import (
     IllegalStateError,
@@ -55,6 +56,7 @@ class AMQPConnection:
         self._consumers = Consumers()
         self._manager: Manager | None = None  # made when it is asked for: it knows this connection
         self._closing = threading.Lock()
+        self._home = Home()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -149,7 +151,7 @@ class AMQPConnection:
 
     def close(self, timeout: float | None = None) -> None:
         """Give back what is held, and close. What open units took comes again, counted."""
-        if self._engine.left is not None:
+        if self._home.left:
             return  # a forked child: its parent closes it
         with self._closing:
             if self._wire.closing:
@@ -192,6 +194,6 @@ class AMQPConnection:
             unit.give_up()
 
     def _check_open(self) -> None:
-        self._engine.check_process()  # another thread may hold a lock that is not there in a forked child
+        self._home.check()  # another thread may hold a lock that is not there in a forked child
         if self._wire.closing:
             raise IllegalStateError("This connection is closed.")

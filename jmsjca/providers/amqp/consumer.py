@@ -75,7 +75,7 @@ class AMQPConsumer(AskingConsumer):
             limit: How many at most.
             timeout: Seconds to wait; None waits for ever, 0 does not wait.
         """
-        self._engine.check_process()
+        self._home.check()
         with self._changed:
             self._check_usable()
             self._appetite.limit = limit
@@ -105,19 +105,19 @@ class AMQPConsumer(AskingConsumer):
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; in order, so what came later goes back with them."""
-        self._engine.check_process()
+        self._home.check()
         self.take_back([], [d for d in self._own(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[AMQPDelivery]:
         """Ask for no more, and give what was on its way."""
-        self._engine.check_process()
+        self._home.check()
         self._stop()
         with self._changed:
             return self._shelf.hand_out(len(self._shelf.ready))
 
     def close(self) -> None:
         """Give back what no unit took; what a unit took stays with the unit."""
-        if self._engine.left is not None:
+        if self._home.left:
             return
         with self._changed:
             if self.closed:

@@ -51,7 +51,6 @@ class Engine:
         now: The monotonic clock.
         remote: What the broker says of the connection.
         sessions: Who has which session.
-        left: Why nothing works here any more, in a forked child.
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class Engine:
         self.check = self.mailbox.check
         self.buffer = Buffer(_BUFFER_BYTES)
         self.now = clock.monotonic
-        self.left: ConnectionLostError | None = None
         self.pump = Pump(sock, transport, self.buffer)
         events = Events(self._collector, self.remote.handlers(), self.remote.on_stranger)
         self._loop = Loop(
@@ -180,14 +178,8 @@ class Engine:
     def leave(self, error: ConnectionLostError) -> None:
         """Let go of the parent's connection, without a word to the broker. In a forked child."""
         self.remote.closing = True
-        self.left = error
         self.mailbox.leave(error)
         self._socket.close()
-
-    def check_process(self) -> None:
-        """Raise `ConnectionLostError` in a forked child, where a thread may hold locks that is not there."""
-        if self.left is not None:
-            raise self.left
 
     def _run(self) -> None:
         try:

@@ -4,6 +4,7 @@ import os
 from typing import Protocol
 from weakref import WeakSet
 
+from jmsjca.config.forks import refusal
 from jmsjca.errors import ConnectionLostError
 
 __all__ = ["left_by_forks"]
@@ -22,11 +23,8 @@ def left_by_forks(connection: _Left) -> None:
 
 
 def _leave_all() -> None:
-    error = ConnectionLostError(
-        "This process was forked, and a connection over AMQP belongs to the process that opened it: open another one."
-    )
     for connection in list(_left):
-        connection.leave(error)
+        connection.leave(refusal())
 
 
 os.register_at_fork(after_in_child=_leave_all)

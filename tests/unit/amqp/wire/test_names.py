@@ -57,7 +57,7 @@ def test_only_topics_are_bound_by_wildcards(stage, product, name):
 
 
 @pytest.mark.parametrize("product", [ARTEMIS, ACTIVEMQ, "Apache Qpid Broker-J Core", "RabbitMQ"])
-@pytest.mark.parametrize("name", ["a#b", "a*b", "c#", "*x.y", "a:b", "a.b"])
+@pytest.mark.parametrize("name", ["a#b", "a*b", "c#", "*x.y", "a:b", "a.b", "a/*", "#/a"])
 def test_what_is_only_like_a_wildcard_is_taken(stage, product, name):
     connection = stage(Broker(product)).connect()
     for ask in ("consume", "publish"):
