@@ -66,17 +66,25 @@ class Loop:
             self._events.dispatch()  # why it ended
 
     def _turn(self, selector: selectors.BaseSelector) -> None:
-        self._mailbox.run(self._pump.write)
         self._events.dispatch()
+        self._mailbox.run(self._pump.write)
         now = self._do_what_is_due()
-        pending = self._pump.write()
+        pending = self._write()
         if not pending:
             self._free_closed()
-        if self._mailbox.error is not None or self._events.waiting():
-            return  # it is over, or writing brought something up
+        if self._mailbox.error is not None:
+            return
         self._pump.check()
         self._listen(selector, pending)
         self._sleep(selector, max(self._deadline - now, 0) if self._deadline else None)
+
+    def _write(self) -> bool:
+        """Write, and tell of what that brings up; True if the socket did not take all of it."""
+        pending = self._pump.write()
+        while self._events.waiting() and self._mailbox.error is None:
+            self._events.dispatch()
+            pending = self._pump.write()
+        return pending
 
     def _do_what_is_due(self) -> float:
         """Show that we live, and judge whether the broker does; tells the time."""
@@ -101,7 +109,9 @@ class Loop:
 
     def _sleep(self, selector: selectors.BaseSelector, seconds: float | None) -> None:
         """Wait for the socket or an errand, and read."""
-        for key, events in selector.select(self._mailbox.rest(seconds)):
+        ready = selector.select(self._mailbox.rest(seconds))
+        self._mailbox.rise()
+        for key, events in ready:
             if key.fileobj is self._mailbox.bell:
                 self._mailbox.hear()
             elif events & selectors.EVENT_READ:

@@ -104,6 +104,10 @@ class Mailbox:
             return _DOZE if seconds is None else min(_DOZE, seconds)
         return seconds
 
+    def rise(self) -> None:
+        """Sleep is over: until the next one nobody needs to ring, whatever ended it."""
+        self._asleep = False
+
     def _wake(self) -> None:
         try:
             self.ring()

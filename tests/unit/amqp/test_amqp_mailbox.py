@@ -50,6 +50,14 @@ def test_every_errand_wakes_a_thread_that_sleeps(post, turn, urgent):
     assert not post(urgent=NOW)  # it is awake
 
 
+@pytest.mark.parametrize("urgent", [NOW, SOON])
+def test_nothing_wakes_a_thread_that_something_else_has_woken(mailbox, post, turn, urgent):
+    turn()
+    mailbox.rise()
+    assert not post(urgent=urgent)
+    assert mailbox.rest(60) < 60
+
+
 def test_a_thread_that_is_to_sleep_for_ever(mailbox):
     assert mailbox.rest(None) is None
 
