@@ -19,7 +19,6 @@ Cast = Callable[[Message], bytes | None]  #: gives what `sections_of` does, if t
 
 _BODIES: dict[type[Message], Callable[[Any], bytes]] = {BytesMessage: bytes, TextMessage: str.encode}
 _SHORT = 1 << 8
-_PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
 _SOME_TIME = datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)  # written as bytes that no text has
 _time, _size, _short_size = (struct.Struct(layout).pack for layout in (">q", ">I", "B"))
 
@@ -54,13 +53,11 @@ class _Moulds:
     def cast(self, message: Message) -> bytes | None:
         """Encode a message; None if it has something rare, or that cannot be encoded."""
         inside: Any = message
-        kind, told, sent, body = message.__class__, message.message_id, message.timestamp, inside._body  # noqa: SLF001
+        told, sent = message.message_id, message.timestamp
         try:
             if (
-                kind not in _BODIES
-                or told is None
+                told is None
                 or sent is None
-                or body is None
                 or message.correlation_id is not None
                 or message.reply_to is not None
                 or message.type is not None
@@ -70,26 +67,27 @@ class _Moulds:
                 or told.startswith(ENCODED)
             ):
                 return None
-            number, content, time = told.encode(), _BODIES[kind](body), _time(round(sent.timestamp() * 1000))
+            kind, number = message.__class__, told.encode()
+            content = _BODIES[kind](inside._body)  # noqa: SLF001
             size = len(content)
             short = size < _SHORT
-            shape = kind, message.delivery_mode is _PERSISTENT, message.priority, len(number), short
+            shape = kind, message.delivery_mode, message.priority, len(number), short
             known, before, between, behind = self._latest
             if shape != known:
                 before, between, behind = self._turn_to(*shape)
-            told_size = _short_size(size) if short else _size(size)
+            time, told_size = _time(round(sent.timestamp() * 1000)), _short_size(size) if short else _size(size)
             return b"".join((before, number, between, time, behind, told_size, content))
-        except (ArithmeticError, TypeError, ValueError, struct.error):
-            return None  # the encoder tells what is wrong
+        except (ArithmeticError, LookupError, TypeError, ValueError, struct.error):
+            return None  # the encoder takes it, or tells what is wrong
 
     def _turn_to(
-        self, kind: type[Message], lasting: bool, priority: int, size: int, short: bool
+        self, kind: type[Message], mode: DeliveryMode, priority: int, size: int, short: bool
     ) -> tuple[bytes, bytes, bytes]:
         """The parts for messages of a shape, which the next one probably has, too."""
-        of_text, where = kind is TextMessage, self._where
+        of_text, lasting, where = kind is TextMessage, mode is DeliveryMode.PERSISTENT, self._where
         before, between, behind = _mould(of_text, lasting, priority, self._kind, size, len(where), short)
         parts = before, NULL + where + between, behind
-        self._latest = (kind, lasting, priority, size, short), *parts
+        self._latest = (kind, mode, priority, size, short), *parts
         return parts
 
 
@@ -113,7 +111,7 @@ def _mould(  # noqa: PLR0917  # to name them would cost as much as to look them 
     content = "" if short else "x" * _SHORT
     sample = TextMessage(content) if of_text else BytesMessage(content.encode())
     sample.message_id, sample.timestamp, sample.priority = "x" * size, _SOME_TIME, priority
-    sample.delivery_mode = _PERSISTENT if lasting else DeliveryMode.NON_PERSISTENT
+    sample.delivery_mode = DeliveryMode.PERSISTENT if lasting else DeliveryMode.NON_PERSISTENT
     told = text("x" * size)
     name = "x" * (address_size - (2 if address_size < _SHORT + 2 else 5))  # without what `text` writes before it
     before, _, rest = sections_of(sample, destination(name, destination_kind), 0, "capability").partition(told)
