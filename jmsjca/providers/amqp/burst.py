@@ -1,9 +1,11 @@
 """The end of a unit over AMQP: what it sends and acknowledges is written, and the broker's answers are awaited."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.amqp.consumer import AMQPConsumer
@@ -33,6 +35,7 @@ class Burst:
         self._taken = taken
         self._seconds = seconds
         self._sent = False  # something, outside of any transaction
+        self._ending = threading.Lock()  # who gets it, once, ends the transaction: the engine, or who waited for that
 
     def send_first(self, outgoing: Outgoing) -> None:
         """Send outside any transaction, and wait until the broker has taken it.
@@ -87,34 +90,57 @@ class Burst:
             TransactionInDoubtError: It may or may not have happened; or it did not, but something was sent before.
         """
         try:
-            transaction = self._begin(outgoing)
+            self._wire.prepare(outgoing, self._seconds)
+            transaction = self._wire.declare(self._seconds)
         except JMSError as error:
             raise self._given_back(error) from error
-        reply: Future[Any] = Future()
         try:
-            self._wire.tell(lambda: self._end(transaction, reply), reply)
-        except JMSError as error:  # the connection is gone, and the transaction with it
-            self._let_go()
-            raise self._rolled_back(f"The unit was rolled back: {error}") from error
-        self._hear(reply, transaction)
+            state, reason = self._write(transaction, outgoing)
+        except JMSError as error:
+            state, reason = None, self._not_discharged(error)
+        if state is None:
+            self._wire.roll_back(transaction)
+            raise self._given_back(reason) from reason
+        self._let_go()
+        if state != ACCEPTED:
+            self._judge(state, reason)
 
-    def _begin(self, outgoing: Outgoing) -> bytes:
-        """Declare the transaction and send in it; what the broker refuses rolls it back."""
-        self._wire.prepare(outgoing, self._seconds)
-        transaction = self._wire.declare(self._seconds)
+    def _write(self, transaction: bytes, outgoing: Outgoing) -> Any:
+        """Send, settle and discharge, and wait for the answer to that: this thread is woken once for all."""
+        then = partial(self._ask_for_end, transaction)
         if outgoing:
-            try:
-                self._wire.send(outgoing, transaction, self._seconds)
-            except JMSError:
-                self._wire.roll_back(transaction)
-                raise
-        return transaction
+            return self._wire.send(outgoing, transaction, self._seconds, then)
+        reply: Future[Any] = Future()
+        then(reply)
+        return self._wire.wait(reply, self._seconds, "the end of a transaction")
+
+    def _not_discharged(self, error: JMSError) -> JMSError:
+        """See to it that the discharge is not written any more.
+
+        Raises:
+            TransactionInDoubtError: It is written.
+        """
+        if self._ending.acquire(blocking=False):
+            return error
+        self._let_go()
+        raise TransactionInDoubtError(
+            f"The broker did not answer the commit, so it may or may not have happened: {error}"
+        ) from error
+
+    def _ask_for_end(self, transaction: bytes, reply: "Future[Any]") -> None:
+        """Let the engine end the transaction, after all that it hears now: of a link that ends, for one."""
+        try:
+            self._wire.tell(partial(self._end, transaction, reply), reply)
+        except JMSError as error:
+            reply.set_exception(error)
 
     def _end(self, transaction: bytes, reply: "Future[Any]") -> None:
         """Write the acknowledgements and the discharge together. On the engine's thread."""
         try:
             self._wire.check_coordinator()
             self._check()  # all of it or nothing: what is settled in a transaction that ends is not to be given back
+            if not self._ending.acquire(blocking=False):
+                return  # who waited has given it up
             accepted = accept_in(accepted_in(transaction))
             for consumer, deliveries in self._taken.items():
                 consumer.settle(deliveries, accepted)
@@ -122,21 +148,8 @@ class Burst:
         except JMSError as error:  # a link has ended, and the discharge is not written
             reply.set_result((None, error))
 
-    def _hear(self, reply: "Future[Any]", transaction: bytes) -> None:
-        """Wait for the broker's answer to the discharge."""
-        try:
-            state, reason = self._wire.wait(reply, self._seconds, "the end of a transaction")
-        except JMSError as error:
-            self._let_go()
-            raise TransactionInDoubtError(
-                f"The broker did not answer the commit, so it may or may not have happened: {error}"
-            ) from error
-        if state is None:
-            self._wire.roll_back(transaction)
-            raise self._given_back(reason) from reason
-        self._let_go()
-        if state == ACCEPTED:
-            return
+    def _judge(self, state: int, reason: object) -> NoReturn:
+        """Tell what it means that the broker did not accept the discharge."""
         self._start_anew()
         if state in REFUSALS:
             raise self._rolled_back(f"The broker rolled the unit back: {reason}")

@@ -67,7 +67,7 @@ class SendingLink(LinkEnd):
 
     def on_flow(self) -> None:
         """Send what credit allows."""
-        credit = self._link.credit
+        credit = self._link.credit if self._waiting else 0
         while credit > 0 and self._waiting:
             payloads, sending, to = self._waiting[0]
             if len(payloads) <= credit:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
@@ -10,7 +11,7 @@ from jmsjca.providers.amqp.addresses import address_of
 from jmsjca.providers.amqp.broker import AMQPBroker
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.sender import RelayLink, SendingLink
-from jmsjca.providers.amqp.sending import Sending
+from jmsjca.providers.amqp.sending import Sending, Then
 
 __all__ = ["MOST_SENDERS", "Outgoing", "Senders"]
 
@@ -61,23 +62,28 @@ class Senders:
         self._own_link_to(to, timeout)
         self._make_room()
 
-    def send(self, outgoing: Outgoing, state: bytes | None, timeout: float) -> None:
+    def send(self, outgoing: Outgoing, state: bytes | None, timeout: float, then: Then | None = None) -> Any:
         """Send, and wait until the broker has taken everything.
 
         Args:
             outgoing: What to send.
             state: The fields of the state that tells the transaction, encoded; None outside any.
             timeout: Seconds to wait for each answer.
+            then: What follows at once on the engine's thread, and is waited for, too.
+
+        Returns:
+            The answer to that.
 
         Raises:
             TransactionInDoubtError: Some were or may have been sent, outside any transaction, and others not.
             JMSError: None were sent, or it happened in a transaction, which must be rolled back.
         """
-        some = False
-        for part in _parts(outgoing, len(outgoing) if self._broker.relays else MOST_SENDERS):
-            sending = Sending(sum(map(len, part.values())), state)
+        some, answer = False, None
+        parts = list(_parts(outgoing, len(outgoing) if self._broker.relays else MOST_SENDERS))
+        for part in parts:
+            sending = Sending(sum(map(len, part.values())), state, then if part is parts[-1] else None)
             try:
-                self._send(part, sending, timeout)
+                answer = self._send(part, sending, timeout)
             except ConnectionLostError:
                 raise
             except JMSError as error:
@@ -89,11 +95,12 @@ class Senders:
                     raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
                 raise
             some = True
+        return answer
 
-    def _send(self, outgoing: Outgoing, sending: Sending, timeout: float) -> None:
+    def _send(self, outgoing: Outgoing, sending: Sending, timeout: float) -> Any:
         links = [(self._link_to(to, timeout), to, payloads) for to, payloads in outgoing.items()]
         self._engine.tell(partial(_write, links, sending), sending.done)
-        self._engine.wait(sending.done, timeout, "the messages of a unit", lambda: sending.missing)
+        return self._engine.wait(sending.done, timeout, "the messages of a unit, or its end", lambda: sending.missing)
 
     def _link_to(self, to: Destination, timeout: float) -> SendingLink:
         if self._is_relayed(to):

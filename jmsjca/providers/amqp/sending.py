@@ -1,11 +1,14 @@
 """Messages on their way to the broker, together."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Any, Protocol
 
 from jmsjca.errors import JMSError
 
-__all__ = ["Sending"]
+__all__ = ["Sending", "Then"]
+
+Then = Callable[["Future[Any]"], None]  #: goes on, and has the future done with the answer to that
 
 
 class Unsent(Protocol):
@@ -22,6 +25,7 @@ class Sending:
     Args:
         count: How many messages.
         state: The fields of the state that tells their transaction, encoded; None outside any transaction.
+        then: What follows on the engine's thread once the broker has taken all: it sees to it that `done` is.
 
     Attributes:
         state: The same.
@@ -30,18 +34,19 @@ class Sending:
         some: True once the broker has taken a message.
         in_doubt: True if the broker may have taken a message, and did not tell.
         taken: Fields of the broker's state that tell that it took a message, encoded.
-        done: When all is answered.
+        done: When all is answered, and what follows, too.
     """
 
-    def __init__(self, count: int, state: bytes | None) -> None:
+    def __init__(self, count: int, state: bytes | None, then: "Then | None" = None) -> None:
         self.missing = count
+        self._then = then
         self._over: list[Unsent] = []
         self.state = state
         self.error: JMSError | None = None
         self.some = False
         self.in_doubt = False
         self.taken = b""
-        self.done: Future[None] = Future()
+        self.done: Future[Any] = Future()
         self._end_if_done()
 
     def goes_over(self, link: Unsent) -> None:
@@ -68,5 +73,7 @@ class Sending:
             return
         if self.error is not None:
             self.done.set_exception(self.error)
+        elif self._then is not None:
+            self._then(self.done)
         else:
             self.done.set_result(None)

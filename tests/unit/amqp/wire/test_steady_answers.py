@@ -34,8 +34,8 @@ def broker(monkeypatch):
             return super().result(SECONDS)
 
     class Steady(Sending):
-        def __init__(self, count, state):
-            super().__init__(count, state)
+        def __init__(self, *of):
+            super().__init__(*of)
             self.done = Patience(self)
 
     def answer(service, frame):

@@ -4,12 +4,14 @@ import threading
 
 import pytest
 from amqp_peer import SECONDS, Broker
+from amqp_peer.answers import command_of
 from amqp_peer.performatives import Attach, Begin, Close, Declare, Detach, Discharge, End, Flow, Transfer
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.wire import Wire
 from tests.unit.amqp.wire.account import encoded
 
 IN, OUT = Queue("in"), Queue("out")
@@ -93,6 +95,36 @@ def test_a_commit_that_happens_is_in_doubt(play):
 def test_a_message_that_is_not_answered_is_in_doubt(play, fault, sent):
     act = lambda c, _: send(c)  # noqa: E731
     assert play(TransactionInDoubtError, "may have been sent", act, armed={Transfer: fault}) == (1, sent)
+
+
+def test_a_unit_that_was_given_up_is_not_committed_when_its_answer_comes_at_last(stage, impatient, monkeypatch):
+    """The connection's thread may be about to go on just when the unit's thread gives up, so here it does."""
+    broker, given_up, ends = Broker(), threading.Event(), []
+    here = stage(broker)
+    connection = here.connect()
+    connection.check(OUT)
+
+    def answer_late(service, frame):
+        service.peer.leave_unanswered()
+        assert given_up.wait(SECONDS)
+        service.carry_out(frame)
+
+    def end(service, frame):
+        ends.append(command_of(frame).fail)
+        service.carry_out(frame)
+
+    broker.instead.update({Transfer: answer_late, Discharge: end})
+    monkeypatch.setattr(Engine, "abort", lambda engine, error: None)
+    monkeypatch.setattr(Wire, "roll_back", lambda wire, transaction: given_up.set())
+    impatient(here.peer)
+    unit = connection.unit()
+    unit.send(TextMessage("y"), OUT)
+    with pytest.raises(TransactionRolledBackError):
+        unit.commit()
+    del broker.instead[Transfer]
+    connection.check(Queue("another"))  # by now the answer has come,
+    connection.check(Queue("one more"))  # and the broker has seen what is written after it
+    assert not ends
 
 
 def test_a_drain_that_is_not_answered(stage):
