@@ -19,6 +19,7 @@ Cast = Callable[[Message], bytes | None]  #: gives what `sections_of` does, if t
 
 _BODIES: dict[type[Message], Callable[[Any], bytes]] = {BytesMessage: bytes, TextMessage: str.encode}
 _SHORT = 1 << 8
+_PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
 _SOME_TIME = datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)  # written as bytes that no text has
 _time, _size, _short_size = (struct.Struct(layout).pack for layout in (">q", ">I", "B"))
 
@@ -71,7 +72,7 @@ class _Moulds:
             content = _BODIES[kind](inside._body)  # noqa: SLF001
             size = len(content)
             short = size < _SHORT
-            shape = kind, message.delivery_mode, message.priority, len(number), short
+            shape = kind, message.delivery_mode is _PERSISTENT, message.priority, len(number), short
             known, before, between, behind = self._latest
             if shape != known:
                 before, between, behind = self._turn_to(*shape)
@@ -81,13 +82,13 @@ class _Moulds:
             return None  # the encoder takes it, or tells what is wrong
 
     def _turn_to(
-        self, kind: type[Message], mode: DeliveryMode, priority: int, size: int, short: bool
+        self, kind: type[Message], lasting: bool, priority: int, size: int, short: bool
     ) -> tuple[bytes, bytes, bytes]:
         """The parts for messages of a shape, which the next one probably has, too."""
-        of_text, lasting, where = kind is TextMessage, mode is DeliveryMode.PERSISTENT, self._where
+        of_text, where = kind is TextMessage, self._where
         before, between, behind = _mould(of_text, lasting, priority, self._kind, size, len(where), short)
         parts = before, NULL + where + between, behind
-        self._latest = (kind, mode, priority, size, short), *parts
+        self._latest = (kind, lasting, priority, size, short), *parts
         return parts
 
 
@@ -111,7 +112,7 @@ def _mould(  # noqa: PLR0917  # to name them would cost as much as to look them 
     content = "" if short else "x" * _SHORT
     sample = TextMessage(content) if of_text else BytesMessage(content.encode())
     sample.message_id, sample.timestamp, sample.priority = "x" * size, _SOME_TIME, priority
-    sample.delivery_mode = DeliveryMode.PERSISTENT if lasting else DeliveryMode.NON_PERSISTENT
+    sample.delivery_mode = _PERSISTENT if lasting else DeliveryMode.NON_PERSISTENT
     told = text("x" * size)
     name = "x" * (address_size - (2 if address_size < _SHORT + 2 else 5))  # without what `text` writes before it
     before, _, rest = sections_of(sample, destination(name, destination_kind), 0, "capability").partition(told)

@@ -139,6 +139,15 @@ def test_messages_of_several_shapes_take_turns():
     assert [cast(each) for each in shapes] == [sections_of(each, QUEUE, 0, "capability") for each in shapes]
 
 
+def test_a_number_in_place_of_a_mode_changes_nothing_for_others():
+    """It is equal to a mode."""
+    shortly, lasting = plain(TextMessage("a")), plain(TextMessage("a"))
+    shortly.delivery_mode = int(DeliveryMode.PERSISTENT)
+    cast = caster(Queue("numbered"), "capability")
+    for message in (shortly, lasting, shortly):
+        assert cast(message) == sections_of(message, Queue("numbered"), 0, "capability")
+
+
 @pytest.mark.parametrize(("header", "wrong"), [("priority", "4"), ("priority", [4]), ("message_id", b"ID:1")])
 def test_a_header_of_another_type_is_left_to_the_encoder_which_refuses_it(header, wrong):
     message = plain(TextMessage("a"))
