@@ -137,6 +137,7 @@ class Burst:
     def _end(self, transaction: bytes, reply: "Future[Any]") -> None:
         """Write the acknowledgements and the discharge together. On the engine's thread."""
         try:
+            self._wire.check()  # what was given up is not committed any more
             self._wire.check_coordinator()
             self._check()  # all of it or nothing: what is settled in a transaction that ends is not to be given back
             if not self._ending.acquire(blocking=False):

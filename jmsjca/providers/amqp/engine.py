@@ -130,21 +130,22 @@ class Engine:
         """
         self.mailbox.post(Errand(function, reply, alone=False, urgent=urgent))
 
-    def wait(self, reply: "Future[T]", timeout: float, what: str, missing: Callable[[], int] = lambda: 0) -> T:
+    def wait(self, reply: "Future[T]", timeout: float, what: str, latest: Callable[[], float] | None = None) -> T:
         """Wait for an answer of the broker.
 
         Args:
             reply: The answer.
             timeout: Seconds to wait for it.
             what: What it is about.
-            missing: Tells how many answers are missing where there are several: each has its time.
+            latest: Where there are several answers, tells when the last one came, as `now` does: each has its time.
 
         Raises:
             ConnectionLostError: It did not come in time; the connection is given up, for the answer may still come.
             BaseException: What a signal handler raised; the connection is given up, too.
         """
+        began = self.now()
         try:
-            return _result(reply, timeout, missing)
+            return self._result(reply, timeout, latest or (lambda: began))
         except TimeoutError as error:
             lost = ConnectionLostError(f"The broker did not answer within {timeout:g} s: {what}.")
             self.abort(lost)
@@ -181,6 +182,16 @@ class Engine:
         self.mailbox.leave(error)
         self._socket.close()
 
+    def _result(self, reply: "Future[T]", timeout: float, latest: Callable[[], float]) -> T:
+        heard = latest()
+        while True:
+            try:
+                return reply.result(max(heard + timeout - self.now(), 0))
+            except TimeoutError:
+                if latest() == heard:
+                    raise
+                heard = latest()
+
     def _run(self) -> None:
         try:
             self._loop.run()
@@ -203,14 +214,3 @@ class Engine:
         self.sessions.lose(error)
         if self.remote.matters:
             self._lost(error)
-
-
-def _result(reply: "Future[T]", timeout: float, missing: Callable[[], int]) -> T:
-    left = missing()
-    while True:
-        try:
-            return reply.result(timeout)
-        except TimeoutError:
-            if missing() >= left:
-                raise
-            left = missing()

@@ -81,7 +81,8 @@ class Senders:
         some, answer = False, None
         parts = list(_parts(outgoing, len(outgoing) if self._broker.relays else MOST_SENDERS))
         for part in parts:
-            sending = Sending(sum(map(len, part.values())), state, then if part is parts[-1] else None)
+            then_now = then if part is parts[-1] else None
+            sending = Sending(sum(map(len, part.values())), state, self._engine.now, then_now)
             try:
                 answer = self._send(part, sending, timeout)
             except ConnectionLostError:
@@ -100,7 +101,7 @@ class Senders:
     def _send(self, outgoing: Outgoing, sending: Sending, timeout: float) -> Any:
         links = [(self._link_to(to, timeout), to, payloads) for to, payloads in outgoing.items()]
         self._engine.tell(partial(_write, links, sending), sending.done)
-        return self._engine.wait(sending.done, timeout, "the messages of a unit, or its end", lambda: sending.missing)
+        return self._engine.wait(sending.done, timeout, "the messages of a unit, or its end", lambda: sending.latest)
 
     def _link_to(self, to: Destination, timeout: float) -> SendingLink:
         if self._is_relayed(to):

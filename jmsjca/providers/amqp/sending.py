@@ -25,11 +25,13 @@ class Sending:
     Args:
         count: How many messages.
         state: The fields of the state that tells their transaction, encoded; None outside any transaction.
+        now: The monotonic clock.
         then: What follows on the engine's thread once the broker has taken all: it sees to it that `done` is.
 
     Attributes:
         state: The same.
         missing: How many messages wait for their answer, or for credit.
+        latest: When the last answer came, or when there was none yet.
         error: What happened first to one that was not taken.
         some: True once the broker has taken a message.
         in_doubt: True if the broker may have taken a message, and did not tell.
@@ -37,9 +39,11 @@ class Sending:
         done: When all is answered, and what follows, too.
     """
 
-    def __init__(self, count: int, state: bytes | None, then: "Then | None" = None) -> None:
+    def __init__(self, count: int, state: bytes | None, now: Callable[[], float], then: "Then | None" = None) -> None:
         self.missing = count
+        self._now = now
         self._then = then
+        self.latest = now()
         self._over: list[Unsent] = []
         self.state = state
         self.error: JMSError | None = None
@@ -57,15 +61,18 @@ class Sending:
         """Note that the broker took so many messages."""
         if count:
             self.some = True
-            self.missing -= count
-            self._end_if_done()
+            self._answered(count)
 
     def refused(self, count: int, error: JMSError) -> None:
         """Note that so many were not taken, or not even sent; what still waits for credit is not sent any more."""
-        self.missing -= count
         if self.error is None:
             self.error = error
-            self.missing -= sum(link.drop(self) for link in self._over)
+            count += sum(link.drop(self) for link in self._over)
+        self._answered(count)
+
+    def _answered(self, count: int) -> None:
+        self.latest = self._now()
+        self.missing -= count
         self._end_if_done()
 
     def _end_if_done(self) -> None:

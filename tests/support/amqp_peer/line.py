@@ -3,7 +3,7 @@
 import socket
 import struct
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from amqp_peer.frames import Frame, frame, read_frames
@@ -84,6 +84,15 @@ class Line:
         self._send(data[: len(data) // 2] if moment == "inside" else data)
         if moment:
             self.end()
+
+    @contextmanager
+    def together(self):
+        """Let the client read at once what is written meanwhile."""
+        pieces, send = [], self._send
+        self._send = pieces.append
+        yield
+        self._send = send
+        send(b"".join(pieces))
 
     def mute(self):
         """Write nothing more: what the client does is done, and its answers are lost."""

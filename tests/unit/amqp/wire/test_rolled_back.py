@@ -3,7 +3,7 @@
 import pytest
 from amqp_peer import SECONDS, Broker
 from amqp_peer.answers import command_of
-from amqp_peer.performatives import Declare, Discharge, Error, Rejected, Transfer
+from amqp_peer.performatives import Close, Declare, Discharge, Error, Rejected, Transfer
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import TransactionRolledBackError
@@ -58,6 +58,25 @@ def test_a_coordinator_that_ends_before_the_discharge_settles_nothing(stage, bro
     broker.instead.clear()
     commit(connection)
     assert len(broker.store.queues["out"]) == 1
+
+
+@pytest.mark.parametrize("messages", [0, 1])
+def test_nothing_is_committed_over_the_end_of_the_connection_that_comes_with_the_last_answer(stage, broker, messages):
+    """So it is not in doubt."""
+
+    def answer_and_close(service, frame):
+        with service.line.together():
+            service.carry_out(frame)
+            service.line.write(Close())
+
+    here = stage(broker)
+    connection = here.connect()
+    taken = connection.consumer(IN, window=0).receive(1, SECONDS) if messages else []
+    broker.instead[Transfer] = answer_and_close
+    with pytest.raises(TransactionRolledBackError):
+        commit(connection, taken)
+    here.close()
+    assert not broker.seen[Discharge]
 
 
 def refuse(service, frame):

@@ -14,9 +14,34 @@ from jmsjca.providers.amqp.sending import Sending
 from tests.unit.amqp.wire.account import body_of
 from tests.unit.delivering.stage import until
 
+TIMEOUT, LATER = 30, 2
+
+
+class Clock:
+    """Stands still, except where a test lets time go by."""
+
+    time = 1000.0
+
+    def now(self):
+        return self.time
+
+    def monotonic(self):
+        return self.time
+
 
 @pytest.fixture
-def broker(monkeypatch):
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def waits():
+    """For how long the client waited, each time."""
+    return []
+
+
+@pytest.fixture
+def broker(monkeypatch, clock, waits):
     """Answers a message whenever the client's patience for one answer begins, which ends when that has come."""
     broker, asked = Broker(), Semaphore(0)
 
@@ -26,10 +51,13 @@ def broker(monkeypatch):
             self.sending = sending
 
         def result(self, timeout=None):
+            waits.append(timeout)
             missing = self.sending.missing
+            clock.time += LATER
             asked.release()
             until(lambda: self.sending.missing < missing)
             if not self.done():
+                clock.time += LATER
                 raise TimeoutError
             return super().result(SECONDS)
 
@@ -48,9 +76,10 @@ def broker(monkeypatch):
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-def test_each_answer_has_its_time(stage, broker, atomic):
-    unit = stage(broker).connect().unit(atomic=atomic)
+def test_each_answer_has_its_time(stage, broker, clock, waits, atomic):
+    unit = stage(broker).connect(f"reply_timeout={TIMEOUT}&heartbeat=0", clock=clock).unit(atomic=atomic)
     for body in "abc":
         unit.send(TextMessage(body), Queue("out"))
     unit.commit()
     assert [body_of(kept.payload) for kept in broker.store.queues["out"]] == ["a", "b", "c"]
+    assert waits == [TIMEOUT, TIMEOUT - LATER, TIMEOUT - LATER]
