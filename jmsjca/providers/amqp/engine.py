@@ -130,7 +130,7 @@ class Engine:
         """
         self.mailbox.post(Errand(function, reply, alone=False, urgent=urgent))
 
-    def wait(self, reply: "Future[T]", timeout: float, what: str, latest: Callable[[], float] | None = None) -> T:
+    def wait(self, reply: "Future[T]", timeout: float, what: str, latest: Callable[[], float] = lambda: 0.0) -> T:
         """Wait for an answer of the broker.
 
         Args:
@@ -143,9 +143,8 @@ class Engine:
             ConnectionLostError: It did not come in time; the connection is given up, for the answer may still come.
             BaseException: What a signal handler raised; the connection is given up, too.
         """
-        began = self.now()
         try:
-            return self._result(reply, timeout, latest or (lambda: began))
+            return self._result(reply, timeout, latest)
         except TimeoutError as error:
             lost = ConnectionLostError(f"The broker did not answer within {timeout:g} s: {what}.")
             self.abort(lost)
@@ -183,12 +182,12 @@ class Engine:
         self._socket.close()
 
     def _result(self, reply: "Future[T]", timeout: float, latest: Callable[[], float]) -> T:
-        heard = latest()
+        heard = self.now()
         while True:
             try:
                 return reply.result(max(heard + timeout - self.now(), 0))
             except TimeoutError:
-                if latest() == heard:
+                if latest() <= heard:
                     raise
                 heard = latest()
 

@@ -31,7 +31,7 @@ class Sending:
     Attributes:
         state: The same.
         missing: How many messages wait for their answer, or for credit.
-        latest: When the last answer came, or when there was none yet.
+        latest: When the last answer came; 0 if none did.
         error: What happened first to one that was not taken.
         some: True once the broker has taken a message.
         in_doubt: True if the broker may have taken a message, and did not tell.
@@ -43,7 +43,7 @@ class Sending:
         self.missing = count
         self._now = now
         self._then = then
-        self.latest = now()
+        self.latest = 0.0
         self._over: list[Unsent] = []
         self.state = state
         self.error: JMSError | None = None

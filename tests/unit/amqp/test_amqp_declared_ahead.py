@@ -9,23 +9,14 @@ from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from tests.unit.amqp.behaviour import end_session, reject
 from tests.unit.amqp.peer import SECONDS
+from tests.unit.clocks import HandClock
 
 QUEUE = Queue("q")
 
 
-class StillClock:
-    time = 1000.0
-
-    def now(self):
-        return self.time
-
-    def monotonic(self):
-        return self.time
-
-
 @pytest.fixture
 def clock():
-    return StillClock()
+    return HandClock()
 
 
 @pytest.fixture

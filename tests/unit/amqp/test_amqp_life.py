@@ -21,19 +21,9 @@ from jmsjca.messages import TextMessage
 from tests.unit.amqp.behaviour import end_connection, end_session, refuse_link
 from tests.unit.amqp.frames import frame
 from tests.unit.amqp.peer import SECONDS
+from tests.unit.clocks import HandClock
 
 QUEUE = Queue("q")
-
-
-class StillClock:
-    def __init__(self):
-        self.time = 1000.0
-
-    def now(self):
-        return self.time
-
-    def monotonic(self):
-        return self.time
 
 
 def _turn(line):
@@ -42,7 +32,7 @@ def _turn(line):
 
 
 def test_silent_broker_is_lost_after_two_heartbeats(line):
-    line, clock = line(), StillClock()
+    line, clock = line(), HandClock()
     line.open("heartbeat=10", clock=clock)
     _turn(line)
     clock.time += 19
@@ -55,7 +45,7 @@ def test_silent_broker_is_lost_after_two_heartbeats(line):
 
 
 def test_whatever_comes_is_a_sign_of_life(line):
-    line, clock = line(), StillClock()
+    line, clock = line(), HandClock()
     line.open("heartbeat=10", clock=clock)
     for _ in range(5):
         clock.time += 15
@@ -65,7 +55,7 @@ def test_whatever_comes_is_a_sign_of_life(line):
 
 def test_what_came_while_this_side_was_held_up_is_a_sign_of_life(line):
     """By a handler in C that keeps the interpreter, or because the process was stopped for a while."""
-    line, clock = line(), StillClock()
+    line, clock = line(), HandClock()
     line.open("heartbeat=10", clock=clock)
     _turn(line)
 
@@ -80,7 +70,7 @@ def test_what_came_while_this_side_was_held_up_is_a_sign_of_life(line):
 
 
 def test_heartbeat_can_be_off(line):
-    line, clock = line(), StillClock()
+    line, clock = line(), HandClock()
     line.open("heartbeat=0", clock=clock)
     clock.time += 1_000_000
     _turn(line)

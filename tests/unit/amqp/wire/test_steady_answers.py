@@ -12,26 +12,15 @@ from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp import senders
 from jmsjca.providers.amqp.sending import Sending
 from tests.unit.amqp.wire.account import body_of
+from tests.unit.clocks import HandClock
 from tests.unit.delivering.stage import until
 
 TIMEOUT, LATER = 30, 2
 
 
-class Clock:
-    """Stands still, except where a test lets time go by."""
-
-    time = 1000.0
-
-    def now(self):
-        return self.time
-
-    def monotonic(self):
-        return self.time
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return HandClock()
 
 
 @pytest.fixture
