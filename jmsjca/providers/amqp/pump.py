@@ -30,6 +30,8 @@ class Pump:
         self._transport = transport
         self._pointer = pointer_to(transport)
         self._buffer = buffer
+        # Less than that, and nothing more is there; but TLS gives a record at a time.
+        self._full = 0 if isinstance(sock, ssl.SSLSocket) else buffer.size
 
     def check(self) -> None:
         """Raise `ProtonException` if proton reads no more, which it does not always say."""
@@ -50,6 +52,8 @@ class Pump:
                 return
             self._push(size)
             acknowledge_quickly(self._socket)
+            if size < self._full:
+                return
 
     def last_word(self) -> ssl.SSLError | None:
         """The alert with which the broker hung up; a write that fails hides it."""
