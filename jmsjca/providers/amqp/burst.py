@@ -142,12 +142,17 @@ class Burst:
             self._check()  # all of it or nothing: what is settled in a transaction that ends is not to be given back
             if not self._ending.acquire(blocking=False):
                 return  # who waited has given it up
-            accepted = accept_in(accepted_in(transaction))
-            for consumer, deliveries in self._taken.items():
-                consumer.settle(deliveries, accepted)
+            if self._taken:
+                self._settle(transaction)
             self._wire.discharge(transaction, reply)
         except JMSError as error:  # a link has ended, and the discharge is not written
             reply.set_result((None, error))
+
+    def _settle(self, transaction: bytes) -> None:
+        """Acknowledge in a transaction. On the engine's thread."""
+        accepted = accept_in(accepted_in(transaction))
+        for consumer, deliveries in self._taken.items():
+            consumer.settle(deliveries, accepted)
 
     def _judge(self, state: int, reason: object) -> NoReturn:
         """Tell what it means that the broker did not accept the discharge."""

@@ -1,5 +1,6 @@
 """Transactions: the link to the broker's coordinator (AMQP 1.0, part 4)."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, cast
@@ -55,7 +56,7 @@ class Coordinator(LinkEnd):
         reply: Future[Any] | None = self._ahead.take()
         if reply is None:
             reply = Future[Any]()
-            self._engine.tell(partial(self._ask, DECLARE, reply), reply)
+            self._engine.tell(partial(self._ask, {DECLARE: reply}), reply)
         state, transaction = self._engine.wait(reply, timeout, "the declaration of a transaction")
         if state != DECLARED or not transaction:
             reason = transaction or "it has no name"
@@ -70,14 +71,15 @@ class Coordinator(LinkEnd):
             reply: Gets the broker's answer: its state, and the text of its reason.
             fail: True to roll it back.
         """
-        self._ask(discharge(transaction, fail), reply)
-        now = self._engine.now()
-        if self._ahead.is_busy(now) and not fail:
-            ahead: Future[Any] = Future()
-            self._ask(DECLARE, ahead)
-            self._ahead.put(ahead, now)
-            if not self._watches:
-                self._watch()
+        now, end = self._engine.now(), discharge(transaction, fail)
+        if not self._ahead.is_busy(now) or fail:
+            self._ask({end: reply})
+            return
+        ahead: Future[Any] = Future()
+        self._ask({end: reply, DECLARE: ahead})
+        self._ahead.put(ahead, now)
+        if not self._watches:
+            self._watch()
 
     def _watch(self) -> None:
         """End the next transaction if nobody uses it."""
@@ -94,7 +96,7 @@ class Coordinator(LinkEnd):
             return
         state, transaction = reply.result()
         if state == DECLARED and transaction:
-            self._ask(discharge(transaction, fail=True), Future())
+            self._ask({discharge(transaction, fail=True): Future()})
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The coordinator answered."""
@@ -119,11 +121,10 @@ class Coordinator(LinkEnd):
             return transaction_in(remote_data(delivery, self._engine.buffer))
         return "" if state == ACCEPTED else text_of(public(delivery).remote.condition)
 
-    def _ask(self, message: bytes, reply: "Future[Any]") -> None:
+    def _ask(self, questions: "Mapping[bytes, Future[Any]]") -> None:
         if self.error is not None:
             raise self.error
-        (delivery,) = send(pointer_to(self._link), self._tags, [message])
-        self._replies[delivery] = reply
+        self._replies.update(zip(send(pointer_to(self._link), self._tags, questions), questions.values(), strict=True))
 
     def _make(self, session: Any, name: str) -> Any:
         link = session.sender(name)

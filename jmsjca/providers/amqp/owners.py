@@ -18,12 +18,14 @@ from jmsjca.providers.amqp.proton_calls import (
 
 __all__ = ["Events", "Owner"]
 
+_DELIVERY: int = Event.DELIVERY.number
 _SESSION_OPEN: int = Event.SESSION_REMOTE_OPEN.number
 _SESSION_END: int = Event.SESSION_REMOTE_CLOSE.number
 _LINK_OPEN: int = Event.LINK_REMOTE_OPEN.number
 _OPENINGS = {_SESSION_OPEN, _LINK_OPEN}
 _LINK_FLOW: int = Event.LINK_FLOW.number
 _LINK_ENDS: set[int] = {Event.LINK_REMOTE_CLOSE.number, Event.LINK_REMOTE_DETACH.number}
+_NEWS_OF_OWNERS = {_LINK_FLOW, _SESSION_END} | _OPENINGS | _LINK_ENDS
 
 
 class Owner(Protocol):
@@ -71,6 +73,7 @@ class Events:
     ) -> None:
         self._collector = pointer_to(collector)
         self._connection = connection
+        self._news = _NEWS_OF_OWNERS.union(connection)
         self._stranger = stranger
         self.owners: dict[Pointer, Owner] = {}
 
@@ -86,12 +89,13 @@ class Events:
         collector = self._collector
         told: Pointer = None
         while event := next_event(collector):
-            delivery = delivery_of(event)
-            if not delivery:
-                self._tell(event_type(event), event)
-            elif (link := link_of(event)) != told:
-                owner = self.owners.get(link)
-                told = link if owner and owner.on_delivery(delivery) else None
+            kind = event_type(event)
+            if kind == _DELIVERY:
+                if (link := link_of(event)) != told:
+                    owner = self.owners.get(link)
+                    told = link if owner and owner.on_delivery(delivery_of(event)) else None
+            elif kind in self._news:  # what else there is comes with everything that is written
+                self._tell(kind, event)
             pop_event(collector)
 
     def _tell(self, kind: int, event: Pointer) -> None:

@@ -62,12 +62,12 @@ class Senders:
         self._own_link_to(to, timeout)
         self._make_room()
 
-    def send(self, outgoing: Outgoing, state: bytes | None, timeout: float, then: Then | None = None) -> Any:
+    def send(self, outgoing: Outgoing, transaction: bytes | None, timeout: float, then: Then | None = None) -> Any:
         """Send, and wait until the broker has taken everything.
 
         Args:
             outgoing: What to send.
-            state: The fields of the state that tells the transaction, encoded; None outside any.
+            transaction: In which; None outside any.
             timeout: Seconds to wait for each answer.
             then: What follows at once on the engine's thread, and is waited for, too.
 
@@ -82,17 +82,17 @@ class Senders:
         parts = list(_parts(outgoing, len(outgoing) if self._broker.relays else MOST_SENDERS))
         for part in parts:
             then_now = then if part is parts[-1] else None
-            sending = Sending(sum(map(len, part.values())), state, self._engine.now, then_now)
+            sending = Sending(sum(map(len, part.values())), transaction, self._engine.now, then_now)
             try:
                 answer = self._send(part, sending, timeout)
             except ConnectionLostError:
                 raise
             except JMSError as error:
-                if state is None and (some or sending.some):
+                if transaction is None and (some or sending.some):
                     raise TransactionInDoubtError(
                         f"Some messages of the unit were sent, and others not: {error}"
                     ) from error
-                if state is None and sending.in_doubt:
+                if transaction is None and sending.in_doubt:
                     raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
                 raise
             some = True
@@ -113,7 +113,7 @@ class Senders:
         return link
 
     def _is_relayed(self, to: Destination) -> bool:
-        return self._broker.relays_to(to) and to not in self._links and len(self._links) >= MOST_SENDERS
+        return len(self._links) >= MOST_SENDERS and to not in self._links and self._broker.relays_to(to)
 
     def _relay_link(self, timeout: float) -> SendingLink:
         if self._relay is None or self._relay.error is not None:

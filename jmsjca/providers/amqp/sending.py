@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from jmsjca.errors import JMSError
+from jmsjca.providers.amqp.states import sent_in, taken_in
 
 __all__ = ["Sending", "Then"]
 
@@ -24,32 +25,34 @@ class Sending:
 
     Args:
         count: How many messages.
-        state: The fields of the state that tells their transaction, encoded; None outside any transaction.
+        transaction: In which; None outside any.
         now: The monotonic clock.
         then: What follows on the engine's thread once the broker has taken all: it sees to it that `done` is.
 
     Attributes:
-        state: The same.
+        state: The fields of the state that tells their transaction, encoded; None outside any transaction.
         missing: How many messages wait for their answer, or for credit.
         latest: When the last answer came; 0 if none did.
         error: What happened first to one that was not taken.
         some: True once the broker has taken a message.
         in_doubt: True if the broker may have taken a message, and did not tell.
-        taken: Fields of the broker's state that tell that it took a message, encoded.
+        taken: The fields of the broker's state that tell that it took a message, encoded as it does.
         done: When all is answered, and what follows, too.
     """
 
-    def __init__(self, count: int, state: bytes | None, now: Callable[[], float], then: "Then | None" = None) -> None:
+    def __init__(
+        self, count: int, transaction: bytes | None, now: Callable[[], float], then: "Then | None" = None
+    ) -> None:
         self.missing = count
         self._now = now
         self._then = then
         self.latest = 0.0
         self._over: list[Unsent] = []
-        self.state = state
+        self.state = None if transaction is None else sent_in(transaction)
         self.error: JMSError | None = None
         self.some = False
         self.in_doubt = False
-        self.taken = b""
+        self.taken = b"" if transaction is None else taken_in(transaction)  # until it tells it in another way
         self.done: Future[Any] = Future()
         self._end_if_done()
 

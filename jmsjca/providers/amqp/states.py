@@ -24,6 +24,7 @@ __all__ = [
     "outcome_in",
     "outcome_of",
     "sent_in",
+    "taken_in",
     "transaction_in",
 ]
 
@@ -37,6 +38,7 @@ COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
 
 _VALUE = b"\0\x53\x77"  # begins a message of one value
 _SHORT = 255  # the longest that a byte tells
+_ACCEPTED = b"\0\x53\x24\x45"
 
 #: The message that asks for a transaction.
 DECLARE = _VALUE + b"\0\x53\x31\x45"
@@ -73,13 +75,23 @@ def sent_in(transaction: bytes) -> bytes:
 
 def accepted_in(transaction: bytes) -> bytes:
     """The fields of the state of a delivery that is accepted if a transaction commits."""
-    return _list(_binary(transaction), b"\0\x53\x24\x45")
+    return _list(_binary(transaction), _ACCEPTED)
+
+
+def taken_in(transaction: bytes) -> bytes:
+    """What the broker tells of a message that it took in a transaction, as proton encodes that: with a long size."""
+    return _long_list(_binary(transaction), _ACCEPTED)
 
 
 def _list(*fields: bytes) -> bytes:
     size = sum(map(len, fields))
     if size < _SHORT:
         return bytes((0xC0, size + 1, len(fields))) + b"".join(fields)
+    return _long_list(*fields)
+
+
+def _long_list(*fields: bytes) -> bytes:
+    size = sum(map(len, fields))
     return b"\xd0" + (size + 4).to_bytes(4, "big") + len(fields).to_bytes(4, "big") + b"".join(fields)
 
 

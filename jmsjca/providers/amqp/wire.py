@@ -15,7 +15,7 @@ from jmsjca.providers.amqp.coordinator import Coordinator
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.senders import Outgoing, Senders
 from jmsjca.providers.amqp.sending import Then
-from jmsjca.providers.amqp.states import ACCEPTED, sent_in
+from jmsjca.providers.amqp.states import ACCEPTED
 from jmsjca.providers.amqp.temporary import Temporaries
 
 __all__ = ["Wire"]
@@ -109,7 +109,7 @@ class Wire:
 
     def send(self, outgoing: Outgoing, transaction: bytes | None, timeout: float, then: Then | None = None) -> Any:
         """Send encoded messages, and wait until the broker took them all; then for what follows."""
-        return self._senders.send(outgoing, None if transaction is None else sent_in(transaction), timeout, then)
+        return self._senders.send(outgoing, transaction, timeout, then)
 
     def declare(self, timeout: float) -> bytes:
         """Begin a transaction."""

@@ -3,10 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proton import Data
 
 from jmsjca.providers.amqp.encoding.marks import Described, Symbol, ULong
 from jmsjca.providers.amqp.encoding.writing import write
-from jmsjca.providers.amqp.states import ACCEPTED, accepted_in, outcome_in, transaction_in
+from jmsjca.providers.amqp.states import ACCEPTED, accepted_in, outcome_in, taken_in, transaction_in
 
 NAME = b"\xff\x00\xfe\x01"
 REJECTED = 0x25
@@ -24,6 +25,14 @@ def test_the_state_that_accepts_in_a_transaction_names_both():
     state = accepted_in(NAME)
     assert outcome_in(state) == (ACCEPTED, None)
     assert transaction_in(state) == NAME
+
+
+@given(st.binary(max_size=300))
+def test_a_message_taken_in_a_transaction_is_told_of_as_proton_encodes_it(name):
+    state = Data()
+    state.decode(accepted_in(name))
+    assert state.encode() == taken_in(name)
+    assert outcome_in(taken_in(name)) == (ACCEPTED, None)
 
 
 @pytest.mark.parametrize("fields", [[], [None], ["text"], [NAME, None], [NAME, 1], [NAME, [1]], {"a": 1}, 1, None])
