@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -203,6 +202,8 @@ def identity(delivery: spi.Delivery) -> str | None:
     try:
         return delivery.message.delivered_id
     except MessageFormatError:
+        from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+
         return f"undecodable:{sha256(delivery.raw).hexdigest()}"
 
 

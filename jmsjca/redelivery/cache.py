@@ -1,6 +1,5 @@
 """The cache of encounters: which messages came again lately."""
 
-from hashlib import sha256
 from threading import Lock
 
 from jmsjca.redelivery.encounter import Encounter
@@ -65,4 +64,6 @@ def _key(message_id: str) -> str | bytes:
     """The id, or its digest: senders choose how long ids are, and thousands are kept."""
     if len(message_id) <= _LONGEST_ID:
         return message_id
+    from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+
     return sha256(message_id.encode("utf-8", "surrogatepass")).digest()
