@@ -16,6 +16,8 @@ each does:
 - lean loop: what of `lean_loop.py` is the least that a client in Python does; nobody gets below that by much. "atomic"
   does the same in transactions of 100 messages, or, receiving, of what comes at once, if that is more. "one by one"
   waits for the answer to each send.
+- lean client: what of `lean_client.py` is the least that a client does that sends messages of JMS, and has a thread for
+  its connection.
 - unit, plain: units of 100 without transactions; a batch of sends waits for its answers, acknowledgements do not.
 - unit, atomic: one transaction for each 100 messages.
 - undecoded: the same as "unit, plain" and "unit, atomic", without looking at the messages.
@@ -44,6 +46,7 @@ from jmsjca import AcknowledgeMode, BytesMessage, ConnectionFactory, Limits, Que
 from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.amqp.codec import encode
 from tests.benchmarks.c_peer import running
+from tests.benchmarks.lean_client import lean_client_sends
 from tests.benchmarks.lean_loop import lean_receives, lean_sends
 from tests.benchmarks.measurements import Measurements, alternating, write
 from tests.benchmarks.proton_loops import BASE, BATCH, BODY, PATIENCE, Figures, HandlerReceives, HandlerSends, Stopwatch
@@ -173,6 +176,8 @@ CONTENDERS: dict[str, dict[str, Contender]] = {
         BLOCKING: lambda url, count: blocking_sends(url, count // SLOW),
         "lean loop": lambda url, count: lean_sends(url, QUEUE.name, count),
         "lean loop, atomic": lambda url, count: lean_sends(url, QUEUE.name, count, atomic=True),
+        "lean client": lambda url, count: lean_client_sends(url, QUEUE.name, _made, count),
+        "lean client, atomic": lambda url, count: lean_client_sends(url, QUEUE.name, _made, count, atomic=True),
         "lean loop, one by one": lambda url, count: lean_sends(url, QUEUE.name, count // SLOW, together=1),
         "unit, plain": lambda url, count: unit_sends(url, count, atomic=False),
         "unit, atomic": lambda url, count: unit_sends(url, count, atomic=True),

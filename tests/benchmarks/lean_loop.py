@@ -5,7 +5,7 @@ of the cost of ours comes from what ours does, and how much nobody in Python get
 """
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count as count_from
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,19 +43,19 @@ from jmsjca.providers.amqp.sections import DATA, split
 from jmsjca.providers.amqp.states import DECLARE, DECLARED, accepted_in, discharge, sent_in, transaction_in
 from tests.benchmarks.proton_loops import BATCH, BODY, Figures, Stopwatch
 
-__all__ = ["lean_receives", "lean_sends"]
+__all__ = ["Line", "lean_receives", "lean_sends", "send_all"]
 
 _HEAD = b"\x00\x53\x70\xc0\x02\x01\x41" + b"\x00\x53\x73\xc0"  # durable; and the fields of a message
 _LONG_BINARY_HEAD = 5
 
 
-class _Line:
+class Line:
     """A connection with one session, and bytes that go to and fro."""
 
     def __init__(self, url: str) -> None:
         where = urlsplit(url)
-        self._socket = socket.create_connection((where.hostname, where.port))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = socket.create_connection((where.hostname, where.port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = Buffer(256 * 1024)
         self._transport, self._collector, connection = Transport(), Collector(), Connection()
         self._transport.sasl().allowed_mechs("ANONYMOUS")
@@ -70,7 +70,8 @@ class _Line:
     def turn(self) -> Iterator[object]:
         """Write what there is, wait for more, and give the deliveries of which there is news."""
         self.write()
-        size, at = self._socket.recv_into(self.buffer.view), 0
+        self.wait()
+        size, at = self.socket.recv_into(self.buffer.view), 0
         while at < size:
             at += push(self._pipe, self.buffer, at, size)
         while event := next_event(self._events):
@@ -78,10 +79,13 @@ class _Line:
                 yield delivery
             pop_event(self._events)
 
+    def wait(self) -> None:
+        """Wait for something to read, unless reading does."""
+
     def write(self) -> None:
         """Write what there is."""
         while (size := peek(self._pipe, self.buffer)) > 0:
-            pop(self._pipe, self._socket.send(self.buffer.view[:size]))
+            pop(self._pipe, self.socket.send(self.buffer.view[:size]))
 
     def attach(self, link: Any, queue: str | None = None) -> None:
         """Attach a link, to a queue if one is told, and wait for the peer."""
@@ -93,13 +97,13 @@ class _Line:
 
     def close(self) -> None:
         """Hang up."""
-        self._socket.close()
+        self.socket.close()
 
 
 class _Transactions:
     """One after the other; what ends one begins the next."""
 
-    def __init__(self, line: _Line) -> None:
+    def __init__(self, line: Line) -> None:
         self._line, self._tags, self._name = line, Tags(), b""
         link = line.session.sender("lean transactions")
         link.target.type = COORDINATOR
@@ -125,7 +129,7 @@ class _Transactions:
 
 def lean_receives(url: str, queue: str, count: int, ahead: int, *, atomic: bool = False) -> Figures:
     """Take messages, cut the body out of each, and accept it; in transactions of 100 or more if that is asked for."""
-    line, received = _Line(url), 0
+    line, received = Line(url), 0
     transactions = _Transactions(line) if atomic else None
     accept_all: Settle = accept_in(accepted_in(transactions.next())) if transactions else accept
     watch, link = Stopwatch(), line.session.receiver("lean")
@@ -154,16 +158,29 @@ def lean_receives(url: str, queue: str, count: int, ahead: int, *, atomic: bool 
 
 def lean_sends(url: str, queue: str, count: int, *, atomic: bool = False, together: int = BATCH) -> Figures:
     """Encode messages with an id and an address, and send each 100, or as told, together, until all are accepted."""
-    line, numbers = _Line(url), count_from()
+    line, numbers, to = Line(url), count_from(), text(queue)
+    watch = Stopwatch()
+    send_all(
+        line,
+        queue,
+        ([_encoded(next(numbers), to) for _ in range(together)] for _ in range(count // together)),
+        atomic=atomic,
+    )
+    figures = watch.read(count)
+    line.close()
+    return figures
+
+
+def send_all(line: Line, queue: str, batches: Iterable[Sequence[bytes]], *, atomic: bool) -> None:
+    """Send batches, each when the one before is accepted, and its transaction has ended, if they are to have some."""
     transactions = _Transactions(line) if atomic else None
-    watch, link, tags, to = Stopwatch(), line.session.sender("lean"), Tags(), text(queue)
+    link, tags = line.session.sender("lean"), Tags()
     line.attach(link, queue)
-    pointer = pointer_to(link)
-    for _ in range(count // together):
-        while link.credit < together:
+    state = sent_in(transactions.next()) if transactions else None
+    for payloads in batches:
+        while link.credit < len(payloads):
             list(line.turn())
-        state = sent_in(transactions.next()) if transactions else None
-        missing = len(send(pointer, tags, [_encoded(next(numbers), to) for _ in range(together)], state))
+        missing = len(send(pointer_to(link), tags, payloads, state))
         is_accepted: Callable[[Any], bool] | None = None if state else remote_state
         while missing:
             for delivery in line.turn():
@@ -171,11 +188,7 @@ def lean_sends(url: str, queue: str, count: int, *, atomic: bool = False, togeth
                 assert is_accepted(delivery)
                 settle(delivery)
                 missing -= 1
-    if transactions:
-        transactions.next()
-    figures = watch.read(count)
-    line.close()
-    return figures
+        state = sent_in(transactions.next()) if transactions else None
 
 
 def _encoded(number: int, to: bytes) -> bytes:
