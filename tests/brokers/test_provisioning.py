@@ -1,9 +1,10 @@
 """Brokers are downloaded once and checked, or are missing with a reason; the user's own take their place."""
 
 import threading
+from itertools import islice
 
 import pytest
-from brokers import BROKERS, BrokerMissing
+from brokers import BROKERS, BrokerDied, BrokerMissing, ports
 from brokers.cache import cache_folder, provide
 from brokers.configuration import CONF
 from brokers.download import SUMS, download_all
@@ -78,3 +79,14 @@ def test_a_pair_can_be_a_broker_of_the_users(monkeypatch, nothing_to_download):
     monkeypatch.setenv("JMSJCA_ARTEMIS_AMQP_URL", "amqp://mine:5672")
     assert variable_of("artemis-amqp") == "JMSJCA_ARTEMIS_AMQP_URL"
     assert url_of("artemis-amqp") == "amqp://mine:5672"
+
+
+def test_a_broker_gets_as_many_ports_as_it_has_protocols(monkeypatch, tmp_path, nothing_to_download):
+    """Two that were the same ended one start of ActiveMQ in four thousand."""
+    monkeypatch.setattr(ports, "CANDIDATES", [*islice(ports.free_ports(), 3)])
+    broker = BROKERS["activemq"](tmp_path)
+    monkeypatch.setattr(broker, "install", lambda: nothing_to_download)
+    monkeypatch.setattr(broker, "command", lambda home: (["false"], None))
+    with pytest.raises(BrokerDied):
+        broker.start()
+    assert sorted(broker.ports.values()) == sorted(ports.CANDIDATES)

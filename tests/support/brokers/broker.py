@@ -11,7 +11,7 @@ import psutil
 from brokers import state
 from brokers.configuration import write_configuration
 from brokers.handshake import LOGINS, serves
-from brokers.ports import HOST, free_port
+from brokers.ports import HOST, free_ports, is_free
 
 START_SECONDS = 120
 STOP_SECONDS = 30
@@ -102,7 +102,10 @@ class Broker:
         return []
 
     def _choose_ports(self, usual):
-        return {protocol: free_port(port if usual else None) for protocol, port in self.usual_ports.items()}
+        free = free_ports()
+        return {
+            protocol: port if usual and is_free(port) else next(free) for protocol, port in self.usual_ports.items()
+        }
 
     def _await_ready(self):
         deadline = time.monotonic() + START_SECONDS

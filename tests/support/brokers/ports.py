@@ -10,14 +10,13 @@ HOST = "127.0.0.1"
 CANDIDATES = range(20000, 32000)
 
 
-def free_port(usual=None):
-    """Return the usual port if nobody listens there, else some free one."""
-    if usual and _is_free(usual):
-        return usual
-    return next(port for port in random.sample(CANDIDATES, len(CANDIDATES)) if _is_free(port))
+def free_ports():
+    """Give free ports in no order, none of them twice."""
+    return (port for port in random.sample(CANDIDATES, len(CANDIDATES)) if is_free(port))
 
 
-def _is_free(port):
+def is_free(port):
+    """Whether nobody listens there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
