@@ -4,7 +4,7 @@ import socket
 from collections import deque
 from typing import Any
 
-from proton import Collector, Connection, Delivery, Event, Terminus, Transport
+from proton import Collector, Connection, Delivery, Endpoint, Event, Terminus, Transport
 
 from tests.benchmarks.listeners import Filled
 from tests.benchmarks.tally import TEXT
@@ -38,7 +38,8 @@ class LeanLoop(Filled):
                 while self._come:
                     self._accept(self._come.popleft())
             self._connection.close()
-            self._write()
+            while not self._connection.state & Endpoint.REMOTE_CLOSED:  # else what was accepted last may be lost
+                self._turn()
 
     def _open(self) -> None:
         self._connection, self._transport, self._collector = Connection(), Transport(), Collector()
@@ -59,6 +60,7 @@ class LeanLoop(Filled):
         """Write what there is, wait for something to read, and see what it was."""
         self._write()
         data = self._socket.recv(_READ)
+        assert data, "the broker hung up"
         while data:
             taken = self._transport.capacity()
             self._transport.push(data[:taken])
