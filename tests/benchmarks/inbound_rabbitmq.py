@@ -83,7 +83,7 @@ def measure(url: str, rounds: int, count: int) -> Measurements[Case]:
         contenders = {name: stack.enter_context(closing(made)) for name, made in _contenders(url).items()}
         for order in alternating(list(contenders), rounds + 1):
             for name in order:
-                for clock, seconds in _turn(contenders[name], count).items():
+                for clock, seconds in _turn(name, contenders[name], count).items():
                     costs.note(Case(clock), name, seconds / count * 1e6)
     costs.forget_first_round()
     return costs
@@ -110,12 +110,16 @@ def _bare(url: str) -> Mapping[str, Contender]:
     }
 
 
-def _turn(contender: Contender, count: int) -> Mapping[str, float]:
+def _turn(name: str, contender: Contender, count: int) -> Mapping[str, float]:
     gc.collect()
     contender.fill(count)
     contender.tally.expect(count)
     contender.work()
-    return contender.tally.seconds()
+    try:
+        return contender.tally.seconds()
+    except AssertionError as error:
+        error.add_note(f"This was {name}.")
+        raise
 
 
 def main() -> int:

@@ -46,5 +46,6 @@ class Tally:
 
         None may have come twice.
         """
-        assert self._lengths == [len(TEXT)] * self._expected
+        came = self._lengths
+        assert came == [len(TEXT)] * self._expected, f"{len(came)} of {self._expected} came, of lengths {set(came)}"
         return {name: ended - self._began[name] for name, ended in self._ended.items()}
