@@ -25,8 +25,9 @@ class SystemClock:
         """Seconds since the epoch."""
         return time.time()
 
-    monotonic = staticmethod(time.monotonic)
-    """Seconds that never jump."""
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+        return time.monotonic()
 
 
 SYSTEM_CLOCK: Clock = SystemClock()

@@ -38,7 +38,7 @@ COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
 
 _VALUE = b"\0\x53\x77"  # begins a message of one value
 _SHORT = 255  # the longest that a byte tells
-_ACCEPTED = b"\0\x53\x24\x45"
+_ACCEPTED = b"\0\x53\x24\x45"  # that outcome, encoded
 
 #: The message that asks for a transaction.
 DECLARE = _VALUE + b"\0\x53\x31\x45"
