@@ -7,7 +7,7 @@ from typing import ClassVar
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode
 from jmsjca.errors import IllegalStateError, MessageFormatError
-from jmsjca.messages import Message, Settlement
+from jmsjca.messages import DeliveryContext, Message, Settlement
 from jmsjca.outbound.gate import Gate
 from jmsjca.outbound.modes import Mode
 from jmsjca.outbound.open_unit import OpenUnit, Source
@@ -33,7 +33,11 @@ class _Auto(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._unit = OpenUnit(lambda: WorkUnit(link.unit(atomic=False), gate=self.gate))  # it sends nothing
+        self._unit = OpenUnit(lambda: WorkUnit(link.unit(atomic=False), gate=self.gate), self._context)  # sends nothing
+
+    def _context(self, work: WorkUnit) -> DeliveryContext:
+        """What the messages of a unit are bound to."""
+        return work
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
@@ -57,6 +61,9 @@ class _Auto(Mode):
 class _DupsOk(_Auto):
     """Acknowledges all that was handed over when a consumer has to ask the broker for more, and at the end."""
 
+    def _context(self, work: WorkUnit) -> DeliveryContext:
+        return _Receipt(work, self.gate, _nothing)
+
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Note it, to be acknowledged later."""
         try:
@@ -64,7 +71,7 @@ class _DupsOk(_Auto):
         except MessageFormatError:
             self.idle()
             return super().take(delivery, source)
-        return self._unit.take(delivery, source, _Receipt(self._unit.begun(), self.gate, _nothing))
+        return self._unit.take(delivery, source)
 
     def idle(self) -> None:
         """Acknowledge what was handed over."""
@@ -76,11 +83,14 @@ class _Client(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._unit = OpenUnit(partial(WorkUnit.opened_on, link, self.gate))
+        self._unit = OpenUnit(partial(WorkUnit.opened_on, link, self.gate), self._context)
+
+    def _context(self, work: WorkUnit) -> DeliveryContext:
+        return _Receipt(work, self.gate, self.acknowledge)
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Keep it until a message of the session is acknowledged."""
-        return self._unit.take(delivery, source, _Receipt(self._unit.begun(), self.gate, self.acknowledge))
+        return self._unit.take(delivery, source)
 
     def acknowledge(self) -> None:
         """Acknowledge all that was received."""
@@ -106,10 +116,12 @@ class _Individual(Mode):
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Keep it until it is acknowledged."""
-        unit = OpenUnit(partial(WorkUnit.opened_on, self._link, self.gate))
+        unit = OpenUnit(
+            partial(WorkUnit.opened_on, self._link, self.gate),
+            lambda work: _Receipt(work, self.gate, partial(self._settle, unit)),
+        )
         self._pending[unit] = None
-        receipt = _Receipt(unit.begun(), self.gate, partial(self._settle, unit))
-        return unit.take(delivery, source, receipt)
+        return unit.take(delivery, source)
 
     def acknowledge(self) -> None:
         """Acknowledge all that was received."""

@@ -44,8 +44,8 @@ class MessageConsumer(Closing):
         self._flow = flow
         self._prefetch = prefetch
         self._prefetched: deque[spi.Delivery] = deque()
-        self._receiving = RLock()  # held by a whole call of receive: who closes the consumer waits for its end
-        self._handing_over = RLock()  # held where a message is handed over: who stops the connection waits for that
+        self._receiving = RLock()  # held where messages are waited for: who closes the consumer waits for that
+        self._handing_over = RLock()  # held where one is handed over: so does who closes, and who stops the connection
         self._woken = False
         self.selector = selector
         self.closed = False
@@ -132,7 +132,7 @@ class MessageConsumer(Closing):
         if not self.closed and not self._gate.home.left:
             self.closed = True
             self.interrupt()
-            with self._receiving:
+            with self._receiving, self._handing_over:
                 self._prefetched.clear()
                 self._supplier.close()
 
@@ -143,22 +143,21 @@ class MessageConsumer(Closing):
     def _receive(
         self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
     ) -> T | None:
-        ended = ended or self._ended
-        with self._gate, self._receiving:
+        with self._gate:
             if self.closed:
                 raise IllegalStateError("The consumer is closed.")
             deadline = None if timeout is None else monotonic() + timeout
-            while not ended():
+            while True:
                 with self._handing_over:
-                    if self._prefetched and self._flow.running:
+                    if self._prefetched and self._flow.running and not self.closed:
                         return hand_over()
-                if not self._refill(deadline, ended):
-                    break
-            return None
+                with self._receiving:
+                    if not self._refill(deadline, ended or self._ended):
+                        return None
 
     def _refill(self, deadline: float | None, ended: Callable[[], bool]) -> bool:
         """Take messages ahead, once the connection is started; False if there is nothing more to wait for."""
-        if not self._flow.wait(_left(deadline), ended):
+        if ended() or not self._flow.wait(_left(deadline), ended):
             return False
         if not self._prefetched:
             self._mode.idle()

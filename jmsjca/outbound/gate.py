@@ -31,12 +31,11 @@ class Gate:
         self.closed = False
 
     def __enter__(self) -> None:
-        self.home.check()
-        if not self._lock.acquire(blocking=False):
-            self.check_open()  # whoever closes the session is in it
+        if not self._lock.acquire(False):  # by its name it would cost half of all this
+            self.check_open()  # whoever closes the session is in it, or was when this process was forked
             raise self._conflict()
         self._user = get_ident()
-        if self.closed:
+        if self.closed or self.home.left:
             self._lock.release()
             self.check_open()
 

@@ -28,40 +28,38 @@ class OpenUnit:
 
     Args:
         begin: Opens the next one.
+        context: What the messages of a unit are bound to; None for the unit.
 
     Attributes:
         work: The unit that is open; None before anything belongs to it.
     """
 
-    def __init__(self, begin: Callable[[], WorkUnit]) -> None:
+    def __init__(
+        self, begin: Callable[[], WorkUnit], context: Callable[[WorkUnit], DeliveryContext] | None = None
+    ) -> None:
         self._begin = begin
+        self._context = context
+        self._bound_to: DeliveryContext
         self._sources: set[Source] = set()
         self.work: WorkUnit | None = None
 
-    def begun(self) -> WorkUnit:
-        """Give the unit that is open, or open one."""
-        if self.work is None:
-            self.work = self._begin()
-        return self.work
-
-    def take(self, delivery: spi.Delivery, source: Source, bound_to: DeliveryContext | None = None) -> Message:
+    def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Make a delivery part of the unit.
 
         Args:
             delivery: What was received.
             source: Whom from.
-            bound_to: What the message is bound to; None for the unit.
 
         Raises:
             MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
         """
-        work = self.work or self.begun()
+        work = self.work or self._begun()
         self._sources.add(source)
-        return work.take(delivery, bound_to)
+        return work.take(delivery, self._bound_to)
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send."""
-        self.begun().send(message, to)
+        (self.work or self._begun()).send(message, to)
 
     def commit(self, *, confirmed: bool = True) -> None:
         """Commit, if anything belongs to the unit. ``confirmed`` is that of `WorkUnit.commit`."""
@@ -70,6 +68,12 @@ class OpenUnit:
     def rollback(self) -> None:
         """Roll back, if anything belongs to the unit."""
         self._end(WorkUnit.rollback)
+
+    def _begun(self) -> WorkUnit:
+        work = self._begin()
+        self._bound_to = self._context(work) if self._context else work
+        self.work = work
+        return work
 
     def _end(self, how: Callable[[WorkUnit], None]) -> None:
         work, self.work = self.work, None

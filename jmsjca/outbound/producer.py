@@ -28,6 +28,7 @@ class Sending(DeliveryOptions):
 
     def __init__(self, session: "BaseSession") -> None:
         self._session = session
+        self._gate = session.gate
         self._ids = _ids()
 
     def _send(
@@ -45,7 +46,7 @@ class Sending(DeliveryOptions):
         life = self.time_to_live if time_to_live is None else check_time_to_live(time_to_live)
         delay = self.delivery_delay if delivery_delay is None else check_delay(delivery_delay)
         now = datetime.now(UTC)
-        with self._session.gate:
+        with self._gate:
             message.send_on()
             message.message_id = None if self.disable_message_id else next(self._ids)
             message.destination = to

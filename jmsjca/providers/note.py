@@ -1,6 +1,6 @@
 """What the units of providers share: a note of deliveries, which is used once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
@@ -54,14 +54,13 @@ class Note(Generic[C, D]):
         """
         self._check_open()
         own: Any = deliveries  # which this provider made
-        for consumer, group in groupby(own, _consumer_of):
-            taken = list(group)
+        for consumer, taken in _by_source(own):
             consumer.take(taken, self)
             self._taken += taken
 
     def _by_consumer(self) -> dict[C, list[D]]:
         groups: dict[C, list[D]] = {}
-        for consumer, group in groupby(self._taken, _consumer_of):
+        for consumer, group in _by_source(self._taken):
             groups.setdefault(consumer, []).extend(group)
         return groups
 
@@ -88,3 +87,10 @@ class Note(Generic[C, D]):
 
     def _raise_lost(self) -> NoReturn:
         raise ConnectionLostError("The connection of this unit is gone; its deliveries come again, nothing was sent.")
+
+
+def _by_source(deliveries: Sequence[Any]) -> Iterable[tuple[Any, Sequence[Any]]]:
+    """Deliveries of one consumer after the other, as they come."""
+    if len(deliveries) == 1:  # as a session takes them
+        return ((deliveries[0].consumer, deliveries),)
+    return ((consumer, list(group)) for consumer, group in groupby(deliveries, _consumer_of))

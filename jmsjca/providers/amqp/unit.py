@@ -133,9 +133,9 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
             burst.acknowledge(confirmed=confirmed)
 
     def _check_open(self) -> None:
-        super()._check_open()
-        self._wire.check()
-        if self._wire.closing:
+        if self._finished or self.lost or self._wire.closing or self._wire.mailbox.error is not None:
+            super()._check_open()
+            self._wire.check()
             self._raise_lost()
 
 

@@ -81,6 +81,41 @@ def test_closing_the_consumer_waits_for_its_receive(session, monkeypatch, in_thr
     assert (closing.result(), receiving.result()) == (None, None)
 
 
+def test_closing_the_consumer_waits_for_what_is_being_handed_over(connection, session, monkeypatch, in_thread):
+    """No receive returns a message once it is closed (8.8)."""
+    put(connection, "a")
+    consumer = session.create_consumer(QUEUE)
+    take_it, interrupt, interrupted, closing, order = session._mode.take, consumer.interrupt, threading.Event(), [], []
+
+    def handing_over(delivery, source):
+        closing.append(in_thread(lambda: (consumer.close(), order.append("closed"))))
+        assert interrupted.wait(PATIENCE)
+        assert not closing[0].ended()
+        order.append("handed over")
+        return take_it(delivery, source)
+
+    monkeypatch.setattr(session._mode, "take", handing_over)
+    monkeypatch.setattr(consumer, "interrupt", lambda: (interrupt(), interrupted.set()))
+    assert consumer.receive(PATIENCE).body == "a"
+    closing[0].result()
+    assert order == ["handed over", "closed"]
+
+
+def test_nothing_is_handed_over_once_the_consumer_is_being_closed(connection, session, in_thread):
+    """Not what was taken ahead either: it goes back (8.8)."""
+    put(connection, "a", "b")
+    consumer = session.create_consumer(QUEUE)
+    assert consumer.receive(PATIENCE).body == "a"  # and b is here
+    with consumer._handing_over:  # it is there, and not handed over yet
+        late = in_thread(consumer.receive)
+        assert not late.ended()
+        consumer.closed = True
+    assert late.result() is None
+    consumer.closed = False
+    consumer.close()
+    assert take(session.create_consumer(QUEUE), 1) == ["b"]
+
+
 def test_closing_another_consumer_does_not_wait(connection, session, receiving):
     """It waits for a receive of that consumer only (8.8)."""
     waiting, closed = session.create_consumer(QUEUE), session.create_consumer(OTHER)
