@@ -75,7 +75,8 @@ class Burst:
             if confirmed:
                 self._accept_confirmed()
             else:
-                self._wire.tell(self._accept, urgent=False)
+                for consumer, deliveries in self._taken.items():
+                    consumer.accept_soon(deliveries)
                 self._check()
         except JMSError as error:
             raise TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}") from error

@@ -1,17 +1,21 @@
 """A consumer over AMQP as its units see it: its deliveries are settled, and its link ends with the last of them."""
 
+from collections import deque
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from jmsjca.errors import JMSError
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine import Engine
 from jmsjca.providers.amqp.failures import Failures
 from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.proton_deliveries import Settle, fail, release
+from jmsjca.providers.amqp.proton_deliveries import Settle, accept, fail, release
 from jmsjca.providers.amqp.receiver import ReceivingLink
 from jmsjca.providers.holder import Holder
+from jmsjca.spi import Order
 
 __all__ = ["SettlingConsumer"]
 
@@ -34,6 +38,23 @@ class SettlingConsumer(Holder[AMQPDelivery]):
         with self._lock:
             return [d.unit for d in self._shelf.outstanding.values() if d.unit is not None]
 
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self._accepted: deque[AMQPDelivery] = deque()  # not told yet
+        self._telling = False  # whether somebody comes for these
+
+    def accept_soon(self, deliveries: Sequence[AMQPDelivery]) -> None:
+        """Acknowledge without waiting; what comes until the engine's thread gets to it is told with it.
+
+        Raises:
+            ConnectionLostError: The connection is gone.
+        """
+        self._engine.check()
+        self._accepted.extend(deliveries)
+        if not self._telling:
+            self._telling = True
+            self._engine.tell(self._accept, urgent=False)
+
     def settle(self, deliveries: Sequence[AMQPDelivery], update: Settle) -> None:
         """Give deliveries a state and forget them. On the engine's thread."""
         self._link.settle([d.handle for d in deliveries], update)
@@ -55,6 +76,13 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Let the deliveries of a unit go, counted, without waiting."""
         self._settle(deliveries, {d.handle for d in deliveries}, wait=False)
+
+    def _accept(self) -> None:
+        """Acknowledge what was noted for that. On the engine's thread."""
+        self._telling = False  # before: what is noted from now on is told now, or somebody comes again
+        noted = [self._accepted.popleft() for _ in range(len(self._accepted))]
+        with suppress(JMSError):  # a link that has ended holds up no other; why, `check_link` tells
+            self.settle(noted, accept)
 
     def _settle_unclaimed(self, *, wait: bool = True) -> None:
         """Release all that no unit took."""

@@ -68,9 +68,9 @@ class Wire:
         now = 0.0 if message.expiration is None else self._clock.now()
         return encode(message, to, now, self.broker.naming)
 
-    def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None, *, urgent: bool = True) -> None:
+    def tell(self, function: Callable[[], None], reply: "Future[Any]") -> None:
         """Run a function on the engine's thread; the reply hears of it if that fails or is never done."""
-        self._engine.tell(function, reply, urgent=urgent)
+        self._engine.tell(function, reply)
 
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker."""

@@ -1,7 +1,7 @@
 """A commit whose deliveries the broker has taken back meanwhile, or takes back with the transaction."""
 
 import pytest
-from proton import Condition, Message
+from proton import Condition, Delivery, Message
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
@@ -71,6 +71,19 @@ def test_a_unit_whose_second_link_was_ended_settles_nothing_of_the_first(holding
     assert line.peer.order[-1] == "rollback"
     assert line.peer.settled == []
     assert [d.message.body for d in consumer.receive(9, 30)] == ["first", "second"]
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_a_link_that_was_ended_holds_up_the_acknowledgement_of_no_other(holding, confirmed):
+    """Without transactions each is for itself, and the unit is in doubt."""
+    line, link, _, unit = holding("RabbitMQ")
+    line.peer.do(lambda: line.peer.stock.append(Message(body="third").encode()))
+    other = line.connection.consumer(QUEUE, window=1)
+    unit.take(other.receive(1, 30))
+    end_link(line, link)
+    with pytest.raises(TransactionInDoubtError):
+        unit.commit(confirmed=confirmed)
+    line.peer.wait_until(lambda: [state for _, state in line.peer.settled] == [Delivery.ACCEPTED])
 
 
 def test_a_discharge_that_is_rejected_ends_the_connection(holding):

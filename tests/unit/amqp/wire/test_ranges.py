@@ -33,6 +33,11 @@ class Settled:
         if sum((body.last or body.first) - body.first + 1 for body in self.frames) == MANY:
             self.done.set()
 
+    def accept_soon(self, delivery):
+        unit = self.connection.unit(atomic=False)
+        unit.take([delivery])
+        unit.commit(confirmed=False)
+
     def told(self):
         """What each frame told."""
         assert self.done.wait(SECONDS)
@@ -55,10 +60,33 @@ def test_what_is_accepted_one_by_one_needs_nothing_to_follow_it(stage, product):
     """Such acknowledgements wait a moment for more of them, and not for anything else."""
     settled = Settled(stage, product)
     for delivery in settled.deliveries:
-        unit = settled.connection.unit(atomic=False)
-        unit.take([delivery])
-        unit.commit(confirmed=False)
+        settled.accept_soon(delivery)
     assert {(kind, is_settled) for kind, _, _, is_settled in settled.told()} == {(Accepted, True)}
+
+
+@pytest.mark.parametrize("product", QUEUES)
+def test_what_is_accepted_one_by_one_while_the_thread_is_busy_is_told_together(stage, product):
+    settled, free = Settled(stage, product), threading.Event()
+    settled.connection._engine.post(lambda: free.wait(SECONDS))
+    for delivery in settled.deliveries:
+        settled.accept_soon(delivery)
+    free.set()
+    assert settled.told() == [(Accepted, 0, MANY - 1, True)]
+
+
+def test_what_is_accepted_while_others_are_told_is_told_as_well(stage, monkeypatch):
+    settled = Settled(stage, "RabbitMQ")
+    settle, (last, *others) = settled.consumer.settle, reversed(settled.deliveries)
+
+    def settle_while_another_comes(*args):
+        monkeypatch.undo()
+        settled.accept_soon(last)
+        settle(*args)
+
+    monkeypatch.setattr(settled.consumer, "settle", settle_while_another_comes)
+    for delivery in others:
+        settled.accept_soon(delivery)
+    assert {kind for kind, *_ in settled.told()} == {Accepted}
 
 
 def test_what_is_given_back(stage):
