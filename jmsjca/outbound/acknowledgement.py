@@ -7,7 +7,7 @@ from typing import ClassVar
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode
 from jmsjca.errors import IllegalStateError, MessageFormatError
-from jmsjca.messages import DeliveryContext, Message, Settlement
+from jmsjca.messages import Message, Settlement
 from jmsjca.outbound.gate import Gate
 from jmsjca.outbound.modes import Mode
 from jmsjca.outbound.open_unit import OpenUnit, Source
@@ -33,11 +33,7 @@ class _Auto(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._unit = OpenUnit(lambda: WorkUnit(link.unit(atomic=False), gate=self.gate), self._context)  # sends nothing
-
-    def _context(self, work: WorkUnit) -> DeliveryContext:
-        """What the messages of a unit are bound to."""
-        return work
+        self._unit = OpenUnit(self._begin)
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
@@ -57,12 +53,16 @@ class _Auto(Mode):
         """Acknowledge what was handed over: the client has seen it."""
         self._unit.commit()
 
+    def _begin(self) -> WorkUnit:
+        return WorkUnit(self._link.unit(atomic=False), gate=self.gate)  # it sends nothing
+
 
 class _DupsOk(_Auto):
     """Acknowledges all that was handed over when a consumer has to ask the broker for more, and at the end."""
 
-    def _context(self, work: WorkUnit) -> DeliveryContext:
-        return _Receipt(work, self.gate, _nothing)
+    def __init__(self, link: spi.Connection) -> None:
+        super().__init__(link)
+        self._unit = OpenUnit(self._begin, lambda work: _Receipt(work, self.gate, _nothing))
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Note it, to be acknowledged later."""
@@ -83,10 +83,9 @@ class _Client(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._unit = OpenUnit(partial(WorkUnit.opened_on, link, self.gate), self._context)
-
-    def _context(self, work: WorkUnit) -> DeliveryContext:
-        return _Receipt(work, self.gate, self.acknowledge)
+        self._unit = OpenUnit(
+            partial(WorkUnit.opened_on, link, self.gate), lambda work: _Receipt(work, self.gate, self.acknowledge)
+        )
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Keep it until a message of the session is acknowledged."""
@@ -112,35 +111,35 @@ class _Individual(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._pending: dict[OpenUnit, None] = {}  # in order of receipt
+        self._pending: dict[WorkUnit, OpenUnit] = {}  # in order of receipt
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Keep it until it is acknowledged."""
-        unit = OpenUnit(
-            partial(WorkUnit.opened_on, self._link, self.gate),
-            lambda work: _Receipt(work, self.gate, partial(self._settle, unit)),
-        )
-        self._pending[unit] = None
+        unit = OpenUnit(partial(WorkUnit.opened_on, self._link, self.gate), self._receipt)
+        self._pending[unit.begun()] = unit
         return unit.take(delivery, source)
 
     def acknowledge(self) -> None:
         """Acknowledge all that was received."""
-        for unit in list(self._pending):
-            self._settle(unit)
+        for work in list(self._pending):
+            self._settle(work)
 
     def recover(self) -> None:
         """Let what was not acknowledged come again, counted; the last goes back first, so that none overtakes."""
         pending, self._pending = self._pending, {}
-        for unit in reversed(pending):
+        for unit in reversed(pending.values()):
             unit.rollback()
 
     def close(self) -> None:
         """Closing does not acknowledge."""
         self.recover()
 
-    def _settle(self, unit: OpenUnit) -> None:
-        self._pending.pop(unit, None)
-        unit.commit()
+    def _receipt(self, work: WorkUnit) -> "_Receipt":
+        return _Receipt(work, self.gate, partial(self._settle, work))
+
+    def _settle(self, work: WorkUnit) -> None:
+        if unit := self._pending.pop(work, None):
+            unit.commit()
 
 
 class _Receipt:

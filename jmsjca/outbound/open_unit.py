@@ -39,9 +39,17 @@ class OpenUnit:
     ) -> None:
         self._begin = begin
         self._context = context
-        self._bound_to: DeliveryContext
+        self._bound_to: DeliveryContext | None = None
         self._sources: set[Source] = set()
         self.work: WorkUnit | None = None
+
+    def begun(self) -> WorkUnit:
+        """Give the unit that is open, or open one."""
+        if self.work is None:
+            work = self._begin()
+            self._bound_to = self._context and self._context(work)
+            self.work = work
+        return self.work
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Make a delivery part of the unit.
@@ -53,13 +61,13 @@ class OpenUnit:
         Raises:
             MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
         """
-        work = self.work or self._begun()
+        work = self.work or self.begun()
         self._sources.add(source)
         return work.take(delivery, self._bound_to)
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send."""
-        (self.work or self._begun()).send(message, to)
+        self.begun().send(message, to)
 
     def commit(self, *, confirmed: bool = True) -> None:
         """Commit, if anything belongs to the unit. ``confirmed`` is that of `WorkUnit.commit`."""
@@ -69,14 +77,8 @@ class OpenUnit:
         """Roll back, if anything belongs to the unit."""
         self._end(WorkUnit.rollback)
 
-    def _begun(self) -> WorkUnit:
-        work = self._begin()
-        self._bound_to = self._context(work) if self._context else work
-        self.work = work
-        return work
-
     def _end(self, how: Callable[[WorkUnit], None]) -> None:
-        work, self.work = self.work, None
+        work, self.work, self._bound_to = self.work, None, None  # nothing of it stays with who has come to its end
         sources, self._sources = self._sources, set()
         if work is None:
             return

@@ -73,19 +73,19 @@ class WorkUnit:
             )
         self.unit.send(message, to)
 
-    def take(self, delivery: spi.Delivery, bound_to: DeliveryContext) -> Message:
-        """Make a delivery part of this unit.
+    def take(self, delivery: spi.Delivery, bound_to: DeliveryContext | None = None) -> Message:
+        """Make a delivery part of this unit and bind its message to it.
 
         Args:
             delivery: What was received.
-            bound_to: What its message is bound to: this unit, or what stands for it.
+            bound_to: What the message is bound to; None for this unit.
 
         Raises:
             MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
         """
         self.unit.take([delivery])
         message = delivery.message
-        message.bind(bound_to)
+        message.bind(bound_to or self)
         return message
 
     def commit(self, *, confirmed: bool = True) -> None:

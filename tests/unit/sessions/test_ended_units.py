@@ -1,0 +1,46 @@
+"""What a session keeps of a unit that has ended: nothing, or it would keep all that was sent and received in it."""
+
+import gc
+
+import pytest
+
+from jmsjca import AcknowledgeMode, TextMessage
+from jmsjca.providers.embedded.unit import EmbeddedUnit
+from tests.unit.outbound import PATIENCE, QUEUE, put
+
+
+@pytest.fixture(autouse=True)
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def units():
+    return [each for each in gc.get_objects() if isinstance(each, EmbeddedUnit)]
+
+
+def test_transacted(connection):
+    put(connection, "a")
+    session = connection.create_session(transacted=True)
+    session.create_consumer(QUEUE).receive(PATIENCE)
+    session.create_producer(QUEUE).send(TextMessage("b"))
+    assert len(units()) == 1
+    session.commit()
+    assert units() == []
+
+
+@pytest.mark.parametrize("end", ["acknowledge", "recover"])
+@pytest.mark.parametrize("mode", AcknowledgeMode)
+def test_acknowledged(connection, mode, end):
+    put(connection, "a")
+    session = connection.create_session(acknowledge_mode=mode)
+    consumer = session.create_consumer(QUEUE)
+    message = consumer.receive(PATIENCE)
+    assert len(units()) == 1
+    getattr(message if end == "acknowledge" else session, end)()
+    consumer.receive(0)  # with DUPS_OK it is acknowledged when there is no more
+    del message
+    session.recover()
+    assert units() == []
