@@ -4,14 +4,13 @@ Declare a listener on a `ResourceAdapter`, send through a `ConnectionFactory`, a
 wrong.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from jmsjca.adapter import ResourceAdapter
 from jmsjca.config import AcknowledgeMode, DestinationSettings, Limits
 from jmsjca.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsjca.errors import JMSError
 from jmsjca.hooks import Hooks
-from jmsjca.inbound import Activation
 from jmsjca.messages import (
     Byte,
     BytesMessage,
@@ -44,7 +43,9 @@ from jmsjca.outbound import (
 )
 
 if TYPE_CHECKING:
+    from jmsjca.adapter import ResourceAdapter
     from jmsjca.config import ActivationSpec
+    from jmsjca.inbound import Activation
 
 __version__ = "0.1.0"
 
@@ -92,10 +93,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    # pydantic is loaded when the first spec is made: importing it costs more than all the rest of jmsjca.
-    if name == "ActivationSpec":
-        from jmsjca.config import ActivationSpec  # noqa: PLC0415
+# Loaded when they are first asked for: listeners cost as much to import as all the rest, pydantic more than that.
+_LATER = {
+    "Activation": "jmsjca.inbound",
+    "ActivationSpec": "jmsjca.config",
+    "ResourceAdapter": "jmsjca.adapter",
+}
 
-        return ActivationSpec
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_LATER]

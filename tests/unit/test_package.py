@@ -8,7 +8,7 @@ import pytest
 
 import jmsjca
 
-_HEAVY = ["proton", "stomp", "pyspark", "pyarrow", "typer", "rich", "pydantic", "tenacity", "lark"]
+_HEAVY = ["jmsjca.inbound", "proton", "stomp", "pyspark", "pyarrow", "typer", "rich", "pydantic", "tenacity", "lark"]
 
 
 def test_public_names_are_sorted_and_there():
@@ -26,14 +26,19 @@ def test_unknown_name_is_an_attribute_error():
         _ = jmsjca.Nothing
 
 
+def test_public_names_are_shown_before_they_are_loaded():
+    script = "import jmsjca; print(*sorted(set(jmsjca.__all__) - set(dir(jmsjca))))"
+    assert not subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+
+
 @pytest.mark.parametrize("module", ["jmsjca", "jmsjca.testing.pytest_plugin", "jmsjca.spi"])
-def test_importing_loads_no_heavy_library(module):
+def test_importing_loads_nothing_heavy(module):
     script = f"import sys, {module}; print([m for m in {_HEAVY!r} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
 
-def test_making_a_factory_loads_no_heavy_library():
+def test_making_a_factory_loads_nothing_heavy():
     script = f"""
 import sys, jmsjca
 with jmsjca.ConnectionFactory("embedded://x").create_connection() as connection:
