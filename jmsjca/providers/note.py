@@ -53,8 +53,7 @@ class Note(Generic[C, D]):
             ConnectionLostError: The connection is gone.
         """
         self._check_open()
-        own: Any = deliveries  # which this provider made
-        for consumer, taken in _by_source(own):
+        for consumer, taken in _by_source(list(deliveries)):
             consumer.take(taken, self)
             self._taken += taken
 
