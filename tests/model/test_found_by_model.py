@@ -54,6 +54,20 @@ def test_message_that_failed_too_often_does_not_hide_what_is_behind_it(broker: R
     assert receive(broker, "k") == ["b"]
 
 
+def test_message_that_failed_too_often_leaves_its_group_to_who_gets_the_next_one(broker: Real) -> None:
+    send(broker, Letter("a", group="g"), Letter("b"))
+    broker.consume("k", "c", QUEUE)
+    broker.begin("u", "c")
+    broker.take("u", [receipt.number for receipt in broker.receive("k", 1)])
+    broker.rollback("u")
+    broker.close_consumer("k")
+    broker.configure("c", QUEUE, DestinationSettings(max_deliveries=1))
+    for name in ("k", "other"):
+        broker.consume(name, "c", QUEUE)
+    send(broker, Letter("c", group="g"))
+    assert (receive(broker, "k"), receive(broker, "other")) == (["b"], ["c"])
+
+
 @pytest.mark.parametrize("selector", [None, "colour = 'red'"])
 def test_who_waited_for_its_turn_finds_what_it_could_not_have_before(broker: Real, selector: str | None) -> None:
     send(broker, Letter("a", colour="red", group="g"))

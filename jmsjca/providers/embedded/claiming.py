@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from jmsjca.providers.embedded.consumers import assign_bucket
+from jmsjca.providers.embedded.consumers import may_take_bucket, take_bucket
 from jmsjca.providers.embedded.delivery import Row
 from jmsjca.providers.embedded.mailboxes import something_returned
 from jmsjca.providers.embedded.rows import Hold, runs
@@ -44,15 +44,23 @@ def ready(cursor: sqlite3.Cursor, mailbox: int, limit: int) -> Iterable[Row]:
     return cursor.execute(_READY, (mailbox, limit))
 
 
-def of_ids(cursor: sqlite3.Cursor, mailbox: int, consumer: int, ids: Sequence[int]) -> Iterator[Row]:
-    """Those of some messages that are ready still, and whose group is no other consumer's."""
+def of_ids(cursor: sqlite3.Cursor, mailbox: int, consumer: int, ids: Sequence[int], most: int | None) -> Iterator[Row]:
+    """Those of some messages that are ready still, and whose group is no other consumer's: then it is this one's.
+
+    Of what was delivered too often already nobody gets the group: he would have it without a message.
+    """
     for number in ids:
         values = cursor.execute(_ONE, (number,)).fetchone()
         if values is None:  # somebody else was faster
             continue
-        *row, bucket = values
-        if bucket is None or assign_bucket(cursor, mailbox, bucket, consumer):
-            yield cast("Row", tuple(row))
+        *fields, bucket = values
+        row = cast("Row", tuple(fields))
+        if bucket is not None:
+            if not may_take_bucket(cursor, mailbox, bucket, consumer):
+                continue
+            if not _failed(row, most):
+                take_bucket(cursor, mailbox, bucket, consumer)
+        yield row
 
 
 def claim(
@@ -74,7 +82,7 @@ def claim(
     failed: list[int] = []
     size = 0
     for row in rows:
-        if most is not None and row[1] > most:
+        if _failed(row, most):
             failed.append(row[0])
             continue
         taken.append(row)
@@ -84,3 +92,7 @@ def claim(
     for first, last in runs([row[0] for row in taken]):
         cursor.execute(_CLAIM, (hold.owner, hold.token, first, last))
     return taken, failed
+
+
+def _failed(row: Row, most: int | None) -> bool:
+    return most is not None and row[1] > most

@@ -18,7 +18,7 @@ from jmsjca.providers.embedded.store import Store
 __all__ = ["Claims", "Position"]
 
 _DEFAULTS = DestinationSettings()
-_Candidates = Callable[[sqlite3.Cursor], Iterable[Row]]
+_Candidates = Callable[[sqlite3.Cursor, int | None], Iterable[Row]]  # with how often a message is delivered at most
 
 
 class Position(NamedTuple):
@@ -76,7 +76,7 @@ class Claims:
             found = self._find(limit)
             return self._claim_found(found) if found else []
         if self._busy or self._is_ready():  # a busy consumer need not look before it takes the lock
-            return self._claim(lambda cursor: ready(cursor, self._mailbox, limit))
+            return self._claim(lambda cursor, _: ready(cursor, self._mailbox, limit))
         return []
 
     def _is_ready(self) -> bool:
@@ -111,7 +111,7 @@ class Claims:
         ids = [candidate.id for candidate in found]
         used = 0
         try:
-            claimed = self._claim(lambda cursor: of_ids(cursor, self._mailbox, self._number, ids))
+            claimed = self._claim(lambda cursor, most: of_ids(cursor, self._mailbox, self._number, ids, most))
             used = ids.index(claimed[-1].id) + 1 if claimed else len(ids)
         finally:
             self._scan.put_back(found[used:])
@@ -144,7 +144,8 @@ class Claims:
             self._choosy = True
             return [], True
         settings = state.settings or _DEFAULTS
-        rows, failed = claim(cursor, hold, candidates(cursor), self._max_bytes, settings.max_deliveries)
+        most = settings.max_deliveries
+        rows, failed = claim(cursor, hold, candidates(cursor, most), self._max_bytes, most)
         bury(cursor, failed, settings.dead_letter)
         return rows, moved or bool(failed)
 

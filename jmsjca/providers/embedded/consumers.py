@@ -4,7 +4,7 @@ import sqlite3
 
 from jmsjca.providers.embedded.mailboxes import drop_mailbox, has_consumers, something_returned
 
-__all__ = ["assign_bucket", "is_first", "register", "unregister", "unregister_all"]
+__all__ = ["is_first", "may_take_bucket", "register", "take_bucket", "unregister", "unregister_all"]
 
 
 def register(cursor: sqlite3.Cursor, mailbox: int, owner: int) -> int:
@@ -35,13 +35,17 @@ def is_first(cursor: sqlite3.Cursor, mailbox: int, consumer: int) -> bool:
     return bool(row[0] == consumer)
 
 
-def assign_bucket(cursor: sqlite3.Cursor, mailbox: int, bucket: int, consumer: int) -> bool:
-    """Make a bucket of message groups a consumer's, if it is free; tell whether it is its."""
-    cursor.execute("INSERT OR IGNORE INTO message_group VALUES (?, ?, ?)", (mailbox, bucket, consumer))
+def may_take_bucket(cursor: sqlite3.Cursor, mailbox: int, bucket: int, consumer: int) -> bool:
+    """Tell whether a bucket of message groups is a consumer's, or nobody's."""
     row = cursor.execute(
         "SELECT consumer FROM message_group WHERE mailbox = ? AND bucket = ?", (mailbox, bucket)
     ).fetchone()
-    return bool(row[0] == consumer)
+    return row is None or row[0] == consumer
+
+
+def take_bucket(cursor: sqlite3.Cursor, mailbox: int, bucket: int, consumer: int) -> None:
+    """Make a bucket of message groups a consumer's that may take it."""
+    cursor.execute("INSERT OR IGNORE INTO message_group VALUES (?, ?, ?)", (mailbox, bucket, consumer))
 
 
 def _end_volatile(cursor: sqlite3.Cursor, mailbox: int) -> None:
