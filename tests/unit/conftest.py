@@ -1,5 +1,6 @@
 """Fixtures of the unit tests."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -67,3 +68,12 @@ def adapter(jms_broker_url: str, recorder: Recorder) -> Iterator[ResourceAdapter
     adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
     yield adapter
     adapter.stop()
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """What nobody refers to goes at once, what is in a circle stays."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

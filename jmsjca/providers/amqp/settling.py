@@ -23,6 +23,9 @@ __all__ = ["SettlingConsumer"]
 class SettlingConsumer(Holder[AMQPDelivery]):
     """Who receives has the link.
 
+    Args:
+        order: How its deliveries are settled.
+
     Attributes:
         origin: What it receives from, as messages name it, and what its broker does.
     """
@@ -32,16 +35,16 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     _link: ReceivingLink
     origin: Origin
 
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self._accepted: deque[AMQPDelivery] = deque()  # not told yet
+        self._telling = False  # whether somebody comes for these
+
     @property
     def units(self) -> list[Any]:
         """Those that hold deliveries, each as often as it holds one."""
         with self._lock:
             return [d.unit for d in self._shelf.outstanding.values() if d.unit is not None]
-
-    def __init__(self, order: Order) -> None:
-        super().__init__(order)
-        self._accepted: deque[AMQPDelivery] = deque()  # not told yet
-        self._telling = False  # whether somebody comes for these
 
     def accept_soon(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Acknowledge without waiting; what comes until the engine's thread gets to it is told with it.

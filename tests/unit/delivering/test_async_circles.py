@@ -1,7 +1,6 @@
 """What a coroutine leaves behind: no bodies in circles, so that they do not stay until the collector comes."""
 
 import asyncio
-import gc
 import logging
 from weakref import ref
 
@@ -12,12 +11,8 @@ from tests.unit.inbound import send
 
 
 @pytest.fixture(autouse=True)
-def no_collector(caplog):
+def nothing_logged(no_collector, caplog):
     caplog.set_level(logging.CRITICAL, "jmsjca.inbound")  # pytest keeps what is logged, and errors have their frames
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])

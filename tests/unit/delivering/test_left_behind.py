@@ -1,6 +1,5 @@
 """What a delivery leaves behind: no bodies in circles, no threads, no places, no held messages."""
 
-import gc
 import threading
 from weakref import ref
 
@@ -8,15 +7,9 @@ import pytest
 
 from tests.unit.delivering.stage import Performance, depth, endpoint_of, put, terms, until
 
+pytestmark = pytest.mark.usefixtures("no_collector")
+
 MODES = ["serial", "sync", "cc"]
-
-
-@pytest.fixture(autouse=True)
-def no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.parametrize("outcome", ["commit", "rollback", "reply", "data"])

@@ -8,13 +8,7 @@ from jmsjca import AcknowledgeMode, TextMessage
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from tests.unit.outbound import PATIENCE, QUEUE, put
 
-
-@pytest.fixture(autouse=True)
-def no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("no_collector")
 
 
 def units():
