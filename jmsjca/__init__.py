@@ -99,13 +99,16 @@ _LATER = {
     "ActivationSpec": "jmsjca.config",
     "ResourceAdapter": "jmsjca.adapter",
 }
+_ROOMS = ("adapter", "inbound", "redelivery")  # likewise
 
 
 def __getattr__(name: str) -> object:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_LATER]
+    return sorted({*globals(), *_LATER, *_ROOMS})

@@ -33,7 +33,7 @@ class _Auto(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._unit = OpenUnit(self._begin)
+        self._unit = OpenUnit(partial(_plain, link, self.gate))
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
@@ -53,16 +53,14 @@ class _Auto(Mode):
         """Acknowledge what was handed over: the client has seen it."""
         self._unit.commit()
 
-    def _begin(self) -> WorkUnit:
-        return WorkUnit(self._link.unit(atomic=False), gate=self.gate)  # it sends nothing
-
 
 class _DupsOk(_Auto):
     """Acknowledges all that was handed over when a consumer has to ask the broker for more, and at the end."""
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._unit = OpenUnit(self._begin, lambda work: _Receipt(work, self.gate, _nothing))
+        gate = self.gate
+        self._unit = OpenUnit(partial(_plain, link, gate), lambda work, _: _Receipt(work, gate, _nothing))
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Note it, to be acknowledged later."""
@@ -83,8 +81,9 @@ class _Client(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
+        gate = self.gate
         self._unit = OpenUnit(
-            partial(WorkUnit.opened_on, link, self.gate), lambda work: _Receipt(work, self.gate, self.acknowledge)
+            partial(WorkUnit.opened_on, link, gate), lambda work, unit: _Receipt(work, gate, unit.commit)
         )
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
@@ -126,20 +125,26 @@ class _Individual(Mode):
 
     def recover(self) -> None:
         """Let what was not acknowledged come again, counted; the last goes back first, so that none overtakes."""
-        pending, self._pending = self._pending, {}
-        for unit in reversed(pending.values()):
+        while self._pending:
+            _, unit = self._pending.popitem()
             unit.rollback()
 
     def close(self) -> None:
         """Closing does not acknowledge."""
         self.recover()
 
-    def _receipt(self, work: WorkUnit) -> "_Receipt":
+    def _receipt(self, work: WorkUnit, unit: OpenUnit) -> "_Receipt":
+        del unit
         return _Receipt(work, self.gate, partial(self._settle, work))
 
     def _settle(self, work: WorkUnit) -> None:
         if unit := self._pending.pop(work, None):
             unit.commit()
+
+
+def _plain(link: spi.Connection, gate: Gate) -> WorkUnit:
+    """Open a unit that sends nothing."""
+    return WorkUnit(link.unit(atomic=False), gate=gate)
 
 
 class _Receipt:

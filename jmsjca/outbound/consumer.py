@@ -132,9 +132,11 @@ class MessageConsumer(Closing):
         if not self.closed and not self._gate.home.left:
             self.closed = True
             self.interrupt()
-            with self._receiving, self._handing_over:
+            with self._receiving:
+                pass  # nobody waits any more
+            with self._handing_over:
                 self._prefetched.clear()
-                self._supplier.close()
+            self._supplier.close()
 
     def __iter__(self) -> Iterator[Message]:
         while not self.closed and (message := self.receive()) is not None:
@@ -149,7 +151,7 @@ class MessageConsumer(Closing):
             deadline = None if timeout is None else monotonic() + timeout
             while True:
                 with self._handing_over:
-                    if self._prefetched and self._flow.running and not self.closed:
+                    if self._prefetched and self._flow.running and not self._ended():
                         return hand_over()
                 with self._receiving:
                     if not self._refill(deadline, ended or self._ended):

@@ -28,14 +28,14 @@ class OpenUnit:
 
     Args:
         begin: Opens the next one.
-        context: What the messages of a unit are bound to; None for the unit.
+        context: What the messages of a unit are bound to, told the unit and this; None for the unit.
 
     Attributes:
         work: The unit that is open; None before anything belongs to it.
     """
 
     def __init__(
-        self, begin: Callable[[], WorkUnit], context: Callable[[WorkUnit], DeliveryContext] | None = None
+        self, begin: Callable[[], WorkUnit], context: "Callable[[WorkUnit, OpenUnit], DeliveryContext] | None" = None
     ) -> None:
         self._begin = begin
         self._context = context
@@ -47,7 +47,7 @@ class OpenUnit:
         """Give the unit that is open, or open one."""
         if self.work is None:
             work = self._begin()
-            self._bound_to = self._context and self._context(work)
+            self._bound_to = self._context and self._context(work, self)
             self.work = work
         return self.work
 

@@ -21,6 +21,11 @@ def test_public_names_are_complete():
     assert public <= set(jmsjca.__all__)
 
 
+def test_rooms_are_there_without_being_imported():
+    script = "import jmsjca; print(jmsjca.inbound.current_context, jmsjca.redelivery, jmsjca.adapter)"
+    subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+
+
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="Nothing"):
         _ = jmsjca.Nothing

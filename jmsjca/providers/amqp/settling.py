@@ -53,10 +53,11 @@ class SettlingConsumer(Holder[AMQPDelivery]):
             ConnectionLostError: The connection is gone.
         """
         self._engine.check()
-        self._accepted.extend(deliveries)
-        if not self._telling:
-            self._telling = True
-            self._engine.tell(self._accept, urgent=False)
+        with self._lock:  # who finds that somebody comes may rely on it
+            self._accepted.extend(deliveries)
+            if not self._telling:
+                self._telling = True
+                self._engine.tell(self._accept, urgent=False)
 
     def settle(self, deliveries: Sequence[AMQPDelivery], update: Settle) -> None:
         """Give deliveries a state and forget them. On the engine's thread."""
@@ -79,6 +80,11 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Let the deliveries of a unit go, counted, without waiting."""
         self._settle(deliveries, {d.handle for d in deliveries}, wait=False)
+
+    def broken(self, error: JMSError) -> None:
+        """Nothing more will come, or can be told."""
+        super().broken(error)
+        self._accepted.clear()
 
     def _accept(self) -> None:
         """Acknowledge what was noted for that. On the engine's thread."""

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from jmsjca import Queue, TextMessage
+from jmsjca import AcknowledgeMode, Queue, TextMessage
 from jmsjca.errors import IllegalStateError
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.unit import EmbeddedUnit
-from tests.unit.outbound import PATIENCE, QUEUE, put, shown, take
+from tests.unit.outbound import PATIENCE, QUEUE, left, put, shown, take
 
 OTHER = Queue("other")
 
@@ -123,6 +123,22 @@ def test_closing_another_consumer_does_not_wait(connection, session, receiving):
     closed.close()
     put(connection, "a")
     assert call.result().body == "a"
+
+
+def test_nothing_is_handed_over_once_the_session_is_being_closed(connection, in_thread):
+    """Nobody could settle it any more: it goes back, not counted (6.2.15)."""
+    put(connection, "a", "b")
+    session = connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
+    consumer = session.create_consumer(QUEUE)
+    assert consumer.receive(PATIENCE).body == "a"  # and b is here
+    with consumer._handing_over:
+        late = in_thread(consumer.receive)
+        assert not late.ended()
+        session._gate.closed = True  # as close() does first
+    assert late.result() is None
+    session._gate.closed = False
+    session.close()
+    assert left(connection.create_session().create_consumer(QUEUE)) == [("a", 2), ("b", 1)]
 
 
 @pytest.mark.parametrize("what", ["consumer", "session", "connection"])

@@ -1,6 +1,7 @@
-"""What a session keeps of a unit that has ended: nothing, or it would keep all that was sent and received in it."""
+"""What is kept of what has ended: nothing, or a session would keep all that was sent and received in its units."""
 
 import gc
+from weakref import ref
 
 import pytest
 
@@ -38,3 +39,15 @@ def test_acknowledged(connection, mode, end):
     del message
     session.recover()
     assert units() == []
+
+
+@pytest.mark.parametrize("mode", AcknowledgeMode)
+def test_a_closed_session(connection, mode):
+    put(connection, "a")
+    session = connection.create_session(acknowledge_mode=mode)
+    session.create_consumer(QUEUE).receive(PATIENCE).acknowledge()
+    kept = ref(session._mode)
+    session.close()
+    del session
+    connection.create_session()  # which takes note of those that are closed
+    assert kept() is None

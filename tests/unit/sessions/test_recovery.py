@@ -3,9 +3,10 @@
 import pytest
 
 from jmsjca import AcknowledgeMode, Outcome, Queue
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import IllegalStateError, ResourceAllocationError
 from jmsjca.outbound import Session
 from jmsjca.outbound.work import WorkUnit
+from jmsjca.providers.embedded.unit import EmbeddedUnit
 from tests.unit.outbound import QUEUE, left, put, shown, take
 
 EXPLICIT = [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL]
@@ -114,6 +115,23 @@ def test_recovered_message_learns_that_it_was_rolled_back(connection, session):
     session.recover()
     assert early.acknowledge().outcome is Outcome.ROLLED_BACK
     assert consumer.receive(0).acknowledge().outcome is Outcome.COMMITTED
+
+
+def test_what_a_recovery_did_not_come_to_can_still_be_acknowledged(connection, monkeypatch):
+    """One by one: the last goes back first, and if that fails the others are as they were."""
+
+    def fail(self):
+        raise ResourceAllocationError("The disk is full.")
+
+    put(connection, *"ab")
+    with connection.create_session(acknowledge_mode=AcknowledgeMode.INDIVIDUAL) as session:
+        consumer = session.create_consumer(QUEUE)
+        first, _ = (consumer.receive(0) for _ in "ab")
+        with monkeypatch.context() as patch:
+            patch.setattr(EmbeddedUnit, "rollback", fail)
+            with pytest.raises(ResourceAllocationError):
+                session.recover()
+        assert first.acknowledge().outcome is Outcome.COMMITTED
 
 
 def test_automatic_session_has_nothing_to_recover(connection):
