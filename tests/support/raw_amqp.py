@@ -62,13 +62,15 @@ class RawAMQP:
         own = self.connection.create_sender(address, options=_Place("target", self._capability))
         return own.link, self.connection.create_sender(None).link
 
-    def post(self, link, body, transaction):
-        """Send a message in a transaction, and do not wait for the answer."""
+    def post(self, link, body, transaction, *, settled=False):
+        """Send a message in a transaction, and do not wait for the answer, or have none if it is settled."""
         delivery = link.delivery(uuid.uuid4().hex)
         delivery.local.data = [transaction]
         delivery.update(TRANSACTIONAL)
         link.send(Message(body=body, durable=True).encode())
         link.advance()
+        if settled:
+            delivery.settle()
         return delivery
 
     def receiver(self, address, credit):

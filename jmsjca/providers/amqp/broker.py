@@ -31,6 +31,8 @@ class AMQPBroker:
         other_kind: What it says if a queue is asked for and it has a topic, or the other way round.
         relays: True if it takes messages for all destinations over one link.
         unrelayed: Names that cannot be reached so.
+        settled_sends: True if no transaction commits without a message that was sent settled, as the specification asks
+            for (AMQP 1.0, part 4, section 4.4.4): then it need not answer each.
     """
 
     product: str
@@ -44,6 +46,7 @@ class AMQPBroker:
     other_kind: tuple[str, ...] = ()
     relays: bool = False
     unrelayed: tuple[str, ...] = ()
+    settled_sends: bool = False
     offers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def settled(self, offered: Collection[str]) -> "AMQPBroker":

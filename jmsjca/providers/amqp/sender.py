@@ -76,6 +76,8 @@ class SendingLink(LinkEnd):
             else:
                 part = [payloads.popleft() for _ in range(credit)]
             sent = send(self._pointer, self._tags, part, sending.state)
+            if sending.settled:
+                sent = _settled_but_last(sent, sending)
             self._sent.update(dict.fromkeys(sent, (sending, to)))
             self._order.extend(sent)
             credit -= len(part)
@@ -157,6 +159,15 @@ class SendingLink(LinkEnd):
             sending.refused(1, error)
         for payloads, sending, _ in waiting:
             sending.refused(len(payloads), error)
+
+
+def _settled_but_last(sent: list[Pointer], sending: Sending) -> list[Pointer]:
+    """Let the broker answer only the last of these: it takes them in order, or ends the link, and answers no more."""
+    *others, last = sent
+    for delivery in others:
+        settle(delivery)
+    sending.unanswered(len(others))
+    return [last]
 
 
 class RelayLink(SendingLink):

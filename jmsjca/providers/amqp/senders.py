@@ -82,7 +82,13 @@ class Senders:
         parts = list(_parts(outgoing, len(outgoing) if self._broker.relays else MOST_SENDERS))
         for part in parts:
             then_now = then if part is parts[-1] else None
-            sending = Sending(sum(map(len, part.values())), transaction, self._engine.now, then_now)
+            sending = Sending(
+                sum(map(len, part.values())),
+                transaction,
+                self._engine.now,
+                settled=self._broker.settled_sends,
+                then=then_now,
+            )
             try:
                 answer = self._send(part, sending, timeout)
             except ConnectionLostError:

@@ -27,9 +27,11 @@ class Sending:
         count: How many messages.
         transaction: In which; None outside any.
         now: The monotonic clock.
+        settled: True if the broker need not answer each message: no transaction commits without one.
         then: What follows on the engine's thread once the broker has taken all: it sees to it that `done` is.
 
     Attributes:
+        settled: The same.
         state: The fields of the state that tells their transaction, encoded; None outside any transaction.
         missing: How many messages wait for their answer, or for credit.
         latest: When the last answer came; 0 if none did.
@@ -41,8 +43,15 @@ class Sending:
     """
 
     def __init__(
-        self, count: int, transaction: bytes | None, now: Callable[[], float], then: "Then | None" = None
+        self,
+        count: int,
+        transaction: bytes | None,
+        now: Callable[[], float],
+        *,
+        settled: bool = False,
+        then: "Then | None" = None,
     ) -> None:
+        self.settled = settled and transaction is not None
         self.missing = count
         self._now = now
         self._then = then
@@ -59,6 +68,10 @@ class Sending:
     def goes_over(self, link: Unsent) -> None:
         """Some of it may wait there."""
         self._over.append(link)
+
+    def unanswered(self, count: int) -> None:
+        """Note that so many are sent of which the broker will say nothing; others follow that it answers."""
+        self.missing -= count
 
     def took(self, count: int) -> None:
         """Note that the broker took so many messages."""

@@ -166,7 +166,9 @@ class Service:
             self.line.write(transfer, link.channel, part)
 
     def _transfer(self, frame):
-        link = self.links[frame.channel, frame.body.handle]
+        link = self.links.get((frame.channel, frame.body.handle))
+        if link is None:  # it has ended, and the client does not know yet
+            return
         link.partial += frame.payload
         if frame.body.more:
             return
@@ -176,7 +178,8 @@ class Service:
             self.store.transactions[frame.body.state.txn_id].sent.append((queue, payload))
         else:
             self.store.put(queue, payload)
-        self.agree(frame._replace(payload=payload))
+        if not frame.body.settled:
+            self.agree(frame._replace(payload=payload))
         self._renew_credit(link)
         self.deliver()
 

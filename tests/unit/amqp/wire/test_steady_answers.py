@@ -51,8 +51,8 @@ def broker(monkeypatch, clock, waits):
             return super().result(SECONDS)
 
     class Steady(Sending):
-        def __init__(self, *of):
-            super().__init__(*of)
+        def __init__(self, *of, **how):
+            super().__init__(*of, **how)
             self.done = Patience(self)
 
     def answer(service, frame):
