@@ -19,7 +19,8 @@ each does:
 - lean client: what of `lean_client.py` is the least that a client does that sends messages of JMS, and has a thread for
   its connection.
 - unit, plain: units of 100 without transactions; a batch of sends waits for its answers, acknowledgements do not.
-- unit, atomic: one transaction for each 100 messages.
+- unit, atomic: one transaction for each 100 messages. The peer calls itself Broker-J, which has to answer only the last
+  message that is sent in a transaction; "each answered" is the same with one that calls itself Artemis.
 - undecoded: the same as "unit, plain" and "unit, atomic", without looking at the messages.
 - session, transacted: the public API, message by message, a commit for each 100.
 - session, auto: the public API, message by message; each send waits for its answer, each receipt until the broker has
@@ -31,9 +32,9 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
@@ -55,7 +56,7 @@ from tests.benchmarks.proton_transactions import AtomicHandlerReceives, AtomicHa
 QUEUE = Queue("bench")
 AHEAD = 1000
 # Transactions are asked only of a broker that is known to have them.
-PRODUCT = "Apache Qpid Broker-J Core"
+BROKER_J, ARTEMIS = "Apache Qpid Broker-J Core", "apache-activemq-artemis"
 BLOCKING = "proton blocking"
 SLOW = 10  # what waits for each message gets so many times fewer
 WARMING = 10  # the part of the messages that come before those that count
@@ -181,19 +182,24 @@ CONTENDERS: dict[str, dict[str, Contender]] = {
         "lean loop, one by one": lambda url, count: lean_sends(url, QUEUE.name, count // SLOW, together=1),
         "unit, plain": lambda url, count: unit_sends(url, count, atomic=False),
         "unit, atomic": lambda url, count: unit_sends(url, count, atomic=True),
+        "unit, atomic, each answered": lambda url, count: unit_sends(url, count, atomic=True),
         "session, transacted": lambda url, count: session_sends(url, count, None),
         "session, auto": lambda url, count: session_sends(url, count // SLOW, AcknowledgeMode.AUTO),
     },
 }
 
 
-def measure(url: str, rounds: int, count: int) -> Measurements[tuple[str, str]]:
-    """Let the contenders take turns."""
+#: What the peer of a contender calls itself, if not Broker-J.
+PRODUCTS = {"unit, atomic, each answered": ARTEMIS}
+
+
+def measure(urls: Mapping[str, str], rounds: int, count: int) -> Measurements[tuple[str, str]]:
+    """Let the contenders take turns, each with the peer of its product."""
     costs = Measurements[tuple[str, str]]()
     for operation, contenders in CONTENDERS.items():
         for order in alternating(list(contenders), rounds):
             for name in order:
-                rate, cpu = _alone(operation, name, url, count)
+                rate, cpu = _alone(operation, name, urls[PRODUCTS.get(name, BROKER_J)], count)
                 costs.note((operation, "elapsed"), name, 1e6 / rate)
                 costs.note((operation, "processor"), name, cpu)
     return costs
@@ -226,14 +232,21 @@ def figures(costs: Measurements[tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def peer(message: bytes, *, spread: bool) -> Generator[str]:
-    """Build and start the peer; from then on this process has another core than it, unless they are to spread."""
+def peers(message: bytes, *, spread: bool) -> Generator[dict[str, str]]:
+    """Build and start a peer for each product, and give their URLs.
+
+    From then on this process has another core than they, unless all are to spread.
+    """
     cores = sorted(os.sched_getaffinity(0))
     if not spread:
         os.sched_setaffinity(0, cores[-1:])
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder), PRODUCT, message) as url:
+    with ExitStack() as stack:
+        urls: dict[str, str] = {}
+        for product in (BROKER_J, ARTEMIS):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            urls[product] = stack.enter_context(running(folder, product, message))
         os.sched_setaffinity(0, cores if spread else cores[:1])
-        yield url
+        yield urls
 
 
 def main() -> int:
@@ -246,13 +259,13 @@ def main() -> int:
     options = parser.parse_args()
     message = encode(_made(0), QUEUE, 0)
     try:
-        with peer(message, spread=options.spread) as url:
-            table = figures(measure(url, options.rounds, options.count))
+        with peers(message, spread=options.spread) as urls:
+            table = figures(measure(urls, options.rounds, options.count))
     except BrokerMissing as problem:
         print(f"The peer in C is left out: {problem}", file=sys.stderr)
         return 0
     for row in table:
-        print("{:9}{:11}{:24}{:>9,} msg/s{:>8.1f} us{:>8.2f} of proton".format(*row.values()))
+        print("{:9}{:11}{:28}{:>9,} msg/s{:>8.1f} us{:>8.2f} of proton".format(*row.values()))
     write(options.json, {"rounds": options.rounds, "count": options.count}, table)
     return 0
 

@@ -180,7 +180,11 @@ def send_all(line: Line, queue: str, batches: Iterable[Sequence[bytes]], *, atom
     for payloads in batches:
         while link.credit < len(payloads):
             list(line.turn())
-        missing = len(send(pointer_to(link), tags, payloads, state))
+        sent = send(pointer_to(link), tags, payloads, state)
+        if state:  # the answer to the last one is enough
+            for delivery in sent[:-1]:
+                settle(delivery)
+        missing = 1 if state else len(sent)
         is_accepted: Callable[[Any], bool] | None = None if state else remote_state
         while missing:
             for delivery in line.turn():
