@@ -31,8 +31,8 @@ class AMQPBroker:
         other_kind: What it says if a queue is asked for and it has a topic, or the other way round.
         relays: True if it takes messages for all destinations over one link.
         unrelayed: Names that cannot be reached so.
-        settled_sends: True if no transaction commits without a message that was sent settled, as the specification asks
-            for (AMQP 1.0, part 4, section 4.4.4): then it need not answer each.
+        settled_sends: True if it ends the link over a message of a transaction that it does not take, settled or not,
+            and answers nothing that comes behind it there: then it need not answer each.
     """
 
     product: str

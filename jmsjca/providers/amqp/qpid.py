@@ -88,6 +88,6 @@ QPID = AMQPBroker(
     "Apache Qpid Broker-J Core",
     "exchange",
     _DATA,
-    settled_sends=True,  # it ends the link of what it does not take, and nothing after that is answered
+    settled_sends=True,
     offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
 )

@@ -18,6 +18,8 @@ from jmsjca.providers.amqp.states import ACCEPTED, TRANSACTIONAL, outcome_in, ou
 
 __all__ = ["RelayLink", "SendingLink"]
 
+_RUN, _RUN_BYTES = 100, 1024 * 1024  # messages of which the broker answers one
+
 
 class SendingLink(LinkEnd):
     """A link to one destination.
@@ -77,7 +79,7 @@ class SendingLink(LinkEnd):
                 part = [payloads.popleft() for _ in range(credit)]
             sent = send(self._pointer, self._tags, part, sending.state)
             if sending.settled:
-                sent = _settled_but_last(sent, sending)
+                sent = _settled_but_some(sent, part, sending)
             self._sent.update(dict.fromkeys(sent, (sending, to)))
             self._order.extend(sent)
             credit -= len(part)
@@ -136,7 +138,7 @@ class SendingLink(LinkEnd):
         link = session.sender(name)
         self._pointer = pointer_to(link)
         self._aim(link.target)
-        link.source.address = name
+        link.source.address = name  # and no outcomes: then Broker-J ends the link over all that it does not take
         return link
 
     def _aim(self, target: Any) -> None:
@@ -161,13 +163,20 @@ class SendingLink(LinkEnd):
             sending.refused(len(payloads), error)
 
 
-def _settled_but_last(sent: list[Pointer], sending: Sending) -> list[Pointer]:
-    """Let the broker answer only the last of these: it takes them in order, or ends the link, and answers no more."""
-    *others, last = sent
-    for delivery in others:
-        settle(delivery)
-    sending.unanswered(len(others))
-    return [last]
+def _settled_but_some(sent: Sequence[Pointer], payloads: Collection[bytes], sending: Sending) -> list[Pointer]:
+    """Let the broker answer the last of each run: it takes them in order, or ends the link, and answers no more.
+
+    Runs are short, as the broker has its time for each answer.
+    """
+    answered: list[Pointer] = []
+    length = max(1, min(_RUN, _RUN_BYTES // max(map(len, payloads))))
+    for begin in range(0, len(sent), length):
+        *others, last = sent[begin : begin + length]
+        for delivery in others:
+            settle(delivery)
+        answered.append(last)
+    sending.unanswered(len(sent) - len(answered))
+    return answered
 
 
 class RelayLink(SendingLink):

@@ -21,13 +21,13 @@ class Unsent(Protocol):
 
 
 class Sending:
-    """Done when the broker has said something to each message that was sent; after an error no more are.
+    """Done when the broker has said something to each message that it answers; after an error no more are sent.
 
     Args:
         count: How many messages.
         transaction: In which; None outside any.
         now: The monotonic clock.
-        settled: True if the broker need not answer each message: no transaction commits without one.
+        settled: True if in a transaction the broker need not answer each message.
         then: What follows on the engine's thread once the broker has taken all: it sees to it that `done` is.
 
     Attributes:
@@ -70,7 +70,7 @@ class Sending:
         self._over.append(link)
 
     def unanswered(self, count: int) -> None:
-        """Note that so many are sent of which the broker will say nothing; others follow that it answers."""
+        """Note that so many are sent of which the broker will say nothing; it answers one behind them."""
         self.missing -= count
 
     def took(self, count: int) -> None:
@@ -80,7 +80,10 @@ class Sending:
             self._answered(count)
 
     def refused(self, count: int, error: JMSError) -> None:
-        """Note that so many were not taken, or not even sent; what still waits for credit is not sent any more."""
+        """Note that so many were not taken, or not even sent; what still waits for credit is not sent any more.
+
+        All that is sent is waited for all the same: what is written later might come into the next transaction.
+        """
         if self.error is None:
             self.error = error
             count += sum(link.drop(self) for link in self._over)

@@ -9,6 +9,7 @@ from amqp_peer.performatives import SENDER, Attach, Discharge, Error, Transactio
 from jmsjca.destinations import Queue
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
+from jmsjca.providers.amqp.senders import MOST_SENDERS
 from tests.unit.amqp.wire.account import body_of, encoded
 
 BROKER_J = "Apache Qpid Broker-J Core"
@@ -18,10 +19,10 @@ FULL = Error(condition="amqp:resource-limit-exceeded", description="full")
 class Sends:
     """A broker that notes the messages that come, and a connection to it."""
 
-    def __init__(self, stage, product=BROKER_J):
+    def __init__(self, stage, product=BROKER_J, offers=()):
         self.transfers = []
         self.ending = None  # which message ends its link instead, and how
-        self.broker = Broker(product)
+        self.broker = Broker(product, offers=offers)
         self.broker.instead[Transfer] = self._note
         self.connection = stage(self.broker).connect()
 
@@ -38,7 +39,8 @@ class Sends:
         return [body_of(kept.payload) for kept in self.broker.store.queues[queue]]
 
     def _note(self, service, frame):
-        self.transfers.append(frame.body)
+        if not frame.body.more:
+            self.transfers.append(frame.body)
         if self.ending and len(self.transfers) == self.ending[0]:
             getattr(service, self.ending[1])(frame, FULL)
         else:
@@ -55,6 +57,17 @@ def test_only_the_last_is_answered(sends):
     assert sends.settled() == [True] * 4 + [False]
     assert all(isinstance(transfer.state, Transactional) for transfer in sends.transfers)
     assert sends.bodies() == list("abcde")
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "answered"),
+    [(100, 1, [99]), (101, 1, [99, 100]), (250, 1, [99, 199, 249]), (5, 400_000, [1, 3, 4]), (3, 1_200_000, [0, 1, 2])],
+)
+def test_one_of_each_run_is_answered(sends, count, size, answered):
+    """Or the time for one answer would be that for all of a large unit."""
+    sends.unit(["x" * size] * count).commit()
+    assert [number for number, settled in enumerate(sends.settled()) if not settled] == answered
+    assert len(sends.bodies()) == count
 
 
 @pytest.mark.parametrize("product", ["apache-activemq-artemis", "ActiveMQ", "one that nobody tested"])
@@ -78,6 +91,24 @@ def test_one_of_each_destination_is_answered(sends):
     unit.commit()
     assert sorted(sends.settled()) == [False, False, True, True]
     assert (sends.bodies(), sends.bodies("other")) == (["a", "b"], ["c", "d"])
+
+
+def test_a_relay_that_ends_over_a_settled_message_rolls_all_back(stage):
+    """The second destination's first message ends it."""
+    sends = Sends(stage, offers=("ANONYMOUS-RELAY",))
+    unit = sends.connection.unit()
+    for number in range(MOST_SENDERS):
+        unit.send(TextMessage("first"), Queue(f"q{number}"))
+    unit.commit()
+    sends.transfers.clear()
+    sends.ending = 3, "detach"
+    unit = sends.unit("ab")
+    for body in "cd":
+        unit.send(TextMessage(body), Queue("other"))
+    with pytest.raises(TransactionRolledBackError, match="full"):
+        unit.commit()
+    assert sends.settled() == [True, False, True, False]
+    assert (sends.bodies(), sends.bodies("other")) == ([], [])
 
 
 def test_one_of_what_credit_allows_is_answered(sends):
