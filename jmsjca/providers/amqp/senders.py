@@ -94,13 +94,10 @@ class Senders:
             except ConnectionLostError:
                 raise
             except JMSError as error:
-                if transaction is None and (some or sending.some):
-                    raise TransactionInDoubtError(
-                        f"Some messages of the unit were sent, and others not: {error}"
-                    ) from error
-                if transaction is None and sending.in_doubt:
-                    raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
-                raise
+                doubt = _doubt(sending, some=some) if transaction is None else None
+                if doubt is None:
+                    raise
+                raise TransactionInDoubtError(f"{doubt}: {error}") from error
             some = True
         return answer
 
@@ -149,6 +146,13 @@ def _parts(outgoing: Outgoing, most: int) -> Iterator[Outgoing]:
     left = iter(outgoing.items())
     while part := dict(islice(left, most)):
         yield part
+
+
+def _doubt(sending: Sending, *, some: bool) -> str | None:
+    """What makes the end of a failed unit doubtful, if anything does."""
+    if some or sending.some:
+        return "Some messages of the unit were sent, and others not"
+    return "Some messages may have been sent" if sending.in_doubt else None
 
 
 def _write(links: Sequence[tuple[SendingLink, Destination, Sequence[bytes]]], sending: Sending) -> None:

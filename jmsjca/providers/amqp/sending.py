@@ -31,7 +31,7 @@ class Sending:
         then: What follows on the engine's thread once the broker has taken all: it sees to it that `done` is.
 
     Attributes:
-        settled: The same.
+        settled: True if the broker need not answer each of these.
         state: The fields of the state that tells their transaction, encoded; None outside any transaction.
         missing: How many messages wait for their answer, or for credit.
         latest: When the last answer came; 0 if none did.
