@@ -3,15 +3,14 @@
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.providers.amqp.acknowledging import let_go
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.proof import prove
-from jmsjca.providers.amqp.proton_deliveries import accept, accept_in
+from jmsjca.providers.amqp.proton_deliveries import accept_in
 from jmsjca.providers.amqp.senders import Outgoing
 from jmsjca.providers.amqp.states import ACCEPTED, REFUSALS, accepted_in
 
@@ -61,27 +60,6 @@ class Burst:
         except JMSError as error:
             raise self._given_back(error) from error
         self._sent = True
-
-    def acknowledge(self, *, confirmed: bool) -> None:
-        """Acknowledge outside any transaction.
-
-        Args:
-            confirmed: True to wait until the broker has noted it.
-
-        Raises:
-            TransactionInDoubtError: It may not have happened.
-        """
-        try:
-            if confirmed:
-                self._accept_confirmed()
-            else:
-                for consumer, deliveries in self._taken.items():
-                    consumer.accept_soon(deliveries)
-                self._check()
-        except JMSError as error:
-            raise TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}") from error
-        finally:
-            self._let_go()
 
     def commit(self, outgoing: Outgoing) -> None:
         """Send and acknowledge in one transaction of the broker.
@@ -167,29 +145,10 @@ class Burst:
         if self._taken:
             self._wire.abort(ConnectionLostError("The broker rolled a unit back; what it took comes again."))
 
-    def _accept(self) -> None:
-        """Acknowledge what can be: a link that has ended holds up no other, and tells why. On the engine's thread."""
-        for consumer, deliveries in self._taken.items():
-            with suppress(JMSError):
-                consumer.settle(deliveries, accept)
-
     def _check(self) -> None:
         """Raise why a link has ended, as far as that is known already."""
         for consumer in self._taken:
             consumer.check_link()
-
-    def _accept_confirmed(self) -> None:
-        """Acknowledge, and wait until the broker has handled that."""
-        proofs: list[Future[None]] = [Future() for _ in self._taken]
-        self._wire.tell(lambda: self._accept_and_ask(proofs), proofs[0])
-        for each in proofs:
-            self._wire.wait(each, self._seconds, "the acknowledgement of messages")
-
-    def _accept_and_ask(self, proofs: "Sequence[Future[None]]") -> None:
-        """Acknowledge, then ask for the proof. On the engine's thread."""
-        self._accept()
-        for consumer, each in zip(self._taken, proofs, strict=True):
-            prove(consumer, each)
 
     def _given_back(self, error: JMSError) -> JMSError:
         self._give_back()
@@ -210,9 +169,4 @@ class Burst:
             self._let_go()
 
     def _let_go(self) -> None:
-        """Nothing more is to be done; whether the links of closed consumers end well changes nothing for the unit."""
-        for consumer, deliveries in self._taken.items():
-            consumer.let_go(deliveries)
-            if consumer.closed:
-                with suppress(JMSError):
-                    consumer.end_if_done()
+        let_go(self._taken)

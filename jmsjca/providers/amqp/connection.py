@@ -106,7 +106,8 @@ class AMQPConnection:
             NotSupportedError: It must be atomic, and the broker has no transactions.
         """
         self._check_open()
-        self._broker.data.require("atomic", asked=atomic)
+        if atomic:
+            self._broker.data.require("atomic")
         return AMQPUnit(self._wire, atomic=atomic)
 
     def check(self, target: Destination) -> None:

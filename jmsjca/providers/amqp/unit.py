@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
+from jmsjca.providers.amqp.acknowledging import acknowledge, acknowledge_soon
 from jmsjca.providers.amqp.burst import Burst
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
@@ -117,20 +118,25 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
 
     def _write(self, seconds: float, *, confirmed: bool) -> None:
         first, outgoing = self._first and _filled(self._first), self._outgoing and _filled(self._outgoing)
-        if not (self._taken or outgoing or first):
-            return
-        burst = Burst(self._wire, self._by_consumer(), seconds)
         in_transaction = self._atomic or (confirmed and self._wire.broker.data.capabilities.atomic)
-        if in_transaction or outgoing or first:
-            with self._wire.committing:  # units never overlap on one connection
-                burst.send_first(first)
-                if not self._atomic:
-                    burst.send_first(outgoing)
-                    outgoing = {}
-                if in_transaction and (self._taken or outgoing):
-                    burst.commit(outgoing)
-        if self._taken and not in_transaction:  # many at one time: they share the broker's answer
-            burst.acknowledge(confirmed=confirmed)
+        if first or outgoing or (self._taken and in_transaction):
+            self._burst(first, outgoing, seconds, in_transaction=in_transaction)
+        if not self._taken or in_transaction:
+            return
+        if confirmed:  # many at one time: they share the broker's answer
+            acknowledge(self._wire, self._by_consumer(), seconds)
+        else:
+            acknowledge_soon(self._by_consumer())
+
+    def _burst(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, in_transaction: bool) -> None:
+        burst = Burst(self._wire, self._by_consumer(), seconds)
+        with self._wire.committing:  # units never overlap on one connection
+            burst.send_first(first)
+            if not self._atomic:
+                burst.send_first(outgoing)
+                outgoing = {}
+            if in_transaction and (self._taken or outgoing):
+                burst.commit(outgoing)
 
     def _check_open(self) -> None:
         if self._finished or self.lost or self._wire.closing or self._wire.mailbox.error is not None:
