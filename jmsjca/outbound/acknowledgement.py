@@ -1,17 +1,18 @@
 """The acknowledge modes of sessions that are not transacted (JMS 3.1, section 6.2.10)."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode
-from jmsjca.errors import IllegalStateError, MessageFormatError
-from jmsjca.messages import Message, Settlement
+from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
+from jmsjca.messages import Message, Outcome, Settlement
 from jmsjca.outbound.gate import Gate
 from jmsjca.outbound.modes import Mode
-from jmsjca.outbound.open_unit import OpenUnit, Source
-from jmsjca.outbound.work import WorkUnit
+from jmsjca.outbound.open_unit import OpenUnit, Source, tell
+from jmsjca.outbound.work import WorkUnit, outcome_of
 
 __all__ = ["acknowledging"]
 
@@ -33,25 +34,38 @@ class _Auto(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._unit = OpenUnit(partial(_plain, link, self.gate))
+        self._handed_over = _HandedOver(self.gate)
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
         try:
-            message = self._unit.take(delivery, source)
+            message = delivery.message
         except MessageFormatError:
-            self._unit.rollback()
+            self._refuse(delivery, source)
             raise
-        self._unit.commit(confirmed=False)  # should it get lost, the message comes again, as JMS allows
+        unit = self._link.unit(atomic=False)  # itself: what an `OpenUnit` does beside would cost half as much again
+        try:
+            unit.take([delivery])
+            unit.commit(confirmed=False)  # should it get lost, the message comes again, as JMS allows
+        except BaseException as error:
+            with suppress(JMSError):
+                unit.rollback()  # if it can still be: what a signal handler raises may come before its end
+            tell(source, outcome_of(error))
+            raise
+        message.bind(self._handed_over)
         return message
 
     def recover(self) -> None:
-        """Let what was not acknowledged come again, counted."""
-        self._unit.rollback()
+        """Nothing is left to come again."""
 
     def close(self) -> None:
-        """Acknowledge what was handed over: the client has seen it."""
-        self._unit.commit()
+        """Nothing is left to acknowledge."""
+
+    def _refuse(self, delivery: spi.Delivery, source: Source) -> None:
+        unit = OpenUnit(partial(_plain, self._link, self.gate))
+        with suppress(MessageFormatError):
+            unit.take(delivery, source)
+        unit.rollback()
 
 
 class _DupsOk(_Auto):
@@ -68,12 +82,21 @@ class _DupsOk(_Auto):
             delivery.message  # noqa: B018  # decoded here, so that what cannot be stays out of the unit
         except MessageFormatError:
             self.idle()
-            return super().take(delivery, source)
+            self._refuse(delivery, source)
+            raise
         return self._unit.take(delivery, source)
 
     def idle(self) -> None:
         """Acknowledge what was handed over."""
         self._unit.commit(confirmed=False)
+
+    def recover(self) -> None:
+        """Let what was not acknowledged come again, counted."""
+        self._unit.rollback()
+
+    def close(self) -> None:
+        """Acknowledge what was handed over: the client has seen it."""
+        self._unit.commit()
 
 
 class _Client(Mode):
@@ -147,6 +170,29 @@ def _plain(link: spi.Connection, gate: Gate) -> WorkUnit:
     return WorkUnit(link.unit(atomic=False), gate=gate)
 
 
+class _HandedOver:
+    """What all messages of a session are bound to that are acknowledged before anybody has them."""
+
+    __slots__ = ("_gate", "_settlement")
+
+    endpoint: None = None  # a session delivers, no listener
+    rollback_only: bool = False
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._settlement = Settlement()
+        self._settlement.settle(Outcome.COMMITTED)
+
+    def acknowledge(self) -> Settlement:
+        """Nothing is to be done."""
+        self._gate.check_open()
+        return self._settlement
+
+    def set_rollback_only(self) -> None:
+        """Refused: there is no unit to roll back."""
+        raise _refusal()
+
+
 class _Receipt:
     """What a message that is not acknowledged yet is bound to."""
 
@@ -168,9 +214,13 @@ class _Receipt:
 
     def set_rollback_only(self) -> None:
         """Refused: there is no unit to roll back."""
-        raise IllegalStateError(
-            "A session that is not transacted has nothing to roll back; recover() lets messages come again."
-        )
+        raise _refusal()
+
+
+def _refusal() -> IllegalStateError:
+    return IllegalStateError(
+        "A session that is not transacted has nothing to roll back; recover() lets messages come again."
+    )
 
 
 def _nothing() -> None:

@@ -15,7 +15,7 @@ from jmsjca.errors import (
 from jmsjca.messages import DeliveryContext, Message, Outcome, Settlement
 from jmsjca.outbound.gate import Gate
 
-__all__ = ["WorkUnit"]
+__all__ = ["WorkUnit", "outcome_of"]
 
 
 class WorkUnit:
@@ -101,11 +101,8 @@ class WorkUnit:
         """
         try:
             self.unit.commit(confirmed=confirmed)
-        except JMSError as error:
-            self._end(_outcome(error))
-            raise
-        except BaseException:  # of a signal handler, say
-            self._end(Outcome.IN_DOUBT)
+        except BaseException as error:
+            self._end(outcome_of(error))
             raise
         self._end(Outcome.COMMITTED)
 
@@ -114,7 +111,7 @@ class WorkUnit:
         try:
             self.unit.rollback()
         except JMSError as error:
-            self._end(_outcome(error))
+            self._end(outcome_of(error))
             raise
         except BaseException:
             self._end(Outcome.LOST)
@@ -150,7 +147,9 @@ class WorkUnit:
             waiting.settle(outcome)
 
 
-def _outcome(error: JMSError) -> Outcome:
-    if isinstance(error, TransactionInDoubtError):
-        return Outcome.IN_DOUBT
-    return Outcome.LOST if isinstance(error, ConnectionLostError) else Outcome.ROLLED_BACK
+def outcome_of(error: BaseException) -> Outcome:
+    """How a unit ended whose commit raised that."""
+    if isinstance(error, ConnectionLostError):
+        return Outcome.LOST
+    known = isinstance(error, JMSError) and not isinstance(error, TransactionInDoubtError)
+    return Outcome.ROLLED_BACK if known else Outcome.IN_DOUBT  # it may be of a signal handler, say

@@ -1,9 +1,11 @@
 """Acknowledgement by the client, session-wide and one by one, and what closing does to it (JMS 3.1, section 6.2.10)."""
 
+from functools import partialmethod
+
 import pytest
 
 from jmsjca import AcknowledgeMode, Outcome, Queue
-from jmsjca.errors import IllegalStateError, TransactionRolledBackError
+from jmsjca.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from tests.unit.outbound import QUEUE, left, put, shown, take
 
@@ -116,18 +118,49 @@ def test_failed_acknowledgement_brings_everything_again_in_order(connection, ses
     assert left(consumer) == [("a", 2), ("b", 2), ("c", 1), ("d", 1)]
 
 
-def test_failed_automatic_acknowledgement_brings_the_message_again(connection, monkeypatch):
-    """`receive` did not return successfully, so nothing was acknowledged (6.2.10)."""
+@pytest.mark.parametrize("error", [TransactionRolledBackError, TransactionInDoubtError])
+def test_failed_automatic_acknowledgement_brings_the_message_again(connection, monkeypatch, error):
+    """`receive` did not return successfully, so nothing was acknowledged (6.2.10), or nobody knows."""
     put(connection, *"abc")
     with connection.create_session() as session:
         consumer = session.create_consumer(QUEUE)
         with monkeypatch.context() as patch:
-            patch.setattr(EmbeddedUnit, "commit", _failing_commit)
-            with pytest.raises(TransactionRolledBackError):
+            patch.setattr(EmbeddedUnit, "commit", partialmethod(_failing_commit, error))
+            with pytest.raises(error):
                 consumer.receive(0)
         assert left(consumer) == [("a", 2), ("b", 1), ("c", 1)]
 
 
-def _failing_commit(unit, **_):
+def test_interrupted_automatic_acknowledgement_brings_the_message_again(connection, monkeypatch):
+    """A signal handler may raise before the message is acknowledged; who receives has not seen it then."""
+    put(connection, *"abc")
+    take_in = EmbeddedUnit.take
+
+    def interrupted(unit, deliveries):
+        take_in(unit, deliveries)
+        raise KeyboardInterrupt
+
+    with connection.create_session() as session:
+        consumer = session.create_consumer(QUEUE)
+        with monkeypatch.context() as patch:
+            patch.setattr(EmbeddedUnit, "take", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                consumer.receive(0)
+        assert left(consumer) == [("a", 2), ("b", 1), ("c", 1)]
+
+
+def test_message_of_an_automatic_session_is_acknowledged_already(connection):
+    """So `acknowledge` has no effect (3.6), and there is nothing to roll back."""
+    put(connection, *"ab")
+    with connection.create_session() as session:
+        message = session.create_consumer(QUEUE).receive(0)
+        assert (message.acknowledge().outcome, message.acknowledge().wait(0)) == (Outcome.COMMITTED,) * 2
+        with pytest.raises(IllegalStateError, match="not transacted"):
+            message.set_rollback_only()
+        session.recover()
+    assert shown(connection) == ["b"]
+
+
+def _failing_commit(unit, error=TransactionRolledBackError, **_):
     unit.rollback()
-    raise TransactionRolledBackError("planted")
+    raise error("planted")

@@ -33,7 +33,7 @@ def test_acknowledged(connection, mode, end):
     session = connection.create_session(acknowledge_mode=mode)
     consumer = session.create_consumer(QUEUE)
     message = consumer.receive(PATIENCE)
-    assert len(units()) == 1
+    assert len(units()) == (mode is not AcknowledgeMode.AUTO)  # which has ended it already
     getattr(message if end == "acknowledge" else session, end)()
     consumer.receive(0)  # with DUPS_OK it is acknowledged when there is no more
     del message
