@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode
-from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
-from jmsjca.messages import Message, Outcome, Settlement
+from jmsjca.errors import JMSError, MessageFormatError
+from jmsjca.messages import Message
 from jmsjca.outbound.gate import Gate
 from jmsjca.outbound.modes import Mode
 from jmsjca.outbound.open_unit import OpenUnit, Source, tell
+from jmsjca.outbound.receipts import HandedOver, Receipt
 from jmsjca.outbound.work import WorkUnit, outcome_of
 
 __all__ = ["acknowledging"]
@@ -34,7 +35,7 @@ class _Auto(Mode):
 
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
-        self._handed_over = _HandedOver(self.gate)
+        self._handed_over = HandedOver(self.gate)
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
@@ -74,7 +75,7 @@ class _DupsOk(_Auto):
     def __init__(self, link: spi.Connection) -> None:
         super().__init__(link)
         gate = self.gate
-        self._unit = OpenUnit(partial(_plain, link, gate), lambda work, _: _Receipt(work, gate, _nothing))
+        self._unit = OpenUnit(partial(_plain, link, gate), lambda work, _: Receipt(work, gate, _nothing))
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Note it, to be acknowledged later."""
@@ -106,7 +107,7 @@ class _Client(Mode):
         super().__init__(link)
         gate = self.gate
         self._unit = OpenUnit(
-            partial(WorkUnit.opened_on, link, gate), lambda work, unit: _Receipt(work, gate, unit.commit)
+            partial(WorkUnit.opened_on, link, gate), lambda work, unit: Receipt(work, gate, unit.commit)
         )
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
@@ -156,9 +157,9 @@ class _Individual(Mode):
         """Closing does not acknowledge."""
         self.recover()
 
-    def _receipt(self, work: WorkUnit, unit: OpenUnit) -> "_Receipt":
+    def _receipt(self, work: WorkUnit, unit: OpenUnit) -> Receipt:
         del unit
-        return _Receipt(work, self.gate, partial(self._settle, work))
+        return Receipt(work, self.gate, partial(self._settle, work))
 
     def _settle(self, work: WorkUnit) -> None:
         if unit := self._pending.pop(work, None):
@@ -168,59 +169,6 @@ class _Individual(Mode):
 def _plain(link: spi.Connection, gate: Gate) -> WorkUnit:
     """Open a unit that sends nothing."""
     return WorkUnit(link.unit(atomic=False), gate=gate)
-
-
-class _HandedOver:
-    """What all messages of a session are bound to that are acknowledged before anybody has them."""
-
-    __slots__ = ("_gate", "_settlement")
-
-    endpoint: None = None  # a session delivers, no listener
-    rollback_only: bool = False
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self._settlement = Settlement()
-        self._settlement.settle(Outcome.COMMITTED)
-
-    def acknowledge(self) -> Settlement:
-        """Nothing is to be done."""
-        self._gate.check_open()
-        return self._settlement
-
-    def set_rollback_only(self) -> None:
-        """Refused: there is no unit to roll back."""
-        raise _refusal()
-
-
-class _Receipt:
-    """What a message that is not acknowledged yet is bound to."""
-
-    __slots__ = ("_acknowledge", "_gate", "_work")
-
-    endpoint: None = None  # a session delivers, no listener
-    rollback_only: bool = False
-
-    def __init__(self, work: WorkUnit, gate: Gate, acknowledge: Callable[[], None]) -> None:
-        self._work = work
-        self._gate = gate
-        self._acknowledge = acknowledge
-
-    def acknowledge(self) -> Settlement:
-        """Acknowledge as the mode says. Again is harmless."""
-        with self._gate:
-            self._acknowledge()
-        return self._work.settlement
-
-    def set_rollback_only(self) -> None:
-        """Refused: there is no unit to roll back."""
-        raise _refusal()
-
-
-def _refusal() -> IllegalStateError:
-    return IllegalStateError(
-        "A session that is not transacted has nothing to roll back; recover() lets messages come again."
-    )
 
 
 def _nothing() -> None:
