@@ -11,9 +11,9 @@ from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.outbound.gate import Gate
 from jmsjca.outbound.modes import Mode
-from jmsjca.outbound.open_unit import OpenUnit, Source, tell
+from jmsjca.outbound.open_unit import OpenUnit, Source
 from jmsjca.outbound.receipts import HandedOver, Receipt
-from jmsjca.outbound.work import WorkUnit, outcome_of
+from jmsjca.outbound.work import WorkUnit
 
 __all__ = ["acknowledging"]
 
@@ -39,19 +39,15 @@ class _Auto(Mode):
 
     def take(self, delivery: spi.Delivery, source: Source) -> Message:
         """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
-        try:
-            message = delivery.message
-        except MessageFormatError:
-            self._refuse(delivery, source)
-            raise
         unit = self._link.unit(atomic=False)  # itself: what an `OpenUnit` does beside would cost half as much again
         try:
             unit.take([delivery])
+            message = delivery.message
             unit.commit(confirmed=False)  # should it get lost, the message comes again, as JMS allows
-        except BaseException as error:
+        except BaseException:  # a signal handler's, too: nobody has seen the message
             with suppress(JMSError):
-                unit.rollback()  # if it can still be: what a signal handler raises may come before its end
-            tell(source, outcome_of(error))
+                unit.rollback()  # if it has not ended
+            source.give_ahead_back()
             raise
         message.bind(self._handed_over)
         return message
@@ -61,12 +57,6 @@ class _Auto(Mode):
 
     def close(self) -> None:
         """Nothing is left to acknowledge."""
-
-    def _refuse(self, delivery: spi.Delivery, source: Source) -> None:
-        unit = OpenUnit(partial(_plain, self._link, self.gate))
-        with suppress(MessageFormatError):
-            unit.take(delivery, source)
-        unit.rollback()
 
 
 class _DupsOk(_Auto):
@@ -83,8 +73,7 @@ class _DupsOk(_Auto):
             delivery.message  # noqa: B018  # decoded here, so that what cannot be stays out of the unit
         except MessageFormatError:
             self.idle()
-            self._refuse(delivery, source)
-            raise
+            return super().take(delivery, source)
         return self._unit.take(delivery, source)
 
     def idle(self) -> None:

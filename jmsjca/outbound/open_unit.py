@@ -8,7 +8,7 @@ from jmsjca.destinations import Destination
 from jmsjca.messages import DeliveryContext, Message, Outcome
 from jmsjca.outbound.work import WorkUnit
 
-__all__ = ["OpenUnit", "Source", "tell"]
+__all__ = ["OpenUnit", "Source"]
 
 
 class Source(Protocol):
@@ -86,17 +86,7 @@ class OpenUnit:
             how(work)
         finally:
             for source in sources:
-                tell(source, work.outcome)
-
-
-def tell(source: Source, outcome: Outcome | None) -> None:
-    """Tell a consumer how a unit ended that has a delivery of its.
-
-    Args:
-        source: The consumer.
-        outcome: How it ended; None if it did not.
-    """
-    if outcome is Outcome.ROLLED_BACK:
-        source.forget_ahead()
-    elif outcome is Outcome.IN_DOUBT:  # what the unit took may have gone back, and all behind that with it
-        source.give_ahead_back()
+                if work.outcome is Outcome.ROLLED_BACK:
+                    source.forget_ahead()
+                elif work.outcome is Outcome.IN_DOUBT:  # what it took may have gone back, and all behind that with it
+                    source.give_ahead_back()

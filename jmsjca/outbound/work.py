@@ -15,7 +15,7 @@ from jmsjca.errors import (
 from jmsjca.messages import DeliveryContext, Message, Outcome, Settlement
 from jmsjca.outbound.gate import Gate
 
-__all__ = ["WorkUnit", "outcome_of"]
+__all__ = ["WorkUnit"]
 
 
 class WorkUnit:
@@ -101,8 +101,11 @@ class WorkUnit:
         """
         try:
             self.unit.commit(confirmed=confirmed)
-        except BaseException as error:
-            self._end(outcome_of(error))
+        except JMSError as error:
+            self._end(_outcome(error))
+            raise
+        except BaseException:  # of a signal handler, say
+            self._end(Outcome.IN_DOUBT)
             raise
         self._end(Outcome.COMMITTED)
 
@@ -111,7 +114,7 @@ class WorkUnit:
         try:
             self.unit.rollback()
         except JMSError as error:
-            self._end(outcome_of(error))
+            self._end(_outcome(error))
             raise
         except BaseException:
             self._end(Outcome.LOST)
@@ -147,9 +150,7 @@ class WorkUnit:
             waiting.settle(outcome)
 
 
-def outcome_of(error: BaseException) -> Outcome:
-    """How a unit ended whose commit raised that."""
-    if isinstance(error, ConnectionLostError):
-        return Outcome.LOST
-    known = isinstance(error, JMSError) and not isinstance(error, TransactionInDoubtError)
-    return Outcome.ROLLED_BACK if known else Outcome.IN_DOUBT  # it may be of a signal handler, say
+def _outcome(error: JMSError) -> Outcome:
+    if isinstance(error, TransactionInDoubtError):
+        return Outcome.IN_DOUBT
+    return Outcome.LOST if isinstance(error, ConnectionLostError) else Outcome.ROLLED_BACK

@@ -6,6 +6,7 @@ import pytest
 
 from jmsjca import AcknowledgeMode, Outcome, Queue
 from jmsjca.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from tests.unit.outbound import QUEUE, left, put, shown, take
 
@@ -131,19 +132,26 @@ def test_failed_automatic_acknowledgement_brings_the_message_again(connection, m
         assert left(consumer) == [("a", 2), ("b", 1), ("c", 1)]
 
 
-def test_interrupted_automatic_acknowledgement_brings_the_message_again(connection, monkeypatch):
+@pytest.mark.parametrize("step", ["take", "decode", "commit"])
+def test_interrupted_automatic_acknowledgement_brings_the_message_again(connection, monkeypatch, step):
     """A signal handler may raise before the message is acknowledged; who receives has not seen it then."""
     put(connection, *"abc")
     take_in = EmbeddedUnit.take
 
-    def interrupted(unit, deliveries):
-        take_in(unit, deliveries)
+    def interrupted(*arguments):
+        if step == "take":
+            take_in(*arguments)
         raise KeyboardInterrupt
 
+    where, name, planted = {
+        "take": (EmbeddedUnit, "take", interrupted),
+        "decode": (EmbeddedDelivery, "message", property(interrupted)),
+        "commit": (EmbeddedUnit, "commit", lambda *_, **__: interrupted()),
+    }[step]
     with connection.create_session() as session:
         consumer = session.create_consumer(QUEUE)
         with monkeypatch.context() as patch:
-            patch.setattr(EmbeddedUnit, "take", interrupted)
+            patch.setattr(where, name, planted)
             with pytest.raises(KeyboardInterrupt):
                 consumer.receive(0)
         assert left(consumer) == [("a", 2), ("b", 1), ("c", 1)]
