@@ -13,6 +13,7 @@ __all__ = [
     "accept",
     "accept_in",
     "fail",
+    "fields_of",
     "is_settled",
     "release",
     "remote_data",
@@ -67,7 +68,7 @@ def accept_in(state: bytes) -> Settle:
     Args:
         state: The fields of the transactional state, encoded.
     """
-    fields = _decoded(state)
+    fields = fields_of(state)
 
     def accept_all(deliveries: Iterable[Pointer]) -> None:
         for delivery in deliveries:
@@ -92,45 +93,53 @@ class Tags:
     """Numbers that name the deliveries of a link.
 
     Attributes:
-        last: The one in use.
-        number: The same, where `tag` has it.
+        number: The one in use, where `tag` has it.
         tag: The same, as proton takes it.
     """
 
     def __init__(self) -> None:
-        self.last = 0
         self.number: Any = ffi.new("uint64_t[1]")
         self.tag: Any = ffi.new("pn_delivery_tag_t *", (_TAG_BYTES, ffi.cast("char *", self.number)))[0]
 
 
-def send(link: Pointer, tags: Tags, payloads: Iterable[bytes], state: bytes | None = None) -> list[Pointer]:
+def send(
+    link: Pointer, tags: Tags, payloads: Iterable[bytes], state: Pointer | None = None, settled: int = 0
+) -> list[Pointer]:
     """Send encoded messages.
 
     Args:
         link: The sender.
         tags: Those of the link.
         payloads: The messages.
-        state: The fields of the transactional state, encoded; None outside any transaction.
+        state: The fields of the transactional state; None outside any transaction.
+        settled: How many of the first the broker is not to answer.
 
     Returns:
-        Their deliveries.
+        The deliveries that it answers.
     """
     deliveries: list[Pointer] = []
-    number, tag, fields = tags.number, tags.tag, None if state is None else _decoded(state)
-    for number[0], payload in enumerate(payloads, tags.last + 1):
+    number, tag = tags.number, tags.tag
+    for place, payload in enumerate(payloads):
+        number[0] += 1
         delivery = _new_delivery(link, tag)  # which copies the tag
-        if fields is not None:
-            _copy(_data_of(_local(delivery)), fields)
+        if state is not None:
+            _copy(_data_of(_local(delivery)), state)
             _update(delivery, _TRANSACTIONAL)
         _send(link, payload, len(payload))
-        advance(link)
-        deliveries.append(delivery)
-    tags.last += len(deliveries)
+        if place < settled:
+            settle(delivery)  # and go on to the next one, as `advance` does
+        else:
+            advance(link)
+            deliveries.append(delivery)
     return deliveries
 
 
-def _decoded(state: bytes) -> Pointer:
-    """The fields of a state as proton has them: to copy those takes less than to decode them for each delivery."""
+def fields_of(state: bytes) -> Pointer:
+    """The fields of a state as proton has them: to copy those takes less than to decode them for each delivery.
+
+    Args:
+        state: The same, encoded.
+    """
     fields = ffi.gc(lib.pn_data(0), lib.pn_data_free)
     lib.pn_data_decode(fields, state, len(state))
     return fields

@@ -81,11 +81,13 @@ class Pump:
 
         False if that is more than proton surely has room for, and the socket did not take all of it, either.
         """
-        if 0 <= pending(self._pointer) < _PROTONS_ROOM:
-            return True
-        with suppress(OSError):  # the next turn meets it again, and the connection ends
-            return not self.write()
-        return False
+        return 0 <= pending(self._pointer) < _PROTONS_ROOM or not self.write_ahead()
+
+    def write_ahead(self) -> bool:
+        """Write within a step, so that the broker has something to do meanwhile; True if not all was taken."""
+        with suppress(OSError):  # the end of the turn meets it again, and the connection ends
+            return self.write()
+        return True
 
     def write(self) -> bool:
         """Write what there is; True if the socket did not take all of it."""

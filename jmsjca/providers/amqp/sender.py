@@ -1,7 +1,7 @@
 """Sending: a link to one destination, or to all, and what the broker says to each message."""
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jmsjca.destinations import Destination
@@ -18,7 +18,8 @@ from jmsjca.providers.amqp.states import ACCEPTED, TRANSACTIONAL, outcome_in, ou
 
 __all__ = ["RelayLink", "SendingLink"]
 
-_RUN, _RUN_BYTES = 100, 1024 * 1024  # messages of which the broker answers one
+_RUN, _RUN_BYTES = 100, 1024 * 1024  # messages of which the broker answers one, if it need not answer all
+_PIECE_BYTES = 60 * 1024  # what is written at one time: proton has room for 64 KiB
 
 
 class SendingLink(LinkEnd):
@@ -73,16 +74,28 @@ class SendingLink(LinkEnd):
         while credit > 0 and self._waiting:
             payloads, sending, to = self._waiting[0]
             if len(payloads) <= credit:
-                part: Collection[bytes] = payloads
+                part = list(payloads)
                 self._waiting.popleft()
             else:
                 part = [payloads.popleft() for _ in range(credit)]
-            sent = send(self._pointer, self._tags, part, sending.state)
-            if sending.settled:
-                sent = _settled_but_some(sent, part, sending)
+            for run in _parts(part, _RUN_BYTES):
+                self._send_run(run, sending, to)
+            credit -= len(part)
+
+    def _send_run(self, payloads: Sequence[bytes], sending: Sending, to: Destination) -> None:
+        """Send piece by piece, so that the broker has something to do meanwhile.
+
+        If it need not answer all, it answers the last: it takes them in order, or ends the link, and answers no more.
+        """
+        left = len(payloads)
+        for piece in _parts(payloads, _PIECE_BYTES):
+            self._engine.pump.write_ahead()
+            left -= len(piece)
+            settled = len(piece) - (0 if left else 1) if sending.settled else 0
+            sent = send(self._pointer, self._tags, piece, sending.state, settled)
+            sending.unanswered(settled)
             self._sent.update(dict.fromkeys(sent, (sending, to)))
             self._order.extend(sent)
-            credit -= len(part)
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The broker answered a message: mostly it took that and all that were sent before it."""
@@ -163,20 +176,10 @@ class SendingLink(LinkEnd):
             sending.refused(len(payloads), error)
 
 
-def _settled_but_some(sent: Sequence[Pointer], payloads: Collection[bytes], sending: Sending) -> list[Pointer]:
-    """Let the broker answer the last of each run: it takes them in order, or ends the link, and answers no more.
-
-    Runs are short, as the broker has its time for each answer.
-    """
-    answered: list[Pointer] = []
-    length = max(1, min(_RUN, _RUN_BYTES // max(map(len, payloads))))
-    for begin in range(0, len(sent), length):
-        *others, last = sent[begin : begin + length]
-        for delivery in others:
-            settle(delivery)
-        answered.append(last)
-    sending.unanswered(len(sent) - len(answered))
-    return answered
+def _parts(payloads: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
+    """The same in parts of so many bytes, and short ones, as the broker has its time for each answer."""
+    length = max(1, min(_RUN, size // max(map(len, payloads))))
+    return (payloads[begin : begin + length] for begin in range(0, len(payloads), length))
 
 
 class RelayLink(SendingLink):

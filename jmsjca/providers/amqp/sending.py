@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from jmsjca.errors import JMSError
+from jmsjca.providers.amqp.proton_deliveries import fields_of
 from jmsjca.providers.amqp.states import sent_in, taken_in
 
 __all__ = ["Sending", "Then"]
@@ -32,7 +33,7 @@ class Sending:
 
     Attributes:
         settled: True if the broker need not answer each of these.
-        state: The fields of the state that tells their transaction, encoded; None outside any transaction.
+        state: The fields of the state that tells their transaction; None outside any transaction.
         missing: How many messages wait for their answer, or for credit.
         latest: When the last answer came; 0 if none did.
         error: What happened first to one that was not taken.
@@ -57,7 +58,7 @@ class Sending:
         self._then = then
         self.latest = 0.0
         self._over: list[Unsent] = []
-        self.state = None if transaction is None else sent_in(transaction)
+        self.state = None if transaction is None else fields_of(sent_in(transaction))
         self.error: JMSError | None = None
         self.some = False
         self.in_doubt = False
