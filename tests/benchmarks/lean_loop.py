@@ -33,6 +33,7 @@ from jmsjca.providers.amqp.proton_deliveries import (
     Tags,
     accept,
     accept_in,
+    fields_of,
     remote_data,
     remote_state,
     says,
@@ -47,6 +48,7 @@ __all__ = ["Line", "lean_receives", "lean_sends", "send_all"]
 
 _HEAD = b"\x00\x53\x70\xc0\x02\x01\x41" + b"\x00\x53\x73\xc0"  # durable; and the fields of a message
 _LONG_BINARY_HEAD = 5
+_PIECE = 50  # messages that the peer gets while the next are on their way
 
 
 class Line:
@@ -176,15 +178,16 @@ def send_all(line: Line, queue: str, batches: Iterable[Sequence[bytes]], *, atom
     transactions = _Transactions(line) if atomic else None
     link, tags = line.session.sender("lean"), Tags()
     line.attach(link, queue)
-    state = sent_in(transactions.next()) if transactions else None
+    state = fields_of(sent_in(transactions.next())) if transactions else None
     for payloads in batches:
         while link.credit < len(payloads):
             list(line.turn())
-        sent = send(pointer_to(link), tags, payloads, state)
-        if state:  # the answer to the last one is enough
-            for delivery in sent[:-1]:
-                settle(delivery)
-        missing = 1 if state else len(sent)
+        missing = 0
+        for begin in range(0, len(payloads), _PIECE):
+            piece = payloads[begin : begin + _PIECE]
+            settled = len(piece) - (begin + _PIECE >= len(payloads)) if state else 0  # the answer to the last is enough
+            missing += len(send(pointer_to(link), tags, piece, state, settled))
+            line.write()
         is_accepted: Callable[[Any], bool] | None = None if state else remote_state
         while missing:
             for delivery in line.turn():
@@ -192,7 +195,7 @@ def send_all(line: Line, queue: str, batches: Iterable[Sequence[bytes]], *, atom
                 assert is_accepted(delivery)
                 settle(delivery)
                 missing -= 1
-        state = sent_in(transactions.next()) if transactions else None
+        state = fields_of(sent_in(transactions.next())) if transactions else None
 
 
 def _encoded(number: int, to: bytes) -> bytes:
