@@ -75,6 +75,7 @@ class Loop:
         if self._mailbox.error is not None:
             return
         self._pump.check()
+        self._pump.acknowledge()
         self._listen(selector, pending)
         self._sleep(selector, max(self._deadline - now, 0) if self._deadline else None)
 

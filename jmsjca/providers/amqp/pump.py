@@ -30,6 +30,7 @@ class Pump:
         self._transport = transport
         self._pointer = pointer_to(transport)
         self._buffer = buffer
+        self._owes_receipt = False
         # Less than that, and nothing more is there; but TLS gives a record at a time.
         self._full = 0 if isinstance(sock, ssl.SSLSocket) else buffer.size
 
@@ -51,9 +52,15 @@ class Pump:
                 self._transport.close_tail()
                 return
             self._push(size)
-            acknowledge_quickly(self._socket)
+            self._owes_receipt = True
             if size < self._full:
                 return
+
+    def acknowledge(self) -> None:
+        """Let TCP acknowledge what was read, before a wait; what was written since has done so."""
+        if self._owes_receipt:
+            self._owes_receipt = False
+            acknowledge_quickly(self._socket)
 
     def last_word(self) -> ssl.SSLError | None:
         """The alert with which the broker hung up; a write that fails hides it."""
@@ -94,6 +101,7 @@ class Pump:
         while (size := peek(self._pointer, self._buffer)) > 0:
             try:
                 pop(self._pointer, self._socket.send(self._buffer.view[:size]))
+                self._owes_receipt = False
             except _WOULD_BLOCK:
                 return True
         return False
