@@ -78,24 +78,16 @@ class SendingLink(LinkEnd):
                 self._waiting.popleft()
             else:
                 part = [payloads.popleft() for _ in range(credit)]
-            for run in _parts(part, _RUN_BYTES):
-                self._send_run(run, sending, to)
+            for piece, is_last in _pieces(part):
+                self._engine.pump.write_ahead()  # so that the broker has something to do meanwhile
+                self._send(piece, sending, to, settled=len(piece) - is_last if sending.settled else 0)
             credit -= len(part)
 
-    def _send_run(self, payloads: Sequence[bytes], sending: Sending, to: Destination) -> None:
-        """Send piece by piece, so that the broker has something to do meanwhile.
-
-        If it need not answer all, it answers the last: it takes them in order, or ends the link, and answers no more.
-        """
-        left = len(payloads)
-        for piece in _parts(payloads, _PIECE_BYTES):
-            self._engine.pump.write_ahead()
-            left -= len(piece)
-            settled = len(piece) - (0 if left else 1) if sending.settled else 0
-            sent = send(self._pointer, self._tags, piece, sending.state, settled)
-            sending.unanswered(settled)
-            self._sent.update(dict.fromkeys(sent, (sending, to)))
-            self._order.extend(sent)
+    def _send(self, payloads: Sequence[bytes], sending: Sending, to: Destination, *, settled: int) -> None:
+        sent = send(self._pointer, self._tags, payloads, sending.state, settled)
+        sending.unanswered(settled)
+        self._sent.update(dict.fromkeys(sent, (sending, to)))
+        self._order.extend(sent)
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The broker answered a message: mostly it took that and all that were sent before it."""
@@ -176,10 +168,18 @@ class SendingLink(LinkEnd):
             sending.refused(len(payloads), error)
 
 
-def _parts(payloads: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
-    """The same in parts of so many bytes, and short ones, as the broker has its time for each answer."""
-    length = max(1, min(_RUN, size // max(map(len, payloads))))
-    return (payloads[begin : begin + length] for begin in range(0, len(payloads), length))
+def _pieces(payloads: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], bool]]:
+    """The same in pieces, and whether each is the last of a run.
+
+    The broker takes messages in order, or ends the link, and answers no more: if it need not answer all, it answers the
+    last of each run. Runs are short, as it has its time for each answer.
+    """
+    largest = max(map(len, payloads))
+    run, length = (max(1, min(_RUN, size // largest)) for size in (_RUN_BYTES, _PIECE_BYTES))
+    for begin in range(0, len(payloads), run):
+        end = min(begin + run, len(payloads))
+        for at in range(begin, end, length):
+            yield payloads[at : min(at + length, end)], at + length >= end
 
 
 class RelayLink(SendingLink):
