@@ -1,6 +1,7 @@
 """The coroutine of an async handler, as the thread that delivers sees it."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any
@@ -95,11 +96,18 @@ class RunningCoroutine:
             self._task.cancel()
 
     async def _contained(self) -> object:
-        """Keep a `SystemExit` from the loop and all that runs there: it ends a delivery, no more."""
+        """Keep from the loop, and from all that runs there, what would end it: it ends a delivery, no more.
+
+        A `KeyboardInterrupt` on the main thread may be the user's, so it ends the application's loop as ever.
+        """
         self._began(asyncio.current_task())  # here, as a loop may run a task before it gives it to its maker
         try:
             return await self._coroutine
         except SystemExit as error:
+            return _Exit(error)
+        except KeyboardInterrupt as error:
+            if threading.current_thread() is threading.main_thread():
+                raise
             return _Exit(error)
 
     def _end(self, task: asyncio.Task[object]) -> None:
@@ -114,7 +122,7 @@ class RunningCoroutine:
 
 
 class _Exit:
-    def __init__(self, error: SystemExit) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 

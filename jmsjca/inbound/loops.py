@@ -99,7 +99,7 @@ class _OwnLoop:
     def _run(self) -> None:
         import asyncio  # noqa: PLC0415  # only async handlers need it
 
-        with suppress(KeyboardInterrupt):  # raised by a coroutine, and told to whoever waits for that
+        with suppress(KeyboardInterrupt):  # raised by a task that a handler began itself
             asyncio.run(self._serve())
 
     async def _serve(self) -> None:

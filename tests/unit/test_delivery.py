@@ -38,6 +38,22 @@ def test_exception_of_an_async_handler_does_the_same(adapter, failure):
         assert inbox.take(3) == [("a", 1), ("a", 2), ("b", 1)]
 
 
+@pytest.mark.parametrize("failure", [SystemExit(1), KeyboardInterrupt()], ids=lambda failure: type(failure).__name__)
+def test_what_would_end_a_loop_ends_only_the_delivery(adapter, failure):
+    send(adapter, "a")
+    inbox = Inbox(failure)
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    @adapter.listener("q")
+    async def handler(message: Message) -> None:
+        loops.append(asyncio.get_running_loop())
+        inbox(message)
+
+    with adapter:
+        assert inbox.take(2) == [("a", 1), ("a", 2)]
+    assert loops[0] is loops[1]
+
+
 def test_async_handlers_of_an_endpoint_share_one_loop(adapter):
     send(adapter, "a", "b")
     loops: list[asyncio.AbstractEventLoop] = []
