@@ -1,4 +1,4 @@
-"""The resource adapter: the front door for message-driven endpoints."""
+"""The resource adapter: the entry point for message-driven endpoints."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -7,13 +7,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jmsjca.config import ConnectionURL, Limits, add_options, provider_options, read_options
+from jmsjca.connections import ConnectionSettings
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSupportedError
+from jmsjca.forking import forget_in_children
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
-from jmsjca.inbound.ending import serve, stop_all
-from jmsjca.inbound.process import forget_in_children
-from jmsjca.links import ConnectionSettings
+from jmsjca.inbound.shutdown import serve, stop_all
 from jmsjca.outbound import ConnectionFactory
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Making connections: URL, credentials and provider brought together, fail-over, and the waits between attempts."""
+"""Opening connections: URL, credentials and provider combined, failover, and retry with back-off."""
 
 import logging
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jmsjca.config import SYSTEM_CLOCK, Address, Clock, ConnectionURL, Credentials, Limits
-from jmsjca.config.texts import check_text
+from jmsjca.config.text import check_text
 from jmsjca.errors import (
     ConfigurationError,
     ConnectionLostError,
@@ -21,7 +21,7 @@ from jmsjca.spi import Connection
 
 __all__ = ["ConnectionSettings", "Connector", "Wait", "connect", "keep_trying", "may_pass"]
 
-logger = logging.getLogger("jmsjca.links")
+logger = logging.getLogger("jmsjca.connections")
 
 Wait = Callable[[threading.Event, float], object]
 """Waits for an event, for so many seconds; true if it is set."""

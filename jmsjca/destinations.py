@@ -1,4 +1,4 @@
-"""Where messages go to and come from: queues, topics and subscriptions of topics."""
+"""Destinations: queues, topics and subscriptions of topics."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ __all__ = [
     "TemporaryQueue",
     "TemporaryTopic",
     "Topic",
+    "check_destination",
     "destination",
 ]
 
@@ -137,3 +138,13 @@ def destination(name: str, kind: str, *, temporary: bool = False) -> Destination
     if kind == "topic":
         return TemporaryTopic(name) if temporary else Topic(name)
     raise InvalidDestinationError(f"A destination is a 'queue' or a 'topic', not {kind!r} (for {name!r}).")
+
+
+def check_destination(value: object) -> None:
+    """Refuse what is no destination, as a mere name.
+
+    Raises:
+        InvalidDestinationError: It is none.
+    """
+    if not isinstance(value, Destination):
+        raise InvalidDestinationError(f"{value!r:.200} is no destination; name a Queue(…) or a Topic(…).")

@@ -1,10 +1,12 @@
-"""Forked children: what their parent opened is not theirs, and a thread may hold its locks that is not there."""
+"""Forked child processes: what belongs to the parent is refused there, and registered objects are reset."""
 
 import os
+from typing import Protocol
+from weakref import WeakSet
 
 from jmsjca.errors import ConnectionLostError
 
-__all__ = ["Home", "refusal"]
+__all__ = ["Home", "forget_in_children", "refusal"]
 
 
 class _Here:
@@ -48,3 +50,27 @@ def _begin_another() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_another)
+
+
+class Forgetful(Protocol):
+    """Something whose threads and connections are another process's in a forked child."""
+
+    def forget(self) -> None:
+        """Begin anew, without touching any of them, or waiting for a lock that one of them may hold."""
+        ...
+
+
+_forgetful: WeakSet[Forgetful] = WeakSet()
+
+
+def forget_in_children(thing: Forgetful) -> None:
+    """Let a forked child begin anew with something."""
+    _forgetful.add(thing)
+
+
+def _forget() -> None:
+    for thing in list(_forgetful):
+        thing.forget()
+
+
+os.register_at_fork(after_in_child=_forget)

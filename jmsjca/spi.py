@@ -1,4 +1,4 @@
-"""What a provider offers: the Protocols that the rest of jmsjca is written against.
+"""The provider interface: the Protocols that the rest of jmsjca is written against.
 
 Everything rests on the unit: a note of the deliveries that it takes and the messages that it sends. Nothing reaches
 the broker before `Unit.commit`, which writes all of it in one burst; `Unit.rollback` gives the deliveries back.

@@ -10,9 +10,9 @@ Names and rules are those of the blocking classes; what talks to the broker is a
 loop. Nothing is tied to one loop: a connection may be used from several, one after the other.
 """
 
+from jmsjca.aio.base import Opening
 from jmsjca.aio.connection import Connection, connect
 from jmsjca.aio.consumer import Consumer
-from jmsjca.aio.opening import Opening
 from jmsjca.aio.producer import Producer
 from jmsjca.aio.session import Session
 

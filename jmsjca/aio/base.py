@@ -1,22 +1,23 @@
-"""A thread on which blocking calls run in their order, awaited by an event loop."""
+"""Shared by the asyncio classes: a thread for blocking calls, awaitable opening, asynchronous closing."""
 
 import asyncio
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-from jmsjca.config.forks import Home
 from jmsjca.errors import IllegalStateError
-from jmsjca.outbound.closing import Closing
+from jmsjca.forking import Home
+from jmsjca.outbound.lifecycle import Closing
 
-__all__ = ["Worker", "aside", "made_aside"]
+__all__ = ["AsyncCloseable", "Opening", "Worker", "aside", "made_aside"]
 
 T = TypeVar("T")
-C = TypeVar("C", bound=Closing)
+ClosingT = TypeVar("ClosingT", bound=Closing)
 
 
 class Worker:
@@ -50,7 +51,7 @@ class Worker:
         """Run a call that ends something: it is made even if the await is cancelled, or an earlier call failed."""
         return await asyncio.shield(asyncio.wrap_future(self._submit(partial(self._whatever_failed, function))))
 
-    async def make(self, function: Callable[[], C]) -> C:
+    async def make(self, function: Callable[[], ClosingT]) -> ClosingT:
         """Run a call that makes something; if the await is cancelled, what it made is closed."""
         made = self._submit(partial(self._unless_failed, function))
         try:
@@ -123,7 +124,7 @@ async def aside(function: Callable[[], T]) -> T:
         worker.end()
 
 
-async def made_aside(function: Callable[[], C]) -> C:
+async def made_aside(function: Callable[[], ClosingT]) -> ClosingT:
     """Make something on a thread of its own; if the await is cancelled, what it made is closed."""
     worker = Worker("jmsjca aside")
     try:
@@ -141,6 +142,48 @@ def _run(outcome: Future[T], context: Context, function: Callable[[], T]) -> Non
         outcome.set_exception(error)
 
 
-def _discard(made: Future[C]) -> None:
+def _discard(made: Future[ClosingT]) -> None:
     if not made.cancelled() and made.exception() is None:
         made.result().close()
+
+
+class AsyncCloseable(ABC):
+    """Leaving it closes it."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of what it holds, also if the await is cancelled. Closing twice does nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+
+C = TypeVar("C", bound=AsyncCloseable)
+
+
+class Opening(Generic[C]):
+    """Awaited it opens something, which is yours to close; ``async with`` closes it at the end of the block.
+
+    Args:
+        open_it: Opens it.
+    """
+
+    def __init__(self, open_it: Callable[[], Awaitable[C]]) -> None:
+        self._open = open_it
+
+    def __await__(self) -> Generator[Any, Any, C]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> C:
+        self._opened = await self
+        try:
+            return await self._opened.__aenter__()
+        except BaseException:
+            await self._opened.close()
+            raise
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._opened.__aexit__(*error)

@@ -1,14 +1,12 @@
-"""A connection used from asyncio."""
+"""Connections for asyncio."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Self, TypeVar
 
 from jmsjca import outbound
-from jmsjca.aio.closing import Closing
-from jmsjca.aio.opening import Opening
+from jmsjca.aio.base import AsyncCloseable, Opening, Worker, aside, made_aside
 from jmsjca.aio.session import Session
-from jmsjca.aio.worker import Worker, aside, made_aside
 from jmsjca.config import AcknowledgeMode
 
 __all__ = ["Connection", "connect"]
@@ -37,7 +35,7 @@ def connect(
     return Opening(opened)
 
 
-class Connection(Closing):
+class Connection(AsyncCloseable):
     """Made by `connect`; used as `jmsjca.Connection`. Any number of tasks may share it.
 
     Args:

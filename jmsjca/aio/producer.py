@@ -1,9 +1,9 @@
-"""A producer used from asyncio."""
+"""Producers for asyncio."""
 
 from functools import partial
 
 from jmsjca import outbound
-from jmsjca.aio.worker import Worker
+from jmsjca.aio.base import Worker
 from jmsjca.destinations import Destination
 from jmsjca.messages import DeliveryMode, Message
 

@@ -1,4 +1,4 @@
-"""A session used from asyncio."""
+"""Sessions for asyncio."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -6,22 +6,20 @@ from functools import partial
 from typing import Self, TypeVar
 
 from jmsjca import outbound
-from jmsjca.aio.closing import Closing
+from jmsjca.aio.base import AsyncCloseable, Opening, Worker, aside
 from jmsjca.aio.consumer import Consumer
-from jmsjca.aio.opening import Opening
 from jmsjca.aio.producer import Producer
-from jmsjca.aio.worker import Worker, aside
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages import Message
-from jmsjca.outbound.making import Making
+from jmsjca.outbound.message_factory import Making
 
 __all__ = ["Session"]
 
 T = TypeVar("T")
 
 
-class Session(Making, Closing):
+class Session(Making, AsyncCloseable):
     """Made by `Connection.create_session`; used as `jmsjca.Session`, by one task at a time.
 
     Its calls, and those of what it made, run one after the other on its thread: one that waits, as `Consumer.receive`,

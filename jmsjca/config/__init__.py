@@ -2,21 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from jmsjca.config.acknowledge import AcknowledgeMode
-from jmsjca.config.clock import SYSTEM_CLOCK, Clock, SystemClock
-from jmsjca.config.credentials import Credentials
-from jmsjca.config.destination_settings import DestinationSettings
-from jmsjca.config.distribution import DistributedSubscription
-from jmsjca.config.inbound_options import InboundOptions
-from jmsjca.config.limits import Limits
-from jmsjca.config.option_names import provider_options
-from jmsjca.config.options import parse_options, read_options
-from jmsjca.config.url import Address, ConnectionURL
-from jmsjca.config.url_options import add_options
+from jmsjca.config.connection_url import Address, ConnectionURL, add_options
+from jmsjca.config.distributed_subscription import DistributedSubscription
+from jmsjca.config.options import InboundOptions, parse_options, provider_options, read_options
+from jmsjca.config.settings import (
+    SYSTEM_CLOCK,
+    AcknowledgeMode,
+    Clock,
+    Credentials,
+    DestinationSettings,
+    Limits,
+    SystemClock,
+)
 
 if TYPE_CHECKING:
+    from jmsjca.config.activation_spec import ActivationSpec
     from jmsjca.config.effective import effective_spec
-    from jmsjca.config.spec import ActivationSpec
 
 __all__ = [
     "SYSTEM_CLOCK",
@@ -42,7 +43,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     # pydantic is loaded when the first spec is made: importing it costs more than all the rest of jmsjca.
     if name == "ActivationSpec":
-        from jmsjca.config.spec import ActivationSpec  # noqa: PLC0415
+        from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415
 
         return ActivationSpec
     if name == "effective_spec":

@@ -1,24 +1,186 @@
-"""The activation spec: what a message-driven endpoint listens to, and how."""
+"""The activation spec: its fields, their validation, and explanations of what is wrong."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
-from jmsjca.config.distribution import DistributedSubscription
-from jmsjca.config.inbound_options import InboundOptions
-from jmsjca.config.spec_dump import dump
-from jmsjca.config.spec_fields import SpecFields
-from jmsjca.config.spec_problems import conflicts, explain
-from jmsjca.config.spec_properties import fields_from
-from jmsjca.destinations import Destination, Queue, Subscription, Topic
-from jmsjca.errors import InvalidActivationSpecError
-from jmsjca.redelivery import RedeliveryPolicy
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.deployment_descriptor import Mistake, dump, fields_from
+from jmsjca.config.distributed_subscription import DistributedSubscription
+from jmsjca.config.options import InboundOptions, own_options, parse_options, read_options
+from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
+from jmsjca.errors import InvalidActivationSpecError, shown
+from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
 
-__all__ = ["ActivationSpec"]
+__all__ = [
+    "Acknowledging",
+    "ActivationSpec",
+    "ConcurrencyMode",
+    "Handling",
+    "Options",
+    "Seconds",
+    "SpecFields",
+    "Switch",
+    "URLText",
+    "conflicts",
+    "explain",
+    "merge_options",
+]
 
 logger = logging.getLogger("jmsjca.config")
+
+
+def _checked_url(text: str) -> str:
+    own_options(ConnectionURL.parse(text).query)
+    return text
+
+
+def _known_mode(mode: object) -> object:
+    mode = mode.lower() if isinstance(mode, str) else mode
+    if mode == "multi-receiver":
+        raise ValueError("'multi-receiver' is a mode that nothing delivers in; use 'sync' or 'cc'")
+    return mode
+
+
+def _switched(value: object, info: ValidationInfo) -> object:
+    if value is None or isinstance(value, str):
+        if value and value.lower() not in ("0", "1", "false", "true"):
+            logger.warning("%s is %r: only '1' and 'true' turn it on, so it is off.", info.field_name, shown(value))
+        return value is not None and value.lower() in ("1", "true")
+    return value
+
+
+def _options_from_text(value: object) -> object:
+    if isinstance(value, str):
+        return parse_options(value)
+    return {} if value is None else value
+
+
+def _automatic(value: object) -> object:
+    if value in (AcknowledgeMode.AUTO, AcknowledgeMode.AUTO.value):
+        return AcknowledgeMode.AUTO
+    if value in (AcknowledgeMode.DUPS_OK, AcknowledgeMode.DUPS_OK.value):
+        return AcknowledgeMode.DUPS_OK
+    raise ValueError("it must be AcknowledgeMode.AUTO or DUPS_OK; hold_until_ack=True lets the handler acknowledge")
+
+
+def _readable(handling: str) -> str:
+    RedeliveryPolicy.parse(handling)
+    return handling
+
+
+URLText = Annotated[str, AfterValidator(_checked_url)]
+"""A connection URL with options that exist."""
+
+ConcurrencyMode = Annotated[Literal["serial", "cc", "sync"], BeforeValidator(_known_mode)]
+"""A concurrency mode, written in any case."""
+
+Switch = Annotated[bool, BeforeValidator(_switched)]
+"""On or off; of texts only "1" and "true", in any case, are on."""
+
+Options = Annotated[dict[str, str], BeforeValidator(_options_from_text), AfterValidator(read_options)]
+"""Options, from text or a mapping."""
+
+Acknowledging = Annotated[AcknowledgeMode, BeforeValidator(_automatic)]
+"""How messages are acknowledged that nobody else acknowledges."""
+
+Handling = Annotated[str, AfterValidator(_readable)]
+"""A redelivery handling."""
+
+Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+"""A time that passes."""
+
+
+def _ten_per_endpoint(fields: dict[str, Any]) -> int:
+    return 10 * int(fields.get("endpoint_pool_max_size", 1))  # absent if it is wrong, which is told
+
+
+class SpecFields(BaseModel):
+    """What `ActivationSpec` is made of; the fields are told there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    # A validator sees the fields above its own: the order counts.
+    destination: str = Field(min_length=1)
+    destination_type: DestinationKind = "queue"
+    connection_url: URLText | None = Field(default=None, repr=False)  # may hold a password
+    user_name: str | None = None
+    password: SecretStr | None = None
+    client_id: str | None = None
+    options: Options = Field(default_factory=dict[str, str], repr=False)  # likewise
+    selector: str | None = None
+    subscription_durability: Literal["Durable", "NonDurable"] = "NonDurable"
+    subscription_name: str | None = Field(default=None, validate_default=True)
+    concurrency_mode: ConcurrencyMode = "serial"
+    endpoint_pool_max_size: int = Field(default=15, ge=1)
+    batch_size: int = Field(default=0, ge=0)
+    split_failed_batches: Switch = False
+    hold_until_ack: Switch = False
+    acknowledgement_timeout: Seconds | None = None
+    max_outstanding: int = Field(default_factory=_ten_per_endpoint, ge=1)
+    redelivery_handling: Handling = DEFAULT_REDELIVERY_HANDLING
+    transaction: Literal["local", "required", "bean", "none"] = "local"
+    acknowledge_mode: Acknowledging = AcknowledgeMode.AUTO
+    context_name: str | None = None
+    mbean_name: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_destination(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        destination = fields.get("destination")
+        if not isinstance(destination, Destination):
+            return fields
+        return {**fields, "destination": destination.name, "destination_type": destination.kind}
+
+    @field_validator("subscription_name")
+    @classmethod
+    def _names_a_subscription(cls, name: str | None, others: ValidationInfo) -> str | None:
+        if others.data.get("destination_type") != "topic":
+            return name
+        durable = others.data.get("subscription_durability") == "Durable"
+        if durable and not name:
+            raise ValueError("it is missing: a durable subscription of a topic needs one")
+        if name and DistributedSubscription.parse(name) and not durable:
+            raise ValueError("a distributed subscription must be durable: set subscription_durability to 'Durable'")
+        return name
+
+    @field_validator("batch_size", "hold_until_ack")
+    @classmethod
+    def _fits_the_mode(cls, value: int, others: ValidationInfo) -> int:
+        on = value > 1 or value is True
+        return cls._misfit(value, others) if on and _mode_in_force(others.data) == "serial" else value
+
+    @classmethod
+    def _misfit(cls, value: int, others: ValidationInfo) -> int:
+        del value, others
+        raise ValueError("mode 'serial' has neither batches nor held acknowledgement: use 'sync' or 'cc'")
+
+    @field_validator("acknowledgement_timeout")
+    @classmethod
+    def _fits_the_acknowledgement(cls, timeout: float | None, others: ValidationInfo) -> float | None:
+        if timeout is not None and others.data.get("hold_until_ack") is False:
+            raise ValueError("nothing waits for an acknowledgement: set hold_until_ack as well")
+        return timeout
+
+
+def _mode_in_force(fields: Mapping[str, Any]) -> str | None:
+    options = merge_options(fields.get("options", {}), url=fields.get("connection_url"))
+    return options.get("JMSJCA.concurrencymode", "").lower() or fields.get("concurrency_mode")
 
 
 class ActivationSpec(SpecFields):
@@ -130,7 +292,7 @@ class ActivationSpec(SpecFields):
 
     def dump(self) -> str:
         """Give all fields as lines of text, without secrets: what the management bean shows."""
-        return dump(self)
+        return dump(dict(self), self.options)
 
 
 class _FromDescriptor(ActivationSpec):
@@ -141,3 +303,55 @@ class _FromDescriptor(ActivationSpec):
         name, destination = others.field_name, others.data.get("destination")
         logger.warning("%s is ignored for %s: mode 'serial' has none; use 'sync' or 'cc'.", name, destination)
         return type(value)()
+
+
+_SECRET = ("password", "connection_url", "options")
+_FOLLOWING = "default_factory_not_called"  # another field is wrong, and told
+
+
+def conflicts(fields: Mapping[str, object]) -> Iterator[str]:
+    """Tell what contradicts a destination that says itself what it is."""
+    destination = fields.get("destination")
+    if isinstance(destination, Destination) and fields.get("destination_type", destination.kind) != destination.kind:
+        kind = shown(fields["destination_type"])
+        yield f"destination_type is {kind!r}, but the destination is {shown(destination)}"
+
+
+def explain(error: ValidationError, known: Collection[str]) -> Iterator[str]:
+    """Tell each thing that is wrong, with its field.
+
+    Args:
+        error: What was found.
+        known: The names of the fields.
+    """
+    for detail in error.errors(include_url=False):
+        if detail["type"] != _FOLLOWING:
+            yield _explanation(detail, known)
+
+
+def _explanation(detail: ErrorDetails, known: Collection[str]) -> str:
+    given, field = detail["input"], str(detail["loc"][0]) if detail["loc"] else ""
+    if isinstance(given, Mistake):
+        return given.text
+    if detail["type"] == "extra_forbidden":
+        return f"{shown(field)}: there is no such field (there are {', '.join(known)})"
+    text = detail["msg"].removeprefix("Value error, ").removesuffix(".")
+    told = (
+        "" if detail["type"] in ("missing", "value_error") or field in _SECRET else f" (given: {shown(given, 100)!r})"
+    )
+    return f"{field}: {text}{told}"
+
+
+def merge_options(*options: Mapping[str, str], url: str | None) -> dict[str, str]:
+    """Bring options together; of an option that is given twice the later value counts, and JMSJCA's in a URL last.
+
+    Args:
+        options: JMSJCA's in their own spelling.
+        url: The connection URL that is used, if any.
+
+    Raises:
+        InvalidURLError: The URL does not parse.
+        InvalidOptionError: The URL has an option that begins with ``JMSJCA.`` and does not exist.
+    """
+    merged = {name: value for some in options for name, value in some.items()}
+    return merged | (own_options(ConnectionURL.parse(url).query) if url else {})

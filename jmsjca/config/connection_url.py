@@ -1,16 +1,16 @@
-"""Connection URLs: ``scheme://user:password@host:port,host:port/path?key=value``."""
+"""Connection URLs, ``scheme://user:password@host:port,host:port/path?key=value``, and options added to them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote, unquote_plus, urlencode
 
-from jmsjca.config.option_names import own_options, provider_options
-from jmsjca.config.texts import check_unicode
+from jmsjca.config.options import own_options, provider_options
+from jmsjca.config.text import check_unicode
 from jmsjca.errors import InvalidURLError
 
-__all__ = ["Address", "ConnectionURL"]
+__all__ = ["Address", "ConnectionURL", "add_options"]
 
 _PORT_DIGITS = 5
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*\Z")
@@ -173,3 +173,20 @@ def _shown(text: str) -> str:
         known = scheme + mark if mark else ""
         rest = f"{known}…" if "?" in front else f"{known}…@{rest}"
     return repr(rest.partition("?")[0][:200])
+
+
+def add_options(url: str, options: Mapping[str, str]) -> str:
+    """Give the URL with options added that it does not have yet.
+
+    Args:
+        url: A connection URL.
+        options: The provider's.
+
+    Raises:
+        InvalidURLError: The URL does not parse.
+    """
+    present = ConnectionURL.parse(url).query
+    added = urlencode({name: value for name, value in options.items() if name not in present})
+    if not added:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}{added}"

@@ -1,14 +1,18 @@
-"""Activation specs in the spelling of JMSJCA's manual, which is that of deployment descriptors."""
+"""Activation specs in the spelling of JMSJCA's manual: properties read as fields, and fields shown as text."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jmsjca.config.acknowledge import AcknowledgeMode
-from jmsjca.config.hints import did_you_mean
-from jmsjca.messages.shown import shown
+from pydantic import SecretStr
 
-__all__ = ["Mistake", "fields_from"]
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.options import is_own
+from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.config.text import did_you_mean
+from jmsjca.errors import shown
+
+__all__ = ["Mistake", "dump", "fields_from"]
 
 _FIELDS = {
     "destination": "destination",
@@ -113,3 +117,66 @@ def _mode(value: str) -> AcknowledgeMode | Mistake:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {"destinationType": _kind, "acknowledgeMode": _mode}
+
+_TYPES: dict[object, str] = {"queue": "javax.jms.Queue", "topic": "javax.jms.Topic"}
+_MODES: dict[object, str] = {AcknowledgeMode.AUTO: "Auto-acknowledge", AcknowledgeMode.DUPS_OK: "Dups-ok-acknowledge"}
+
+
+def dump(fields: Mapping[str, object], options: Mapping[str, str]) -> str:
+    """Give a heading and one indented line ``name = value`` per field; what is not set is ``null``.
+
+    Args:
+        fields: The fields of the spec by their names.
+        options: The options among them.
+    """
+    lines = (f"\t{name} = {_text(value)}" for name, value in _values(fields, options).items())
+    return "\n".join(("ActivationSpec:", *lines))
+
+
+def _values(fields: Mapping[str, object], options: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "DestinationType": _TYPES[fields["destination_type"]],
+        "Destination": fields["destination"],
+        "MessageSelector": fields["selector"],
+        "AcknowledgeMode": _MODES[fields["acknowledge_mode"]],
+        "Delivery concurrency mode": fields["concurrency_mode"],
+        "SubscriptionDurability": fields["subscription_durability"],
+        "ClientId": fields["client_id"],
+        "SubscriptionName": fields["subscription_name"],
+        "EndpointPoolMaxSize": fields["endpoint_pool_max_size"],
+        "ConnectionURL": _without_secrets(fields["connection_url"]),
+        "UserName": fields["user_name"],
+        "Password": _masked(fields["password"]),
+        "ContextName": fields["context_name"],
+        "MBeanName": fields["mbean_name"],
+        "OptionsStr": _shown_options(options),
+        "RedeliveryHandling": fields["redelivery_handling"],
+        "BatchSize": fields["batch_size"],
+        "SplitFailedBatches": fields["split_failed_batches"],
+        "HoldUntilAck": fields["hold_until_ack"],
+        "AcknowledgementTimeout": fields["acknowledgement_timeout"],
+        "MaxOutstanding": fields["max_outstanding"],
+        "Transaction": fields["transaction"],
+    }
+
+
+def _without_secrets(url: object) -> ConnectionURL | None:
+    return ConnectionURL.parse(url) if isinstance(url, str) and url else None
+
+
+def _shown_options(options: Mapping[str, str]) -> str | None:
+    pairs = (
+        f"{name}={value if is_own(name) else '###'}" for name, value in options.items()
+    )  # a provider's may be secret
+    return "; ".join(pairs) or None
+
+
+def _masked(password: object) -> str | None:
+    if not isinstance(password, SecretStr):
+        return None
+    return "###" if password.get_secret_value() else "zero-length"
+
+
+def _text(value: object) -> str:
+    text = "null" if value is None else str(value)
+    return text if text.isprintable() else repr(text)[1:-1]  # one line each, whatever a value holds

@@ -1,12 +1,11 @@
-"""Durable subscriptions that several processes share by way of a queue: a subscription name ``jmsjca://?distribution=1…``."""
+"""Subscription names ``jmsjca://?distribution=1…``: durable subscriptions that processes share through a queue."""
 
 from dataclasses import dataclass
 from typing import Self
 
-from jmsjca.config.hints import did_you_mean
-from jmsjca.config.url import ConnectionURL
-from jmsjca.errors import InvalidOptionError
-from jmsjca.messages.shown import shown
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.text import did_you_mean
+from jmsjca.errors import InvalidOptionError, shown
 
 __all__ = ["DistributedSubscription"]
 

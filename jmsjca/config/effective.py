@@ -1,12 +1,10 @@
-"""The spec in force: what an activation spec says once all options have replaced what they replace."""
+"""The effective activation spec: its fields after all options have been applied."""
 
 from collections.abc import Mapping
 
-from jmsjca.config.inbound_options import InboundOptions, merge_options
-from jmsjca.config.option_names import provider_options
-from jmsjca.config.options import read_options
-from jmsjca.config.spec import ActivationSpec
-from jmsjca.config.url_options import add_options
+from jmsjca.config.activation_spec import ActivationSpec, merge_options
+from jmsjca.config.connection_url import add_options
+from jmsjca.config.options import InboundOptions, provider_options, read_options
 from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.selectors import build_selector
 

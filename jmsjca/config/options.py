@@ -1,13 +1,92 @@
-"""Options as text: Java properties, in lines or, with ``JMSJCA.sep``, in one line."""
+"""Options: JMSJCA's own names (``JMSJCA.…``), the text forms of Java properties, and options of endpoints."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
 
-from jmsjca.config.option_names import SEPARATOR, named_right
-from jmsjca.config.properties_text import parse_properties
-from jmsjca.errors import InvalidOptionError
+from jmsjca.config.text import did_you_mean
+from jmsjca.errors import InvalidOptionError, shown
 
-__all__ = ["parse_options", "read_options"]
+__all__ = [
+    "SEPARATOR",
+    "InboundOptions",
+    "is_own",
+    "named_right",
+    "own_options",
+    "parse_options",
+    "parse_properties",
+    "provider_options",
+    "read_options",
+]
+
+_LONGEST = 86_400_000  # milliseconds: a day
+
+SEPARATOR = "JMSJCA.sep"
+_PREFIX = "jmsjca."
+_NAMES = (
+    "JMSJCA.ACC",
+    "JMSJCA.BypassRA",
+    "JMSJCA.ForceBMT",
+    "JMSJCA.IgnoreTx",
+    "JMSJCA.LocatorClass",
+    "JMSJCA.NoXA",
+    "JMSJCA.Strict",
+    "JMSJCA.concurrencymode",
+    "JMSJCA.idletimeout",
+    "JMSJCA.interceptorsvcname",
+    "JMSJCA.messagewrapping",
+    "JMSJCA.minimalreconnectlogging",
+    "JMSJCA.minimalreconnectloggingds",
+    "JMSJCA.nocfcache",
+    "JMSJCA.overrideissamerm",
+    "JMSJCA.poolmaxsize",
+    "JMSJCA.poolminsize",
+    "JMSJCA.pooltimeout",
+    "JMSJCA.producerpooling",
+    "JMSJCA.receivetimeout",
+    "JMSJCA.redeliveryhandling",
+    "JMSJCA.redeliveryredirect",
+    "JMSJCA.selector",
+    SEPARATOR,
+)
+_SPELLINGS = {name.removeprefix("JMSJCA.").lower(): name for name in _NAMES}
+
+
+def is_own(name: str) -> bool:
+    """Tell whether an option is one of JMSJCA's, and not the provider's."""
+    return name.lower().startswith(_PREFIX)
+
+
+def named_right(options: Mapping[str, str]) -> dict[str, str]:
+    """Give options with JMSJCA's in their own spelling, whatever case they were written in.
+
+    Raises:
+        InvalidOptionError: JMSJCA has no such option.
+    """
+    return {_spelling(name) if is_own(name) else name: value for name, value in options.items()}
+
+
+def own_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Give JMSJCA's among options, in their own spelling.
+
+    Raises:
+        InvalidOptionError: There is no such option.
+    """
+    return named_right({name: value for name, value in options.items() if is_own(name)})
+
+
+def provider_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Give the others, which only the provider knows."""
+    return {name: value for name, value in options.items() if not is_own(name)}
+
+
+def _spelling(name: str) -> str:
+    key = name.lower().removeprefix(_PREFIX)
+    if key not in _SPELLINGS:
+        raise InvalidOptionError(f"There is no option {shown(name)!r} {did_you_mean(key, _SPELLINGS)}.")
+    return _SPELLINGS[key]
+
 
 _MARK = f"{SEPARATOR}="
 
@@ -40,3 +119,98 @@ def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
     """
     given = parse_options(options) if isinstance(options, str) else options or {}
     return {name: value for name, value in named_right(given).items() if name != SEPARATOR}
+
+
+_BLANKS = " \t\f"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_PAIR = re.compile(r"(?P<key>(?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|(?P<other>.))", re.DOTALL)
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""Read properties as ``java.util.Properties`` does; of a key given twice the last value counts.
+
+    Args:
+        text: Lines; ``=``, ``:`` or blanks end a key, ``#`` and ``!`` begin a comment, a backslash at the end of a line
+            continues it in the next one.
+
+    Raises:
+        InvalidOptionError: An escape ``\u`` has not four hexadecimal digits.
+    """
+    pairs = (_PAIR.fullmatch(line) for line in _logical_lines(text))
+    return {_unescaped(pair["key"]): _unescaped(pair["value"]) for pair in pairs if pair}
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    begun: list[str] = []
+    for line in _LINE_END.split(text):
+        rest = line.lstrip(_BLANKS)
+        if not begun and (not rest or rest[0] in "#!"):
+            continue
+        continued = _ends_with_escape(rest)
+        begun.append(rest[:-1] if continued else rest)
+        if not continued:
+            yield "".join(begun)
+            begun = []
+    if begun:  # the last line was to be continued
+        yield "".join(begun)
+
+
+def _ends_with_escape(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_character, text)
+
+
+def _character(escape: re.Match[str]) -> str:
+    if escape["code"]:
+        return chr(int(escape["code"], 16))
+    if escape["other"] == "u":
+        found = shown(escape.string[escape.start() :], 6)
+        raise InvalidOptionError(f"The escape {found} of an option needs four hexadecimal digits, as \\u00e4 has them.")
+    return _CONTROLS.get(escape["other"], escape["other"])
+
+
+@dataclass(frozen=True, slots=True)
+class InboundOptions:
+    """What JMSJCA's options say of an endpoint, beside the fields of its spec that they replace.
+
+    Attributes:
+        redelivery_redirect: True to move messages as they are, not as copies with additional properties.
+        receive_timeout: Seconds that a receiver of mode "sync" waits for a message before it looks around; a day if the
+            option is 0, which is for ever in JMS.
+        minimal_reconnect_logging: True to tell of a broken connection once, not at each attempt.
+        minimal_reconnect_logging_ds: True to do so where another node has the durable subscription.
+    """
+
+    redelivery_redirect: bool = False
+    receive_timeout: float = 10.0
+    minimal_reconnect_logging: bool = False
+    minimal_reconnect_logging_ds: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self:
+        """Read them.
+
+        Args:
+            options: All options in force; JMSJCA's in their own spelling.
+
+        Raises:
+            InvalidOptionError: A value cannot be used.
+        """
+        return cls(
+            redelivery_redirect=options.get("JMSJCA.redeliveryredirect", "").lower() == "true",
+            receive_timeout=_seconds("JMSJCA.receivetimeout", options.get("JMSJCA.receivetimeout") or "10000"),
+            minimal_reconnect_logging=options.get("JMSJCA.minimalreconnectlogging") == "1",
+            minimal_reconnect_logging_ds=options.get("JMSJCA.minimalreconnectloggingds") == "1",
+        )
+
+
+def _seconds(name: str, text: str) -> float:
+    milliseconds = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_LONGEST)) else _LONGEST + 1
+    if milliseconds > _LONGEST:
+        raise InvalidOptionError(f"{name} is a number of milliseconds up to a day, not {shown(text)!r}.")
+    return (milliseconds or _LONGEST) / 1000

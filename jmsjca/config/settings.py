@@ -1,10 +1,14 @@
-"""The bounds that keep memory and disk finite."""
+"""Limits, acknowledge modes, clocks, credentials and destination settings."""
 
-from dataclasses import dataclass, fields
+import time
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Protocol
 
+from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError
 
-__all__ = ["Limits"]
+__all__ = ["SYSTEM_CLOCK", "AcknowledgeMode", "Clock", "Credentials", "DestinationSettings", "Limits", "SystemClock"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +45,88 @@ class Limits:
     def chunk(self) -> int:
         """How many messages are received together at most: one at least."""
         return max(self.prefetch_messages, 1)
+
+
+class AcknowledgeMode(Enum):
+    """The acknowledgement of a session that is not transacted (JMS 3.1, section 6.2.10)."""
+
+    AUTO = "auto"
+    """Each message is acknowledged as it is handed over: never twice, but lost if the program dies with it."""
+    CLIENT = "client"
+    """`Message.acknowledge` acknowledges everything that the session has received."""
+    DUPS_OK = "dups_ok"
+    """As AUTO; the provider may acknowledge late, and repeat messages after a failure."""
+    INDIVIDUAL = "individual"
+    """`Message.acknowledge` acknowledges that one message."""
+
+
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def now(self) -> float:
+        """Seconds since the epoch: for timestamps and expiry."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never jump: for waiting."""
+        ...
+
+
+class SystemClock:
+    """The clocks of the operating system."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+        return time.monotonic()
+
+
+SYSTEM_CLOCK: Clock = SystemClock()
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A pair that travels together: a password without its user name is ignored.
+
+    Args:
+        user_name: Who connects.
+        password: Their password; left out of every text form.
+    """
+
+    user_name: str
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationSettings:
+    """Given to `Admin.configure`; the broker keeps them, and they hold for everybody who uses it.
+
+    Args:
+        max_deliveries: How often a message is delivered before it goes to the dead-letter destination; None for ever.
+        dead_letter: Where it goes then; None: it is deleted.
+        expiry: Where expired messages go; None: they are deleted.
+        exclusive: True if only the consumer that has been there longest receives; the next takes over when it closes.
+
+    Raises:
+        ConfigurationError: ``max_deliveries`` is below 1, there is a dead-letter destination without it, or a
+            destination is temporary.
+    """
+
+    max_deliveries: int | None = None
+    dead_letter: Destination | None = None
+    expiry: Destination | None = None
+    exclusive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_deliveries is not None and self.max_deliveries < 1:
+            raise ConfigurationError(
+                f"max_deliveries is {self.max_deliveries}, but a message is delivered once or more."
+            )
+        if self.dead_letter is not None and self.max_deliveries is None:
+            raise ConfigurationError(f"The dead-letter destination {self.dead_letter} needs max_deliveries as well.")
+        for place in (self.dead_letter, self.expiry):
+            if place is not None and place.temporary:
+                raise ConfigurationError(f"{place} is temporary: it would be gone when a message is to go there.")

@@ -1,1 +1,1 @@
-"""The main job: events through a durable queue and a Spark query, with an account of every one of them."""
+"""The demo: events through a durable queue and a Spark query, with an account of every one of them."""

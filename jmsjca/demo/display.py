@@ -1,6 +1,7 @@
-"""What the run shows: live bars on a terminal, plain lines elsewhere."""
+"""The display of a run: live bars on a terminal, plain lines elsewhere, and the picture of the delays."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -8,9 +9,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["Display"]
+from jmsjca.demo.account import read_parquet
+
+__all__ = ["Display", "draw_delays"]
 
 _STEPS = 4  # plain lines per bar
+
+_SHOWN = 20
 
 
 class Display:
@@ -61,3 +66,33 @@ class Display:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
+
+
+def draw_delays(delays: Path, file: Path) -> None:
+    """Draw the mean delay of the airports with the most flights.
+
+    Args:
+        delays: The Parquet folder with the columns airport, name, flights and delay.
+        file: The PNG to write.
+    """
+    airports = _busiest(delays)
+    from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import, used once
+
+    figure: Any = Figure(figsize=(10, 5), layout="constrained")
+    axes = figure.add_subplot()
+    means = [a["delay"] / a["flights"] for a in airports]
+    axes.bar([a["airport"] for a in airports], means, color=["#c0392b" if m > 0 else "#27ae60" for m in means])
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_title(f"Mean departure delay of the {len(airports)} busiest airports")
+    axes.set_ylabel("minutes")
+    for place, airport in enumerate(airports):
+        axes.annotate(f"{airport['flights']}", (place, means[place]), ha="center", va="bottom", fontsize=7)
+    axes.set_xlabel("airport of departure (number of flights above its bar)")
+    figure.savefig(file, dpi=110)
+
+
+def _busiest(delays: Path) -> list[dict[str, Any]]:
+    grouped = read_parquet(delays).group_by("airport").aggregate([("flights", "sum"), ("delay", "sum")])
+    sums = grouped.sort_by([("flights_sum", "descending")])
+    rows = [{"airport": r["airport"], "flights": r["flights_sum"], "delay": r["delay_sum"]} for r in sums.to_pylist()]
+    return rows[:_SHOWN]

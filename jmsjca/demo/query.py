@@ -1,4 +1,4 @@
-"""The Spark streaming query over the queue, in a process of its own: ``python -m jmsjca.management.demo.query FILE``.
+"""The Spark streaming query over the queue, in a process of its own: ``python -m jmsjca.demo.query FILE``.
 
 Each micro-batch writes what it did under its own number, so that a batch that Spark repeats after a crash replaces what
 it wrote before; what it sends again carries the same ids, by which the broker or whoever consumes it recognises it.
@@ -13,11 +13,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource
 
+from jmsjca.demo.progress import Batch, Patience, count_recognised, note, sum_up
+from jmsjca.demo.settings import DemoSettings
 from jmsjca.destinations import Destination
-from jmsjca.management.demo.batches import Batch, note, sum_up
-from jmsjca.management.demo.patience import Patience
-from jmsjca.management.demo.settings import DemoSettings
-from jmsjca.management.demo.staged import count_recognised
 from jmsjca.spark import JmsDataSource
 
 __all__ = ["run_query"]

@@ -1,31 +1,31 @@
-"""One run of the main job, from the first event to the account."""
+"""One run of the demo, from the first event to the account, with the listener of the results."""
 
 import json
+import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from jmsjca.adapter import ResourceAdapter
+from jmsjca.demo.account import Repeats
+from jmsjca.demo.display import Display, draw_delays
+from jmsjca.demo.events import DemoRequest, send_events
+from jmsjca.demo.processes import DemoError, QueryProcess, python
+from jmsjca.demo.progress import CrashMoment, Patience, sum_up
+from jmsjca.demo.settings import DemoSettings, clean_up, subscribe
 from jmsjca.errors import InvalidOptionError
-from jmsjca.management.demo.batches import sum_up
-from jmsjca.management.demo.broker import clean_up, subscribe
-from jmsjca.management.demo.crash import CrashMoment
-from jmsjca.management.demo.display import Display
-from jmsjca.management.demo.listening import Totals, listen
-from jmsjca.management.demo.outcome import conclude
-from jmsjca.management.demo.patience import Patience
-from jmsjca.management.demo.processes import DemoError, QueryProcess, python
-from jmsjca.management.demo.request import DemoRequest
-from jmsjca.management.demo.sending import send_events
-from jmsjca.management.demo.settings import DemoSettings
+from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.spark.java import find_java
 
-__all__ = ["run_demo"]
+__all__ = ["Totals", "conclude", "listen", "run_demo"]
+
+_WAIT = 0.5  # seconds between two results from which on the listener had nothing to do
 
 _GLANCE = 0.2
-_QUERY = "jmsjca.management.demo.query"
+_QUERY = "jmsjca.demo.query"
 
 Crash = dict[str, int]
 
@@ -175,3 +175,99 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True)
     except OSError as error:
         raise InvalidOptionError(f"--output: {folder} cannot be made: {error.strerror}.") from error
+
+
+@dataclass
+class Totals:
+    """What the listener has added up.
+
+    Attributes:
+        results: How many results came.
+        flights: How many flights they speak of.
+        delay: Minutes of delay, by airport.
+        latest: When the latest result came, on the performance counter.
+        seconds: How long results were coming; waits for the next batch are left out.
+    """
+
+    results: int = 0
+    flights: int = 0
+    delay: dict[str, int] = field(default_factory=dict[str, int])
+    seconds: float = 0.0
+    latest: float = 0.0
+
+    def add(self, airport: str, flights: int, delay: int) -> None:
+        """Add one result."""
+        now = time.perf_counter()
+        self.seconds += now - self.latest if now - self.latest < _WAIT else 0.0
+        self.latest = now
+        self.results += 1
+        self.flights += flights
+        self.delay[airport] = self.delay.get(airport, 0) + delay
+
+
+def listen(adapter: ResourceAdapter, settings: DemoSettings, totals: Totals) -> None:
+    """Declare the listener."""
+    repeats = Repeats()
+    totals_of = settings.totals
+
+    @adapter.listener(
+        totals_of.topic,
+        subscription_durability="Durable",
+        subscription_name=totals_of.name,
+        client_id=totals_of.client_id,
+    )
+    def on_result(message: Message) -> None:
+        """Add up one result, unless it was sent again or came again."""
+        body = message.get_body(str)
+        if not repeats.is_repeat(message.get_string_property(DUPLICATE_ID), body):
+            result = json.loads(body)
+            totals.add(result["airport"], result["flights"], result["delay"])
+
+
+_ACCOUNT = "jmsjca.demo.account"
+
+
+def conclude(
+    settings: DemoSettings, totals: Totals, send_seconds: float, crash: dict[str, int] | None, stalled: str | None
+) -> dict[str, Any]:
+    """Have the account taken, and draw the picture.
+
+    Args:
+        settings: The run.
+        totals: What the listener added up.
+        send_seconds: How long sending took.
+        crash: What the crash saw; None if there was none.
+        stalled: What was missing when a step was given up; None if none was.
+
+    Raises:
+        DemoError: The account could not be taken.
+    """
+    account = _taken(settings)
+    done = sum_up(settings.batches)
+    picture = settings.path("delays.png")
+    draw_delays(settings.delays, picture)
+    return account | {
+        "heard": totals.flights,
+        "balanced": account["balanced"] and totals.flights == account["processed"],
+        "per_second": {
+            "sent": _rate(account["sent"], send_seconds),
+            "processed": _rate(done.events, done.seconds),
+            "results_heard": _rate(totals.results, totals.seconds),
+        },
+        "crash": None if crash is None else crash | {"came_again": done.again},
+        "stalled": stalled,
+        "picture": str(picture),
+    }
+
+
+def _taken(settings: DemoSettings) -> dict[str, Any]:
+    command = python(_ACCOUNT, str(settings.path("settings.json")))
+    told = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # our own module
+    if told.returncode:
+        raise DemoError(f"The account could not be taken: {told.stderr.strip()}")
+    account: dict[str, Any] = json.loads(told.stdout)
+    return account
+
+
+def _rate(count: int, seconds: float) -> int:
+    return round(count / seconds) if seconds else 0

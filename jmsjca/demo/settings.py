@@ -1,14 +1,18 @@
-"""What the processes of one run share: where things are, and how much there is."""
+"""Settings that the processes of one run share, and what the run needs from the broker."""
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
+from jmsjca.config import ConnectionURL
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue, Subscription, Topic
-from jmsjca.errors import InvalidOptionError
+from jmsjca.errors import InvalidOptionError, JMSError, NotSupportedError, StoreError
+from jmsjca.outbound import ConnectionFactory
 
-__all__ = ["DemoSettings"]
+__all__ = ["DemoSettings", "check_broker", "clean_up", "subscribe"]
 
 _CLIENT = "jmsjca-demo"
 
@@ -124,3 +128,53 @@ class DemoSettings:
     def _subscription(self, name: str) -> Subscription:
         # A client id may be one connection's only, so each subscription has its own.
         return Subscription(self.results, name, f"{self._name(_CLIENT)}-{name}")
+
+
+_NEEDED = ("transacted_receive", "transacted_send", "durable")
+
+
+def check_broker(url: str) -> None:
+    """Refuse a broker that will not do.
+
+    Raises:
+        NotSupportedError: It cannot do what the run needs; the message names it.
+        InvalidOptionError: The URL is that of a file that cannot be used.
+        JMSError: It cannot be reached, or refuses.
+    """
+    shown = ConnectionURL.parse(url)  # without its password
+    try:
+        connection = connect(ConnectionSettings(url))
+    except StoreError as error:
+        raise InvalidOptionError(f"--url {shown}: {error} Name another file.") from error
+    can = connection.capabilities
+    connection.close()
+    if not can.shared_between_processes:
+        raise NotSupportedError(f"--url {shown} cannot serve several processes; use a file: embedded:///folder/file.db")
+    missing = [name for name in _NEEDED if not getattr(can, name)]
+    if missing:
+        raise NotSupportedError(
+            f"--url {shown}: the demo needs {' and '.join(missing)}, which this broker does not offer over "
+            f"{shown.protocol}://. Name another broker, or another protocol."
+        )
+
+
+def subscribe(settings: DemoSettings) -> None:
+    """Make the subscriptions, before anything is published."""
+    for subscription in (settings.audit, settings.totals):
+        factory = ConnectionFactory(settings.url, client_id=subscription.client_id)
+        with factory.create_connection() as connection, connection.create_session() as session:
+            session.create_durable_consumer(subscription.topic, str(subscription.name))
+
+
+def clean_up(settings: DemoSettings) -> None:
+    """Remove what the run has made at a broker that it shares, as far as the broker lets it."""
+    if not settings.shared:
+        return
+    for what in (settings.totals, settings.audit, settings.flights, settings.dead_letters):
+        client_id = what.client_id if what in (settings.totals, settings.audit) else None
+        with suppress(JMSError):  # all is counted by now; what is left is empty, and nobody else's name
+            connection = connect(ConnectionSettings(settings.url, client_id=client_id))
+            try:
+                connection.remove(what)
+            finally:
+                connection.close()

@@ -1,9 +1,10 @@
-"""Inbound: activations and how they deliver."""
+"""Inbound: activations and how they deliver messages."""
 
-from jmsjca.inbound.activation import Activation, Status
-from jmsjca.inbound.context import ContextFilter, current_context
+from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.distributed import DistributedActivation
-from jmsjca.inbound.loops import HandlerLoop
+from jmsjca.inbound.handler import HandlerLoop
+from jmsjca.inbound.lifecycle import Status
+from jmsjca.inbound.listener_context import ContextFilter, current_context
 from jmsjca.inbound.statistics import Statistics
 
 __all__ = [

@@ -1,16 +1,38 @@
-"""Held messages by their ids: for whoever settles a message without having it at hand."""
+"""Held messages by message id: for acknowledging a message without having it at hand."""
 
 from collections.abc import Iterable, Sequence
 from threading import Lock
+from typing import Protocol
 
 from jmsjca.errors import ConfigurationError, IllegalStateError
-from jmsjca.inbound.delivered import Held
 from jmsjca.messages import Outcome, Settlement
 
-__all__ = ["HeldMessages"]
+__all__ = ["HeldMessage", "HeldMessages"]
 
 _ACTIONS = {"jbxcommit": False, "jbxrollback": True}
 _REMEMBERED = 1000
+
+
+class HeldMessage(Protocol):
+    """A message that waits for its acknowledgement, as far as the registry knows it."""
+
+    @property
+    def message_id(self) -> str | None:
+        """Which message it is."""
+        ...
+
+    @property
+    def acknowledged(self) -> bool:
+        """True once somebody acknowledged it."""
+        ...
+
+    def acknowledge(self) -> Settlement:
+        """Acknowledge it; never blocks."""
+        ...
+
+    def set_rollback_only(self) -> None:
+        """Let its unit end in a rollback."""
+        ...
 
 
 class HeldMessages:
@@ -21,17 +43,17 @@ class HeldMessages:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HeldMessage] = {}
         self._ended: dict[str, Outcome] = {}
         self._ended_before: dict[str, Outcome] = {}  # a generation earlier
 
-    def note(self, context: Held) -> None:
+    def note(self, context: HeldMessage) -> None:
         """Let a message be known. Of two with one id it is the later."""
         if context.message_id is not None:
             with self._lock:
                 self._held[context.message_id] = context
 
-    def forget(self, contexts: Sequence[Held], outcome: Outcome | None) -> None:
+    def forget(self, contexts: Sequence[HeldMessage], outcome: Outcome | None) -> None:
         """Let the messages of a unit be unknown: it is settled."""
         with self._lock:
             held = self._held
@@ -59,7 +81,7 @@ class HeldMessages:
             context.set_rollback_only()
         return context.acknowledge()
 
-    def _find(self, message_id: str) -> Held:
+    def _find(self, message_id: str) -> HeldMessage:
         with self._lock:
             context = self._held.get(message_id)
             ended = self._ended.get(message_id) or self._ended_before.get(message_id)

@@ -1,4 +1,4 @@
-"""An activation: one message-driven endpoint, from start to stop."""
+"""An activation: one message-driven endpoint, from start to stop, and its display name."""
 
 import logging
 import threading
@@ -8,26 +8,24 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jmsjca.errors import IllegalStateError
+from jmsjca.config import ConnectionURL
+from jmsjca.connections import ConnectionSettings
+from jmsjca.errors import IllegalStateError, shown
+from jmsjca.forking import forget_in_children
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.display import display_name
-from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.handlers import Handler
-from jmsjca.inbound.inside import inside, is_inside
-from jmsjca.inbound.life import Life, Status
-from jmsjca.inbound.loops import HandlerLoop
-from jmsjca.inbound.process import end_with_process, forget_in_children
-from jmsjca.inbound.service import Service
+from jmsjca.inbound.capability_check import refuse_unavailable
+from jmsjca.inbound.endpoint import Endpoint, terms_of
+from jmsjca.inbound.handler import Handler, HandlerLoop
+from jmsjca.inbound.lifecycle import Life, Service, Status
+from jmsjca.inbound.listener_context import inside, is_inside
+from jmsjca.inbound.shutdown import end_with_process
 from jmsjca.inbound.statistics import Statistics
-from jmsjca.inbound.terms import terms_of
-from jmsjca.inbound.unavailable import refuse_unavailable
-from jmsjca.links import ConnectionSettings
 from jmsjca.messages import Settlement
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
 
-__all__ = ["Activation", "Status"]
+__all__ = ["Activation", "Status", "display_name"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
@@ -209,3 +207,23 @@ class Activation:
             end_with_process(self)
         logger.info("%s is %s.", self.name, status)
         inside(lambda: self._hooks.status_changed(self.name, status))()
+
+
+def display_name(spec: "ActivationSpec", url: str) -> str:
+    """Tell how and to what an activation listens: mode, kind, destination, selector, context, URL without password.
+
+    Args:
+        spec: The spec in force.
+        url: The connection URL in force.
+    """
+    selector = f"({shown(spec.selector, 100)})" if spec.selector else ""
+    context = f"{{{shown(spec.context_name)}}}" if spec.context_name else ""
+    return f"{spec.concurrency_mode}-{_receiver(spec)}{selector}{context} @ [{ConnectionURL.parse(url)}]"
+
+
+def _receiver(spec: "ActivationSpec") -> str:
+    if spec.destination_type == "queue":
+        return f"QueueReceiver({spec.destination})"
+    if spec.subscription_durability == "Durable":
+        return f"Durable TopicSubscriber({spec.subscription_name})({spec.destination})"
+    return f"NonDurable TopicSubscriber({spec.destination})"

@@ -1,17 +1,21 @@
-"""What a broker cannot do for an endpoint: refused, or done otherwise and told with the reason."""
+"""Checks of what the broker or this release cannot do for an endpoint: refused, or replaced and logged."""
 
 import logging
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
-from jmsjca.errors import JMSError, NotSupportedError
-from jmsjca.inbound.terms import Terms
-from jmsjca.redelivery import Move
+from jmsjca.errors import JMSError, NotSupportedError, shown
+from jmsjca.inbound.endpoint import Terms
+from jmsjca.redelivery import Move, RedeliveryPolicy
 
-__all__ = ["Adjustments"]
+if TYPE_CHECKING:
+    from jmsjca.config import ActivationSpec
+
+__all__ = ["Adjustments", "refuse_unavailable", "refuse_unavailable_handling"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
@@ -115,3 +119,50 @@ def _most_deliveries(source: Destination, link: spi.Connection) -> int | None:
         admin = link.admin()
         return None if admin is None else admin.settings(source).max_deliveries
     return None
+
+
+_LOOKUP = "lookup://"
+_MOVING = "moving messages to a destination that is looked up"
+
+
+def refuse_unavailable(spec: "ActivationSpec") -> None:
+    """Refuse what cannot be done, so that nothing asked for is silently left out.
+
+    Args:
+        spec: The spec in force.
+
+    Raises:
+        NotSupportedError: Something is asked for that is not there yet; all of it is listed.
+    """
+    missing = [what for what, asked in _asked_for(spec).items() if asked]
+    if missing:
+        raise NotSupportedError(
+            f"{spec.destination_type}:{spec.destination}: {', '.join(missing)} is not available in this release."
+        )
+
+
+def refuse_unavailable_handling(policy: RedeliveryPolicy) -> None:
+    """Refuse what cannot be done with one message.
+
+    Args:
+        policy: What its handler asks for.
+
+    Raises:
+        NotSupportedError: It is not there yet.
+    """
+    if _moves_to_looked_up(policy):
+        raise NotSupportedError(f"{shown(policy.text, 100)}: {_MOVING} is not available in this release.")
+
+
+def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
+    return {
+        f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
+        in ("required", "bean"),
+        "a destination that is looked up": spec.destination.startswith(_LOOKUP),
+        _MOVING: _moves_to_looked_up(spec.redelivery_policy),
+    }
+
+
+def _moves_to_looked_up(policy: RedeliveryPolicy) -> bool:
+    last = policy.last_action
+    return isinstance(last, Move) and last.name.startswith(_LOOKUP)

@@ -1,21 +1,24 @@
-"""Connection-consumer delivery: one consumer feeds a pool of handlers, each with a unit of its own."""
+"""Dispatching in mode cc: one consumer prefetches messages for a pool of handler threads."""
 
-from collections.abc import Iterable, Iterator
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
-from typing import cast
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar, cast
 
 from jmsjca import spi
 from jmsjca.errors import JMSError, ResourceAllocationError
-from jmsjca.inbound.arrivals import Arrivals
-from jmsjca.inbound.concurrent import ConcurrentDelivery
+from jmsjca.inbound.concurrency import Pace
+from jmsjca.inbound.dispatcher import ConcurrentDelivery
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.inside import inside
-from jmsjca.inbound.pace import Pace
-from jmsjca.inbound.stock import Stock
-from jmsjca.inbound.workers import Workers
+from jmsjca.inbound.listener_context import inside
+from jmsjca.inbound.redelivery import Arrivals
 
-__all__ = ["CCDelivery"]
+__all__ = ["CCDelivery", "Stock", "Workers"]
+
+_AHEAD = 2  # messages for each handler: while it is at work on one, its next one is there
 
 
 class CCDelivery(ConcurrentDelivery):
@@ -190,3 +193,129 @@ class CCDelivery(ConcurrentDelivery):
 
     def _wake(self) -> None:
         self._consumer.wake()
+
+
+class Stock:
+    """Messages in the order in which they came. Used under one lock.
+
+    Args:
+        endpoint: Whose messages.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        terms = endpoint.terms
+        self._endpoint = endpoint
+        self._size = terms.batch_size or 1
+        self._capacity = max(self._size, endpoint.limits.prefetch_messages, _AHEAD * terms.pool_size)
+        self._ready: deque[spi.Delivery] = deque()
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def room(self, *, calm: bool) -> int:
+        """Tell how many more may be taken ahead; 0 while there are enough.
+
+        A few at a time cost nearly as much as many, so there are until half is gone. Where one thread is enough, until
+        all are: it need not wait for whoever receives more at the same time.
+        """
+        there = len(self._ready)
+        enough = there > 0 if calm else 2 * there > self._capacity
+        return 0 if enough else self._capacity - there
+
+    def add(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Put in what came."""
+        self._ready.extend(deliveries)
+
+    def put_back(self, deliveries: Sequence[spi.Delivery]) -> None:
+        """Put in what came before all that is there."""
+        self._ready.extendleft(reversed(deliveries))
+
+    def take(self) -> list[spi.Delivery]:
+        """Take out what one unit is to hold; there must be something."""
+        batch = [self._ready.popleft()]
+        if not self._endpoint.comes_alone(batch[0]):
+            while self._ready and len(batch) < self._size and not self._endpoint.comes_alone(self._ready[0]):
+                batch.append(self._ready.popleft())
+        return batch
+
+    def clear(self) -> list[spi.Delivery]:
+        """Take out all."""
+        rest = list(self._ready)
+        self._ready.clear()
+        return rest
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Workers(Executor):
+    """A pool of daemon threads, made when they are needed.
+
+    The pool of the standard library waits for its threads when the interpreter ends, also for those of a handler that
+    never returns.
+
+    Args:
+        most: How many threads there are at most.
+        name: The beginning of their names.
+    """
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._lock = threading.Lock()
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Let a thread call something.
+
+        Raises:
+            RuntimeError: The pool is shut down.
+        """
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError(f"The threads of {self._name} are shut down.")
+            self._tasks.put(lambda: _fulfil(future, lambda: fn(*args, **kwargs)))
+            if self._idle:
+                self._idle -= 1
+            elif len(self._threads) < self._most:
+                self._start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the threads end when all is done that was submitted; the one who calls may be one of them."""
+        del cancel_futures
+        with self._lock:
+            self._closed = True
+            threads = list(self._threads)
+        for _ in threads:
+            self._tasks.put(None)
+        for thread in threads if wait else ():
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _start(self) -> None:
+        name = f"{self._name} #{len(self._threads)}"
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # and all that it holds on to
+            with self._lock:
+                self._idle += 1
+
+
+def _fulfil(future: "Future[Any]", act: Callable[[], object]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(act())
+    except BaseException as error:  # noqa: BLE001  # whoever holds the future learns of it
+        future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Deliveries that wait for their time, without a thread of their own."""
+"""A queue of items that become due later, without a thread of its own."""
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush

@@ -1,17 +1,17 @@
-"""What the two modes with several handlers at work have in common."""
+"""The interface of dispatchers, and the common part of those with several handlers at work."""
 
 import threading
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError
+from jmsjca.inbound.concurrency import Outstanding
+from jmsjca.inbound.delivery_attempt import InHand
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.held import HeldInHand
-from jmsjca.inbound.in_hand import InHand
-from jmsjca.inbound.keeper import Keeper
-from jmsjca.inbound.outstanding import Outstanding
+from jmsjca.inbound.hold_until_ack import HeldInHand, Keeper
 
-__all__ = ["ConcurrentDelivery"]
+__all__ = ["ConcurrentDelivery", "Delivery"]
 
 
 class ConcurrentDelivery(ABC):
@@ -105,3 +105,20 @@ class ConcurrentDelivery(ABC):
         with self._lock:
             self._given_up = True
             self.endpoint.abandon(self._hands)
+
+
+class Delivery(Protocol):
+    """Delivers the messages of one connection."""
+
+    def run(self) -> None:
+        """Deliver until told to stop.
+
+        Raises:
+            JMSError: The connection broke, or something else failed.
+            Exception: There is a fault, in the provider or here.
+        """
+        ...
+
+    def stop(self, error: Exception | None = None) -> None:
+        """Let `run` end when the handlers at work are done; with an error at once, by raising it."""
+        ...

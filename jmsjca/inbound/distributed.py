@@ -1,4 +1,4 @@
-"""Durable subscriptions that several processes share: one of them forwards messages to a queue, all consume from it."""
+"""Durable subscriptions that processes share: one process forwards messages to a queue, all consume from it."""
 
 import time
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jmsjca.connections import ConnectionSettings
 from jmsjca.destinations import Queue
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation import Activation
-from jmsjca.inbound.loops import HandlerLoop
-from jmsjca.links import ConnectionSettings
+from jmsjca.inbound.handler import HandlerLoop
 from jmsjca.messages import Message
 from jmsjca.outbound import Session
 from jmsjca.redelivery import plain_copy

@@ -1,33 +1,129 @@
-"""What the deliveries of an activation share, from one connection to the next."""
+"""An endpoint: its settings, and what its deliveries share from one connection to the next."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, Clock, Limits
+from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.context import entered
-from jmsjca.inbound.handlers import Handler
-from jmsjca.inbound.parameters import Given
-from jmsjca.inbound.registry import HeldMessages
+from jmsjca.inbound.acknowledgement_registry import HeldMessages
+from jmsjca.inbound.handler import Handler
+from jmsjca.inbound.handler_arguments import Given
+from jmsjca.inbound.listener_context import entered
 from jmsjca.inbound.statistics import Statistics
-from jmsjca.inbound.terms import Terms
 from jmsjca.messages import Outcome
-from jmsjca.outbound import Session
-from jmsjca.outbound.flow import Flow
-from jmsjca.outbound.ground import Ground
-from jmsjca.outbound.work import WorkUnit
-from jmsjca.redelivery import Failure, RedeliveryHandler
+from jmsjca.outbound.unit_of_work import WorkUnit
+from jmsjca.redelivery import Failure, RedeliveryHandler, RedeliveryPolicy
 
 if TYPE_CHECKING:
-    from jmsjca.inbound.in_hand import InHand
+    from jmsjca.config import ActivationSpec
 
-__all__ = ["Endpoint", "identity"]
+__all__ = ["Endpoint", "InFlightUnit", "Mode", "Terms", "identity", "terms_of"]
 
 _REMEMBERED = 5000
+
+Mode = Literal["serial", "cc", "sync"]
+
+
+_NOTHING = RedeliveryPolicy.parse("")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How an endpoint delivers.
+
+    Attributes:
+        source: What is consumed from.
+        destination: The same, as a moved message tells it.
+        selector: Which messages.
+        mode: The concurrency mode.
+        pool_size: How many handlers may be at work at one time; 1 in serial mode.
+        batch_size: How many messages a batch has at most; 0 if there are no batches.
+        alone: True if the messages of a failed batch come again one by one.
+        hold: True if a message is settled when somebody acknowledges it.
+        max_outstanding: How many units may wait for that, or for the end of a delay.
+        acknowledgement_timeout: Seconds after which a unit that waits is rolled back; None for never.
+        transacted: True if what is received and what the handler sends is one unit.
+        forwards: True if the handler sends in the unit of every message, so that nothing else will do.
+        confirmed: False if nobody waits until the broker has noted an acknowledgement.
+        redelivery: What is done with messages that come again.
+        redirect: True if a moved message is not to tell where it was.
+        receive_timeout: Seconds that a receiver waits for a message before it looks whether to go on.
+        subscription_name: That of a durable subscription.
+        client_id: That of the connection.
+        context_name: What surrounds each call of the handler in the log.
+    """
+
+    source: Destination | Subscription
+    destination: Destination
+    selector: str | None = None
+    mode: Mode = "serial"
+    pool_size: int = 1
+    batch_size: int = 0
+    alone: bool = False
+    hold: bool = False
+    max_outstanding: int = 10
+    acknowledgement_timeout: float | None = None
+    transacted: bool = True
+    forwards: bool = False
+    confirmed: bool = True
+    redelivery: RedeliveryPolicy = _NOTHING
+    redirect: bool = False
+    receive_timeout: float = 10.0
+    subscription_name: str | None = None
+    client_id: str | None = None
+    context_name: str | None = None
+
+
+def terms_of(spec: "ActivationSpec") -> Terms:
+    """Read the terms from a spec in which the options are in force."""
+    source, options = spec.source(), spec.inbound_options
+    mode: Mode = spec.concurrency_mode
+    return Terms(
+        source=source,
+        destination=destination(spec.destination, spec.destination_type),
+        selector=spec.selector,
+        mode=mode,
+        pool_size=_pool_size(mode, spec),
+        batch_size=spec.batch_size if spec.batch_size > 1 else 0,
+        alone=spec.split_failed_batches,
+        hold=spec.hold_until_ack,
+        max_outstanding=spec.max_outstanding,
+        acknowledgement_timeout=spec.acknowledgement_timeout,
+        transacted=spec.transaction != "none",
+        confirmed=spec.transaction != "none" or spec.acknowledge_mode is not AcknowledgeMode.DUPS_OK,
+        redelivery=spec.redelivery_policy,
+        redirect=options.redelivery_redirect,
+        receive_timeout=options.receive_timeout,
+        subscription_name=source.name if isinstance(source, Subscription) else None,
+        client_id=spec.effective_client_id,
+        context_name=spec.context_name,
+    )
+
+
+def _pool_size(mode: Mode, spec: "ActivationSpec") -> int:
+    """One where order counts, and one receiver of a topic: each of several would get every message."""
+    one = mode == "serial" or (mode == "sync" and spec.destination_type == "topic")
+    return 1 if one else spec.endpoint_pool_max_size
+
+
+class InFlightUnit(Protocol):
+    """A unit whose messages a handler is at work on, as far as its endpoint knows it.
+
+    Attributes:
+        deliveries: What the handler was called with, or was to be.
+        abandoned: True if the connection is given up while the handler is at work.
+        ended: True once it is settled.
+    """
+
+    deliveries: list[spi.Delivery]
+    abandoned: bool
+    ended: bool
 
 
 class Endpoint:
@@ -85,13 +181,6 @@ class Endpoint:
         """Open a unit: of all that the handler does, or of the receipt alone."""
         return WorkUnit.opened_on(link) if self.terms.transacted else WorkUnit(link.unit(atomic=False), atomic=False)
 
-    def session_of(self, hand: "InHand") -> Session:
-        """Make the session of a handler: it sends in the unit, or at once where there are no transactions."""
-        if self.terms.transacted:
-            return Session.joined_to(hand.link, hand.work, self.limits, self.hooks)
-        ground = Ground(hand.link, self.limits, Flow(running=True), hooks=self.hooks)
-        return Session(ground, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
-
     def call(self, given: Given) -> object:
         """Call the handler, inside the hooks, which are inside the context."""
         if not self.terms.context_name:
@@ -115,7 +204,7 @@ class Endpoint:
             if message_id is not None:
                 self.redelivery.encounter(message_id).failure = failure
 
-    def begin(self, hand: "InHand", deliveries: Iterable[spi.Delivery]) -> None:
+    def begin(self, hand: InFlightUnit, deliveries: Iterable[spi.Delivery]) -> None:
         """Note that a handler is about to see messages.
 
         Raises:
@@ -126,7 +215,7 @@ class Endpoint:
                 raise ConnectionLostError(f"{self.name} gave its connection up; the messages come again.")
             hand.deliveries.extend(deliveries)
 
-    def settled(self, hand: "InHand", outcome: Outcome) -> None:
+    def settled(self, hand: InFlightUnit, outcome: Outcome) -> None:
         """Tell that a unit has ended."""
         with self._lock:
             hand.ended = True
@@ -145,7 +234,7 @@ class Endpoint:
             return False
         return identity(delivery) in self._alone
 
-    def abandon(self, hands: Iterable["InHand"]) -> None:
+    def abandon(self, hands: Iterable[InFlightUnit]) -> None:
         """Note units whose handlers are at work while their connection is given up: their messages come again."""
         with self._lock:
             for hand in hands:

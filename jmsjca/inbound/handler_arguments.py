@@ -1,20 +1,33 @@
-"""What the parameters of a handler ask for, found out once, when the handler is registered."""
+"""The arguments of a handler: resolved from its signature once, and from each message when it is called."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from operator import attrgetter
-from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from types import NoneType, SimpleNamespace, UnionType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from jmsjca.errors import ConfigurationError
-from jmsjca.inbound.bodies import body_as
-from jmsjca.inbound.functions import UNRESOLVED, by_place, hints_of, name_of, parameters_of, takes_any_number
-from jmsjca.messages import Message
+from jmsjca.errors import ConfigurationError, MessageFormatError
+from jmsjca.messages import BytesMessage, Message, TextMessage
 from jmsjca.outbound import Session
 
-__all__ = ["Given", "Parameters"]
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+__all__ = [
+    "UNRESOLVED",
+    "Given",
+    "Parameters",
+    "body_as",
+    "by_place",
+    "hints_of",
+    "name_of",
+    "parameters_of",
+    "takes_any_number",
+]
+
+_SHOWN = 5
 
 _HEADERS = (
     "message_id",
@@ -198,3 +211,140 @@ def _mixed(function: Callable[..., object], names: Sequence[str]) -> Configurati
         f"The handler {name_of(function)} takes whole batches, but {', '.join(map(repr, names))} would be of one "
         "message. Ask for the messages with a parameter that is annotated with Sequence[Message], and look there."
     )
+
+
+UNRESOLVED = object()
+"""Stands for an annotation that only a type checker understands."""
+
+
+def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Give the parameters that may be filled: not those that take any number, nor those that a `partial` has bound.
+
+    Raises:
+        ConfigurationError: It cannot be called, or has a ``yield``, so that calling it would do nothing.
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            f"A handler is a function or has a __call__ method; {function!r:.200} is not."
+        ) from None
+    called = function if _is_routine(function) else type(function).__call__
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise ConfigurationError(
+            f"The handler {name_of(function)} has a yield, so calling it would only make a generator. Let it return, "
+            "and send with its session what it would yield."
+        )
+    bound = _bound(function)
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [found for found in parameters.values() if found.kind not in open_ended and found.name not in bound]
+
+
+def by_place(function: Callable[..., object], *, also_named: bool) -> list[str]:
+    """Name the parameters of a builtin, such as ``list.append``, and of who writes a ``/``; or all that have a place.
+
+    Args:
+        function: Whose.
+        also_named: True for all of them.
+    """
+    only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kinds = (only, named) if also_named else (only,)
+    return [found.name for found in parameters_of(function) if found.kind in kinds]
+
+
+def takes_any_number(function: Callable[..., object]) -> bool:
+    """Tell whether it takes any number of arguments by place, as wrappers and mocks do."""
+    return any(found.kind is found.VAR_POSITIONAL for found in inspect.signature(function).parameters.values())
+
+
+def hints_of(function: Callable[..., object]) -> dict[str, Any]:
+    """Give the annotations; `UNRESOLVED` for one with a name that is not there at run time."""
+    while isinstance(function, partial):  # has the parameters, but not their annotations
+        function = function.func
+    annotated = function if inspect.isroutine(function) else type(function).__call__
+    try:
+        return get_type_hints(annotated)
+    except (NameError, AttributeError):
+        names = getattr(inspect.unwrap(annotated), "__globals__", {})
+        return {name: _resolved(hint, names) for name, hint in inspect.get_annotations(annotated).items()}
+    except TypeError:  # a builtin has none
+        return {}
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """Name it, for errors."""
+    return getattr(function, "__qualname__", None) or f"{function!r:.200}"
+
+
+def _resolved(hint: object, names: dict[str, Any]) -> Any:
+    """Read one annotation by itself: the others do not depend on it."""
+    try:
+        return get_type_hints(SimpleNamespace(__annotations__={"it": hint}), names)["it"]
+    except (NameError, AttributeError):
+        return UNRESOLVED
+
+
+def _is_routine(function: Callable[..., object]) -> bool:
+    return inspect.isroutine(function) or isinstance(function, partial)
+
+
+def _bound(function: Callable[..., object]) -> Mapping[str, Any]:
+    bound: dict[str, Any] = {}
+    while isinstance(function, partial):
+        bound |= function.keywords
+        function = function.func
+    return bound
+
+
+def body_as(hint: Any, parameter: str) -> Callable[[Message], object]:
+    """Make what converts the body of a message.
+
+    Args:
+        hint: `str` or `bytes`, or one of them ``| None``, for a body of that type; anything else that pydantic
+            validates (a model, a dataclass, ``dict[str, int]``) for a text or bytes message that holds JSON, a map or a
+            stream message.
+        parameter: Who asks, for errors.
+
+    Raises:
+        ConfigurationError: Nothing can be converted to such a type.
+    """
+    for kind in (str, bytes):
+        if hint in (kind, kind | None):
+            return partial(_plain, kind, hint is not kind)
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # loaded for those who ask for it
+    from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # noqa: PLC0415
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(hint)
+    except (PydanticSchemaGenerationError, PydanticUserError) as error:
+        raise ConfigurationError(
+            f"The parameter {parameter!r} of a handler asks for {hint!r:.200}, and no body can be converted to that."
+        ) from error
+
+    def convert(message: Message) -> object:
+        """Convert a body; what does not fit is a failure of the handler."""
+        try:
+            return _validated(adapter, message)
+        except ValidationError as error:
+            raise MessageFormatError(f"The body of {message} does not fit {parameter!r}: {_problems(error)}.") from None
+
+    return convert
+
+
+def _plain(kind: type[str] | type[bytes], optional: bool, message: Message) -> object:
+    return None if optional and message.body is None else message.get_body(kind)
+
+
+def _validated(adapter: "TypeAdapter[Any]", message: Message) -> object:
+    if isinstance(message, TextMessage):
+        return adapter.validate_json(message.get_body(str))
+    if isinstance(message, BytesMessage):
+        return adapter.validate_json(message.get_body(bytes))
+    return adapter.validate_python(message.get_body(object))
+
+
+def _problems(error: "ValidationError") -> str:
+    """What is wrong and where, without the values, which may be secret."""
+    problems = error.errors(include_input=False, include_url=False, include_context=False)
+    told = [f"{'.'.join(str(part) for part in p['loc']) or 'it'}: {p['msg']}"[:200] for p in problems[:_SHOWN]]
+    return "; ".join(told) + ("; …" if len(problems) > _SHOWN else "")

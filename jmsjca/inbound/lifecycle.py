@@ -1,25 +1,205 @@
-"""One run of an activation: from a start to the stop that follows, over any number of connections."""
+"""The life cycle of an activation: its states, its runs, its connections and reconnects, its dispatcher."""
 
+import contextlib
 import logging
 import threading
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import Generic, Literal, TypeVar
 
+from jmsjca import spi
 from jmsjca.config import InboundOptions
-from jmsjca.errors import JMSError
-from jmsjca.inbound.adjustment import Adjustments
-from jmsjca.inbound.attempt import Attempt
+from jmsjca.connections import ConnectionSettings, Connector, keep_trying, may_pass
+from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSError
+from jmsjca.inbound.capability_check import Adjustments
+from jmsjca.inbound.cc_dispatcher import CCDelivery
+from jmsjca.inbound.dispatcher import Delivery
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.inside import inside
-from jmsjca.inbound.life import Life
-from jmsjca.inbound.trouble import Trouble
-from jmsjca.links import ConnectionSettings, Connector, keep_trying, may_pass
+from jmsjca.inbound.listener_context import inside
+from jmsjca.inbound.serial_dispatcher import SerialDelivery
+from jmsjca.inbound.sync_dispatcher import SyncDelivery
 
-__all__ = ["Service"]
+__all__ = ["Attempt", "Life", "Service", "Status", "Trouble", "delivery_of"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
+_GOODBYE = 1.0  # seconds that each step of closing a connection over its handlers may take
+
 _STEADY = 30.0  # seconds after which a connection that breaks is not taken for one that never worked
 _TELL_EVERY = 15.0
+
+Status = Literal["Up", "Down", "Connecting", "Disconnecting"]
+
+R = TypeVar("R")
+
+Event = Literal["start", "stop", "connected", "broken", "ended"]
+
+_NEXT: dict[tuple[Event, Status], Status] = {
+    ("start", "Down"): "Connecting",
+    ("connected", "Connecting"): "Up",
+    ("broken", "Up"): "Connecting",
+    ("stop", "Connecting"): "Disconnecting",
+    ("stop", "Up"): "Disconnecting",
+    ("ended", "Connecting"): "Down",  # by itself: trying again could not help
+    ("ended", "Up"): "Down",
+    ("ended", "Disconnecting"): "Down",
+}  # whatever else happens changes nothing
+
+
+def _always() -> bool:
+    return True
+
+
+class Life(Generic[R]):
+    """The state machine of an activation; for any number of threads.
+
+    ============= ========== ========== ============= =============
+    event         Down       Connecting Up            Disconnecting
+    ============= ========== ========== ============= =============
+    start         Connecting            .             .
+    connected                Up         .             .
+    broken                              Connecting    .
+    stop                     Disconnecting (both)     .
+    ended                    Down       Down          Down
+    ============= ========== ========== ============= =============
+
+    Args:
+        tell: Told of each new status, in order, one at a time, without a lock: it may call back.
+
+    Attributes:
+        run: What was started last.
+    """
+
+    def __init__(self, tell: Callable[[Status], None]) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._status: Status = "Down"
+        self.run: R | None = None
+        self._untold: deque[Status] = deque()
+        self._telling = threading.Lock()
+
+    @property
+    def status(self) -> Status:
+        """Where it stands."""
+        return self._status
+
+    def happens(self, event: Event, run: R, still: Callable[[], bool] = _always) -> bool:
+        """Let something happen.
+
+        Args:
+            event: What happens.
+            run: What it happens to: that which was started last, or it means nothing any more.
+            still: Asked at that moment; False if it means nothing any more.
+
+        Returns:
+            True if that changed the status.
+        """
+        with self._lock:
+            following = _NEXT.get((event, self._status))
+            if following is None or (event != "start" and run is not self.run) or not still():
+                return False
+            self._status, self.run = following, run
+            self._untold.append(following)
+        self._tell_all()
+        return True
+
+    def _tell_all(self) -> None:
+        """Tell what is untold, unless somebody is at it: they go on until there is nothing left."""
+        while self._untold and self._telling.acquire(blocking=False):
+            try:
+                while self._untold:
+                    self._tell(self._untold.popleft())
+            finally:
+                self._telling.release()
+
+
+class Attempt:
+    """Connects, and delivers until it is stopped or something breaks.
+
+    Args:
+        endpoint: Whose messages.
+        connector: Makes the connection.
+        adjustments: What looks at what the broker can do.
+        executor: What handlers run on in the mode cc; None for threads of its own.
+
+    Attributes:
+        connected: True once the broker was reached.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        connector: Connector,
+        adjustments: Adjustments,
+        executor: Executor | None = None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._connector = connector
+        self._adjustments = adjustments
+        self._executor = executor
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self.connected = self._stopping = False
+        self._error: Exception | None = None
+        self._connection: spi.Connection | None = None
+        self._delivery: Delivery | None = None
+
+    def run(self, up: Callable[[], None], lost: Callable[[JMSError], None]) -> None:
+        """Connect and deliver.
+
+        Args:
+            up: Told when messages can flow.
+            lost: Told when the connection breaks, perhaps while handlers are at work; `stop` is what it should call.
+
+        Raises:
+            JMSError: The broker cannot be reached or refuses, the connection broke, or something else failed.
+        """
+        connection = self._connection = self._connector.connect(lost, lambda: not self._stopping)
+        self.connected = True
+        try:
+            if not self._stopping:
+                delivery = self._begin(connection)
+                up()
+                self._adjustments.compare_limits(self._endpoint.terms, connection)
+                delivery.run()
+        finally:
+            self._endpoint.statistics.n_configured_endpoints = -1
+            with contextlib.suppress(JMSError):  # given up anyway
+                connection.close()
+            self._ended.set()
+
+    def stop(self, error: Exception | None = None) -> None:
+        """Take no more messages, and let `run` end when the handlers are done; with an error as soon as it can."""
+        with self._lock:
+            self._stopping = True
+            self._error = self._error or error
+            delivery = self._delivery
+        if delivery is not None:
+            delivery.stop(error)
+
+    def give_up(self) -> None:
+        """Close the connection over the handlers at work: their units are lost, their messages come again."""
+        self.stop(ConnectionLostError(f"{self._endpoint.name} was stopped before its handlers were done."))
+        if self._endpoint.terms.mode != "serial":  # where `run` does not wait for handlers then, but notes them
+            self._ended.wait(_GOODBYE)
+        if self._connection is not None:
+            with contextlib.suppress(JMSError):
+                self._connection.close(_GOODBYE)
+
+    def _begin(self, connection: spi.Connection) -> Delivery:
+        self._adjustments.check(self._endpoint.terms, connection)
+        delivery = delivery_of(self._endpoint, connection, self._executor)
+        with self._lock:
+            self._delivery = delivery
+            stopping, error = self._stopping, self._error
+        if error is not None:
+            raise error
+        if stopping:
+            delivery.stop()
+        self._endpoint.statistics.reset_commits()
+        self._endpoint.statistics.n_configured_endpoints = self._endpoint.terms.pool_size
+        return delivery
 
 
 class Service:
@@ -158,3 +338,75 @@ class Service:
 
     def _was_steady(self) -> bool:
         return self._up_since is not None and self._settings.clock.monotonic() - self._up_since >= _STEADY
+
+
+class Trouble:
+    """Tells of each failed attempt, or of the first of a row only.
+
+    Args:
+        name: The endpoint's display name.
+        options: Which of the two.
+        durable: True if it is a durable subscription, which another node may have.
+
+    Attributes:
+        connected: True if the broker was reached when the last attempt failed.
+    """
+
+    def __init__(self, name: str, options: InboundOptions, *, durable: bool) -> None:
+        self._name = name
+        self._once = options.minimal_reconnect_logging
+        self._elsewhere = options.minimal_reconnect_logging_ds and durable
+        self._told = False
+        self.connected = False
+
+    def note(self, error: BaseException, attempt: int, seconds: float) -> None:
+        """Tell that an attempt failed, and when the next one follows."""
+        if not (self._once or self._elsewhere):
+            logger.warning(
+                "%s: attempt %d failed, the next one follows in %.1f s: %s",
+                self._name,
+                attempt,
+                seconds,
+                error,
+            )
+        elif not self._told:
+            self._told = True
+            self._tell_once(error)
+
+    def lost(self, error: JMSError) -> None:
+        """Tell that a connection broke that had been up for a while."""
+        logger.warning("%s lost its connection and makes a new one: %s", self._name, error)
+
+    def while_stopping(self, error: JMSError) -> None:
+        """Tell that something broke that was about to end anyway."""
+        logger.warning("%s was not stopped in order: %s", self._name, error)
+
+    def over(self) -> None:
+        """Note that messages can flow."""
+        self._told = False
+
+    def _tell_once(self, error: BaseException) -> None:
+        if self._elsewhere and (self.connected or isinstance(error, InvalidClientIDError)):
+            logger.info("%s cannot subscribe yet, another node may have the subscription: %s", self._name, error)
+        else:
+            logger.error("%s cannot connect and keeps trying without further notice: %s", self._name, error)
+
+
+def delivery_of(endpoint: Endpoint, link: spi.Connection, executor: Executor | None = None) -> Delivery:
+    """Begin to consume, in the endpoint's mode.
+
+    Args:
+        endpoint: Whose messages.
+        link: Where they come from.
+        executor: What handlers run on in the mode cc; None for a pool of its own.
+
+    Raises:
+        JMSError: The broker refuses.
+    """
+    match endpoint.terms.mode:
+        case "serial":
+            return SerialDelivery(endpoint, link)
+        case "sync":
+            return SyncDelivery(endpoint, link)
+        case "cc":
+            return CCDelivery(endpoint, link, executor)

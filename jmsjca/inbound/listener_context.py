@@ -1,17 +1,17 @@
-"""The context name of an activation in the log: told before and after each call, and a prefix for what is between."""
+"""Context variables of listeners: the context name in the log, and whether the caller is inside a listener."""
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["ContextFilter", "current_context", "entered"]
-
-current_context: ContextVar[str | None] = ContextVar("jmsjca.inbound.context", default=None)
-"""The context name of the activation whose handler is at work here; None where there is none."""
+__all__ = ["ContextFilter", "current_context", "entered", "inside", "is_inside"]
 
 _ENTER = logging.getLogger("com.stc.EnterContext")
 _EXIT = logging.getLogger("com.stc.ExitContext")
+
+current_context: ContextVar[str | None] = ContextVar("jmsjca.inbound.context", default=None)
+"""The context name of the activation whose handler is at work here; None where there is none."""
 
 
 class ContextFilter(logging.Filter):
@@ -42,3 +42,24 @@ def entered(name: str) -> Generator[None]:
     finally:
         current_context.reset(before)
         _EXIT.info("%s", name)
+
+
+_inside: ContextVar[bool] = ContextVar("jmsjca.inbound.inside", default=False)
+
+
+def inside(work: Callable[[], None]) -> Callable[[], None]:
+    """Mark what a listener's thread does, and the coroutines and threads that take over its context."""
+
+    def marked() -> None:
+        before = _inside.set(True)
+        try:
+            work()
+        finally:
+            _inside.reset(before)
+
+    return marked
+
+
+def is_inside() -> bool:
+    """Tell whether this is called by a handler, or by a hook around one."""
+    return _inside.get()

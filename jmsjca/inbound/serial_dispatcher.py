@@ -1,13 +1,13 @@
-"""Serial delivery: one message after the other, in order, each in a unit of its own."""
+"""Dispatching in mode serial: one message after the other, in order, each in a unit of its own."""
 
 import threading
 from collections.abc import Sequence
 
 from jmsjca import spi
-from jmsjca.inbound.arrivals import Arrivals
+from jmsjca.inbound.concurrency import Outstanding
+from jmsjca.inbound.delivery_attempt import InHand
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.in_hand import InHand
-from jmsjca.inbound.outstanding import Outstanding
+from jmsjca.inbound.redelivery import Arrivals
 from jmsjca.messages import Outcome
 
 __all__ = ["SerialDelivery"]

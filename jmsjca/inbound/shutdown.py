@@ -1,5 +1,6 @@
-"""How several activations end together: all at once, or when the process is told to."""
+"""Stops activations: several together, on a signal, or when the process ends."""
 
+import atexit
 import signal
 import socket
 import threading
@@ -7,15 +8,48 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Protocol
+from weakref import WeakSet
 
-from jmsjca.inbound.activation import Activation
+__all__ = ["end_with_process", "serve", "stop_all"]
 
-__all__ = ["serve", "stop_all"]
+_GRACE = 10.0  # seconds that handlers at work have when the program ends and nobody stopped their endpoint
+
+
+class Ending(Protocol):
+    """Something that ends with the process."""
+
+    def end_intake(self) -> object:
+        """Begin to end, and return at once."""
+        ...
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End, within so many seconds."""
+        ...
+
+
+_ending: WeakSet[Ending] = WeakSet()
+
+
+def end_with_process(thing: Ending) -> None:
+    """Stop something that nobody stopped, when the interpreter ends: before all that is there already ends."""
+    _ending.add(thing)
+    atexit.unregister(_end)  # what is registered last comes first: providers may have registered something meanwhile
+    atexit.register(_end)
+
+
+def _end() -> None:
+    things, deadline = list(_ending), time.monotonic() + _GRACE
+    for thing in things:
+        thing.end_intake()
+    for thing in things:
+        thing.stop(max(deadline - time.monotonic(), 0.0))
+
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def stop_all(activations: Sequence[Activation], timeout: float | None) -> bool:
+def stop_all(activations: Sequence[Ending], timeout: float | None) -> bool:
     """Stop activations side by side.
 
     Args:

@@ -1,1 +1,1 @@
-"""Management: the command line and the demo. Reads every room; no room imports it."""
+"""Management: the command line. Imports every package; no package imports it."""

@@ -60,9 +60,9 @@ def demo(  # noqa: PLR0917  # typer calls it by name
     Exit status 0 only if nothing was lost and nothing came twice.
     """
     try:
-        from jmsjca.management.demo.display import Display  # noqa: PLC0415  # rich
-        from jmsjca.management.demo.request import DemoRequest  # noqa: PLC0415
-        from jmsjca.management.demo.run import run_demo  # noqa: PLC0415  # psutil, pyspark
+        from jmsjca.demo.display import Display  # noqa: PLC0415  # rich
+        from jmsjca.demo.events import DemoRequest  # noqa: PLC0415
+        from jmsjca.demo.run import run_demo  # noqa: PLC0415  # psutil, pyspark
     except ImportError as error:
         raise ProviderNotInstalledError(f'the demo needs {error.name}: pip install "jmsjca[spark,cli]"') from error
     request = DemoRequest(input, airports, events, poison, crash, url, output, seed, json_file)

@@ -1,19 +1,30 @@
 """Messages: their types, typed properties and conversions."""
 
 from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.contexts import DeliveryContext, EndpointContext, PreviousFailure
-from jmsjca.messages.conversion import EntryValue, PropertyValue, convert, entry, type_name, typed
-from jmsjca.messages.delivery import DeliveryMode
+from jmsjca.messages.delivery import DeliveryContext, EndpointContext, PreviousFailure
 from jmsjca.messages.end_of_batch import EndOfBatch, end_of_batch_message
 from jmsjca.messages.map_message import MapMessage
-from jmsjca.messages.message import Message
-from jmsjca.messages.numbers import Byte, Char, Double, Float, Int, Long, Short
+from jmsjca.messages.message import DeliveryMode, Message, TextMessage
 from jmsjca.messages.object_message import ObjectMessage, PlainData
 from jmsjca.messages.properties import DUPLICATE_ID, GROUP_ID, Properties
 from jmsjca.messages.settlement import Outcome, Settlement
 from jmsjca.messages.stream_message import StreamMessage
-from jmsjca.messages.text_message import TextMessage
-from jmsjca.messages.vendor_names import MANUAL_PREFIX, PREFIX, both, rollback_key
+from jmsjca.messages.value_types import (
+    Byte,
+    Char,
+    Double,
+    EntryValue,
+    Float,
+    Int,
+    Long,
+    PropertyValue,
+    Short,
+    convert,
+    entry,
+    type_name,
+    typed,
+)
+from jmsjca.messages.vendor_properties import MANUAL_PREFIX, PREFIX, both, rollback_key
 
 __all__ = [
     "DUPLICATE_ID",

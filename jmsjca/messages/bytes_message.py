@@ -1,15 +1,13 @@
-"""The bytes message: uninterpreted bytes as a body."""
+"""The bytes message: uninterpreted bytes as a body, and strings in Java's modified UTF-8."""
 
 import struct
 from typing import Any
 
 from jmsjca.errors import MessageEOFError, MessageFormatError
-from jmsjca.messages.conversion import EntryValue, entry, type_name
-from jmsjca.messages.java_text import decode, encode
-from jmsjca.messages.numbers import Char
-from jmsjca.messages.sequential import SequentialMessage, piece
+from jmsjca.messages.sequential_message import SequentialMessage, piece
+from jmsjca.messages.value_types import Char, EntryValue, entry, type_name
 
-__all__ = ["BytesMessage"]
+__all__ = ["BytesMessage", "decode", "encode"]
 
 _LAYOUTS = {
     "boolean": struct.Struct(">?"),
@@ -141,3 +139,23 @@ def _text(value: str) -> bytes:
 
 def _end(position: int) -> str:
     return f"At byte {position} this message has no more bytes for that; reset() begins again."
+
+
+_NUL = b"\xc0\x80"
+
+
+def encode(text: str) -> bytes:
+    """Encode a text, without its length."""
+    halves = text.encode("utf-16-be", "surrogatepass")
+    units = (int.from_bytes(halves[n : n + 2], "big") for n in range(0, len(halves), 2))
+    return "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
+
+
+def decode(data: bytes) -> str:
+    """Decode a text.
+
+    Raises:
+        UnicodeDecodeError: The bytes are none.
+    """
+    halves = data.replace(_NUL, b"\0").decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
+    return halves.decode("utf-16-be", "surrogatepass")

@@ -2,12 +2,10 @@
 
 from typing import Any, NoReturn
 
-from jmsjca.errors import IllegalStateError
-from jmsjca.messages.delivery import DeliveryMode
-from jmsjca.messages.message import Message
+from jmsjca.errors import IllegalStateError, shown
+from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.messages.properties import Properties
-from jmsjca.messages.shown import shown
-from jmsjca.messages.vendor import vendor_property
+from jmsjca.messages.vendor_properties import vendor_property
 
 __all__ = ["EndOfBatch", "end_of_batch_message"]
 

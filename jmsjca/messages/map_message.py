@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages.conversion import EntryValue, entry
 from jmsjca.messages.message import Message
-from jmsjca.messages.reading import as_boolean, as_bytes, as_char, as_integer, as_real, as_text
-from jmsjca.messages.typed_mapping import TypedMapping
+from jmsjca.messages.properties import TypedMapping
+from jmsjca.messages.value_types import EntryValue, as_boolean, as_bytes, as_char, as_integer, as_real, as_text, entry
 
 __all__ = ["MapBody", "MapMessage"]
 

@@ -1,4 +1,4 @@
-"""The object message: a pickled Python object, which nothing unpickles by itself."""
+"""The object message: a pickled Python object, which is unpickled only on request."""
 
 import copy
 from collections.abc import Set as AbstractSet
@@ -100,7 +100,7 @@ class ObjectMessage(Message):
         Raises:
             MessageFormatError: It names something else, is too long or too deep, or is no pickle.
         """
-        from jmsjca.messages.pickles import load  # noqa: PLC0415  # who asks for no object does not need it
+        from jmsjca.messages.safe_pickle import load  # noqa: PLC0415  # who asks for no object does not need it
 
         if self._body is None or isinstance(self._body, PlainData):
             return self.body
@@ -113,7 +113,7 @@ class ObjectMessage(Message):
         return self.body
 
     def _checked(self, body: Any) -> Any:
-        from jmsjca.messages.pickles import dump  # noqa: PLC0415
+        from jmsjca.messages.safe_pickle import dump  # noqa: PLC0415
 
         return None if body is None else dump(body)
 

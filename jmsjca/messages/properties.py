@@ -1,13 +1,172 @@
-"""The properties of a message: a mapping from names to typed values."""
+"""Message properties: valid names, and a mapping from names to typed values that can be made read-only."""
 
-from collections.abc import Mapping
+import re
+from abc import abstractmethod
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping
+from functools import lru_cache
+from itertools import islice
+from typing import ClassVar, Generic, Self, TypeVar, cast
 
-from jmsjca.errors import MessageFormatError
-from jmsjca.messages.conversion import PropertyValue, typed
-from jmsjca.messages.names import CLIENT_JMSX, PROVIDER_JMSX, check_name
-from jmsjca.messages.typed_mapping import TypedMapping
+from jmsjca.errors import MessageFormatError, MessageNotWriteableError, shown
+from jmsjca.messages.value_types import PropertyValue, typed
 
-__all__ = ["DUPLICATE_ID", "GROUP_ID", "Properties"]
+__all__ = [
+    "CLIENT_JMSX",
+    "DELIVERY_COUNT",
+    "DUPLICATE_ID",
+    "GROUP_ID",
+    "KEYWORDS",
+    "PROVIDER_JMSX",
+    "Properties",
+    "TypedMapping",
+    "check_name",
+    "is_identifier",
+]
+
+V = TypeVar("V")
+_NAMES_SHOWN = 10
+_LONGEST = 1000
+
+DELIVERY_COUNT = "JMSXDeliveryCount"
+CLIENT_JMSX = {"JMSXGroupID": "string", "JMSXGroupSeq": "int"}
+"""The properties of JMS that the sender sets, with their types."""
+PROVIDER_JMSX = frozenset(
+    {DELIVERY_COUNT, "JMSXUserID", "JMSXAppID", "JMSXProducerTXID", "JMSXConsumerTXID", "JMSXRcvTimestamp", "JMSXState"}
+)
+"""The properties of JMS that the provider sets."""
+
+_ASCII = re.compile(r"[A-Za-z_$][\w$]*\Z", re.ASCII)
+# By Unicode category, as Java has it, but for its invisible parts (control and format characters).
+_START = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"}
+_PART = _START | {"Nd", "Mn", "Mc"}
+KEYWORDS = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
+"""The words of the selector syntax, in capitals; it takes them in any case."""
+# The vendor names of the JMSJCA manual hold dots.
+_VENDOR = ("JMSJCA.", "JMS_")
+_REMEMBERED = 128  # characters: strangers name the properties of messages that are passed on
+
+
+def is_identifier(text: str) -> bool:
+    """Tell whether a text is an identifier of the selector syntax: one of Java, and no keyword."""
+    return (_ASCII.match(text) is not None or _is_foreign_identifier(text)) and text.upper() not in KEYWORDS
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot name a property that a client sets.
+
+    Raises:
+        MessageFormatError: It is no identifier, or belongs to JMS or to the provider.
+    """
+    _check_known(name) if len(name) <= _REMEMBERED else _check(name)
+
+
+def _check(name: str) -> None:
+    if not is_identifier(name.replace(".", "_") if _is_vendor_name(name) else name):
+        raise MessageFormatError(
+            f"{name!r:.100} cannot name a property: it must be an identifier as in Java, and no keyword of selectors."
+        )
+    if name.startswith("JMS") and not name.startswith(_VENDOR) and name not in CLIENT_JMSX:
+        raise MessageFormatError(_reserved(name))
+
+
+_check_known = lru_cache(1024)(_check)  # programs use few names, again and again
+
+
+def _is_vendor_name(name: str) -> bool:
+    return name.startswith(_VENDOR) and all(name.split("."))
+
+
+def _reserved(name: str) -> str:
+    if name in PROVIDER_JMSX:
+        return f"{name} cannot name a property that you set: the provider does."
+    return (
+        f"{name!r:.100} cannot name a property: names that begin with JMS are reserved, but for JMS_<vendor>…,"
+        f" {' and '.join(CLIENT_JMSX)}. Headers are attributes of the message."
+    )
+
+
+def _is_foreign_identifier(text: str) -> bool:
+    from unicodedata import category  # noqa: PLC0415  # most names are ASCII
+
+    categories = [category(character) for character in text]
+    return bool(text) and categories[0] in _START and _PART.issuperset(categories)
+
+
+class TypedMapping(MutableMapping[str, V], Generic[V]):
+    """Names and typed values; subclasses say which names and values there may be.
+
+    Args:
+        values: Initial values.
+
+    Attributes:
+        read_only: True on a received message, until it is cleared.
+
+    Raises:
+        MessageFormatError: On setting: the name or the value is not allowed.
+        MessageNotWriteableError: On setting or deleting: the message was received and is read-only.
+    """
+
+    __slots__ = ("_values", "read_only")
+
+    _refusal: ClassVar[str]
+
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
+        self._values: dict[str, V] = {}
+        self.read_only = False
+        if values:
+            self._fill(values)
+
+    @classmethod
+    def received(cls, values: dict[str, V]) -> Self:
+        """Wrap what a provider has decoded and typed already; read-only."""
+        mapping = cls()
+        mapping._values = values
+        mapping.read_only = True
+        return mapping
+
+    def __getitem__(self, name: str) -> V:
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: object) -> None:
+        self._check_writeable()
+        self._values[name] = self._checked(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        self._check_writeable()
+        del self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def keys(self) -> KeysView[str]:
+        """The names."""
+        return self._values.keys()
+
+    def items(self) -> ItemsView[str, V]:
+        """The names with their values."""
+        return self._values.items()  # the inherited one asks for each value
+
+    def __repr__(self) -> str:
+        names = ", ".join(shown(name) for name in islice(self._values, _NAMES_SHOWN))
+        return f"<{type(self).__name__} of {len(self)}: {names}"[:_LONGEST] + ">"
+
+    def _fill(self, values: Mapping[str, object]) -> None:
+        self.update(cast("Mapping[str, V]", values))
+
+    @abstractmethod
+    def _checked(self, name: object, value: object) -> V:
+        """The value with its type, if both may be here."""
+
+    def _check_writeable(self) -> None:
+        if self.read_only:
+            raise MessageNotWriteableError(self._refusal)
+
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which a message that is sent again is recognised; the name is Artemis'."""

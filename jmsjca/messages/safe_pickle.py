@@ -1,13 +1,20 @@
-"""The only place that pickles and unpickles."""
+"""The only module that pickles and unpickles: pickles are checked first, and only allowed names are loaded.
+
+A pickle of few bytes can stand for an endless text or lists of any depth, and some of its instructions get round the
+names that the unpickler asks about. So the instructions are followed first without carrying them out, with a note in
+place of each value.
+"""
 
 import io
 import pickle
+import pickletools
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages.pickle_check import check
 
-__all__ = ["dump", "load"]
+__all__ = ["check", "dump", "load"]
 
 
 def dump(value: object) -> bytes:
@@ -54,3 +61,119 @@ class _Unpickler(pickle.Unpickler):
                 " the allowed; nothing of it was called."
             )
         return super().find_class(module_name, global_name)
+
+
+# Objects from outside of the pickle; names registered as numbers, which the unpickler may find without asking.
+_REFUSED = {"PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER"}
+_PUTS = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}
+_GETS = {"GET", "BINGET", "LONG_BINGET"}
+_UPDATES = {"APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD"}
+_NAMED = {"GLOBAL", "STACK_GLOBAL"}
+_EXPANSION = 16  # a value may be so many times as large as the longest pickle: what is used twice is written once
+
+
+@dataclass(slots=True)
+class _Note:
+    """What is known of a value: how large and deep it is, whether it was named or is part of another."""
+
+    size: int = 1
+    depth: int = 1
+    named: bool = False
+    held: bool = False
+
+
+_MARK = _Note()
+
+
+def check(pickled: bytes, max_bytes: int, max_depth: int) -> None:
+    """Follow the instructions of a pickle.
+
+    Raises:
+        MessageFormatError: It is too long, would become too large or too deep, contains itself, or asks for what is
+            never allowed.
+        Exception: It is no pickle.
+    """
+    if len(pickled) > max_bytes:
+        raise MessageFormatError(f"A pickle of {len(pickled)} bytes is over the limit of {max_bytes} (max_bytes).")
+    machine = _Machine(max_bytes * _EXPANSION, max_depth)
+    for opcode, argument, _ in pickletools.genops(pickled):
+        machine.step(opcode, argument)
+
+
+class _Machine:
+    """The stack and the memo of an unpickler, with notes in them.
+
+    What it takes for a mark and an unpickler for a value, or the other way round, is an error for the unpickler.
+    """
+
+    def __init__(self, max_bytes: int, max_depth: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_depth = max_depth
+        self._stack: list[_Note] = []
+        self._memo: dict[int, _Note] = {}
+
+    def step(self, opcode: pickletools.OpcodeInfo, argument: Any) -> None:
+        """Follow one instruction."""
+        name = opcode.name
+        if name in _REFUSED:
+            raise MessageFormatError(f"The pickle uses {name}, which is never allowed.")
+        if name in _PUTS:
+            self._put(len(self._memo) if argument is None else argument)
+        elif name in _GETS:
+            self._stack.append(self._memo[argument])
+        elif name == "DUP":
+            self._stack.append(self._stack[-1])
+        elif name == "MARK":
+            self._stack.append(_MARK)
+        else:
+            taken = self._take(opcode.stack_before)
+            if opcode.stack_after:
+                self._stack.append(self._made(name, argument, taken))
+
+    def _put(self, place: int) -> None:
+        if place > self._max_bytes:  # the unpickler would make room up to there
+            raise MessageFormatError("The pickle numbers its parts as no pickler does.")
+        self._memo[place] = self._stack[-1]
+
+    def _take(self, before: list[pickletools.StackObject]) -> list[_Note]:
+        """Take from the stack what an instruction uses: so many values, and above them all down to a mark."""
+        taken: list[_Note] = []
+        count = len(before)
+        if pickletools.markobject in before:
+            count = before.index(pickletools.markobject)
+            while (note := self._stack.pop()) is not _MARK:
+                taken.append(note)
+        taken += [self._stack.pop() for _ in range(count)]
+        return taken[::-1]
+
+    def _made(self, name: str, argument: Any, taken: list[_Note]) -> _Note:
+        note, *parts = taken if name in _UPDATES else [_Note(_size(argument)), *taken]
+        for part in parts:
+            part.held = True
+        _check_update(note)
+        note.named = name in _NAMED
+        note.size += sum(part.size for part in parts)
+        note.depth = max([note.depth, *(part.depth + 1 for part in parts)])
+        self._check_limits(note)
+        return note
+
+    def _check_limits(self, note: _Note) -> None:
+        if note.depth > self._max_depth:
+            raise MessageFormatError(f"The pickle is nested deeper than {self._max_depth} (max_depth).")
+        if note.size > self._max_bytes * _EXPANSION:
+            raise MessageFormatError(
+                f"The object would be more than {_EXPANSION} times as large as {self._max_bytes} (max_bytes)."
+            )
+
+
+def _check_update(note: _Note) -> None:
+    if note.named:  # it would change the class itself, for everybody
+        raise MessageFormatError("The pickle sets attributes of what it names, not of an object made from it.")
+    if note.held:
+        raise MessageFormatError("The pickle changes a part of something larger, so it may contain itself.")
+
+
+def _size(argument: Any) -> int:
+    if isinstance(argument, int):
+        return 1 + argument.bit_length() // 8
+    return 1 + len(argument) if isinstance(argument, str | bytes | bytearray) else 1

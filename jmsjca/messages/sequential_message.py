@@ -1,11 +1,11 @@
-"""What messages with a body of values in a row share: they are written, turned round, and read from the beginning."""
+"""The base of bytes and stream messages: values written in a row, reset, and read from the beginning."""
 
 from abc import abstractmethod
 from typing import Any
 
 from jmsjca.errors import MessageFormatError, MessageNotReadableError
-from jmsjca.messages.conversion import EntryValue, entry
 from jmsjca.messages.message import Message
+from jmsjca.messages.value_types import EntryValue, entry
 
 __all__ = ["SequentialMessage", "piece"]
 

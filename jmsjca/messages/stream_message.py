@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from jmsjca.errors import MessageEOFError, MessageFormatError
-from jmsjca.messages.conversion import EntryValue, convert, entry
-from jmsjca.messages.reading import as_bytes
-from jmsjca.messages.sequential import SequentialMessage, piece
+from jmsjca.messages.sequential_message import SequentialMessage, piece
+from jmsjca.messages.value_types import EntryValue, as_bytes, convert, entry
 
 __all__ = ["StreamMessage"]
 

@@ -1,4 +1,4 @@
-"""JMSJCA's own properties of a message that a listener delivers: names for what its attributes and methods do.
+"""JMSJCA's own properties of a delivered message: their names, and the attributes and methods behind them.
 
 They stand beside the message's properties, as if a wrapper had them: they are not listed, can be set although the
 message is read-only, and what a sender set under these names controls nothing. Nor does it show here, but for what a
@@ -12,13 +12,44 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
-from jmsjca.messages.contexts import EndpointContext
-from jmsjca.messages.conversion import PropertyValue
-from jmsjca.messages.delivery import Delivered
-from jmsjca.messages.reading import as_boolean, as_text
-from jmsjca.messages.vendor_names import both, rollback_key
+from jmsjca.messages.delivery import Delivered, EndpointContext
+from jmsjca.messages.properties import check_name
+from jmsjca.messages.value_types import PropertyValue, as_boolean, as_text
 
-__all__ = ["VendorProperty", "vendor_property"]
+__all__ = [
+    "MANUAL_PREFIX",
+    "PREFIX",
+    "ROLLBACK",
+    "VendorProperty",
+    "both",
+    "check_rollback_key",
+    "rollback_key",
+    "rollback_names",
+    "vendor_property",
+]
+
+MANUAL_PREFIX = "JMS_Sun_JMSJCA_"
+PREFIX = "_JMSJCA_"
+"""What later releases write: unlike the manual's, such names do not need a vendor's right to the prefix ``JMS_``."""
+
+ROLLBACK = "UserRollbackData"
+
+
+def both(name: str) -> tuple[str, str]:
+    """Give a name with either prefix."""
+    return MANUAL_PREFIX + name, PREFIX + name
+
+
+def rollback_key(name: str) -> str | None:
+    """Tell which user rollback data a property's name means; None if it means none.
+
+    ``JMS_Sun_JMSJCA_UserRollbackData.x``, the same without the dot, and both with the later prefix mean one thing: x.
+    They are compared without regard to case, but for x.
+    """
+    for prefix in both(ROLLBACK):
+        if name[: len(prefix)].lower() == prefix.lower():
+            return name[len(prefix) :].removeprefix(".")
+    return None
 
 
 class VendorProperty(NamedTuple):
@@ -120,3 +151,22 @@ _WITH_PREFIX = {
 _TABLE = {name.lower(): known for name, known in _BY_ITSELF.items()} | {
     spelling.lower(): known for name, known in _WITH_PREFIX.items() for spelling in both(name)
 }
+
+
+def check_rollback_key(key: str) -> None:
+    """Refuse what cannot name user rollback data: with the prefix it would be no property's name.
+
+    Raises:
+        MessageFormatError: It cannot.
+    """
+    check_name(_dotted(key))
+
+
+def rollback_names(key: str) -> tuple[str, ...]:
+    """Give the names under which user rollback data travels: with either prefix, and as in the manual with the dot."""
+    # Names with dots inside are for the manual's prefix alone.
+    return (_dotted(key), MANUAL_PREFIX + ROLLBACK + key) if "." in key else (_dotted(key), *both(ROLLBACK + key))
+
+
+def _dotted(key: str) -> str:
+    return f"{MANUAL_PREFIX}{ROLLBACK}.{key}"

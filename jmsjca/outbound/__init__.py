@@ -1,14 +1,12 @@
 """Outbound: connection factories, connections, sessions, contexts, producers, consumers, browsers and requestors."""
 
 from jmsjca.outbound.browser import QueueBrowser
-from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.connection import Connection, ConnectionMetaData
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.context import JMSContext
 from jmsjca.outbound.factory import ConnectionFactory
-from jmsjca.outbound.jms_producer import JMSProducer
-from jmsjca.outbound.metadata import ConnectionMetaData
-from jmsjca.outbound.producer import MessageProducer
-from jmsjca.outbound.requesting import Requestor
+from jmsjca.outbound.producer import JMSProducer, MessageProducer
+from jmsjca.outbound.requestor import Requestor
 from jmsjca.outbound.session import Session
 
 __all__ = [

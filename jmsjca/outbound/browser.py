@@ -1,4 +1,4 @@
-"""A queue browser."""
+"""Queue browsers."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -7,8 +7,7 @@ from jmsjca import spi
 from jmsjca.destinations import Queue
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages import Message
-from jmsjca.outbound.closing import Closing
-from jmsjca.outbound.gate import Gate
+from jmsjca.outbound.lifecycle import Closing, Gate
 
 __all__ = ["QueueBrowser"]
 

@@ -1,25 +1,81 @@
-"""A connection: sessions over one link to a broker."""
+"""Connections: sessions over one provider connection, metadata, and the exception listener."""
 
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, ConnectionURL
-from jmsjca.config.forks import Home
-from jmsjca.errors import IllegalStateError
+from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.forking import Home
 from jmsjca.hooks import HookChain
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.outbound.alarm import Alarm, ExceptionListener
-from jmsjca.outbound.base_session import BaseSession
-from jmsjca.outbound.closing import Closing
-from jmsjca.outbound.flow import Flow
-from jmsjca.outbound.ground import Ground
-from jmsjca.outbound.metadata import ConnectionMetaData
-from jmsjca.outbound.session import Session
+from jmsjca.outbound.lifecycle import Closing, Flow, Ground
+from jmsjca.outbound.session import BaseSession, Session
 
-__all__ = ["Connection"]
+__all__ = ["Alarm", "Connection", "ConnectionMetaData", "ExceptionListener"]
+
+logger = logging.getLogger("jmsjca.outbound")
+
+ExceptionListener = Callable[[JMSError], object]
+"""Called with what happened to a connection."""
+
+
+class Alarm:
+    """Calls the exception listener of a connection (JMS 3.1, section 6.1.7).
+
+    Attributes:
+        listener: Whom to call; None for nobody.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.listener: ExceptionListener | None = None
+
+    def ring(self, error: JMSError) -> None:
+        """Let the listener know, on a thread of its own: it may close the connection, whose thread this is."""
+        if self.listener is not None:
+            threading.Thread(
+                target=self._call, args=(self.listener, error), name="jmsjca exception listener", daemon=True
+            ).start()
+
+    def _call(self, listener: ExceptionListener, error: JMSError) -> None:
+        with self._lock:
+            try:
+                listener(error)
+            except Exception:
+                logger.exception("The exception listener failed; nothing else changes.")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionMetaData:
+    """Given by `Connection.metadata` (JMS 3.1, section 6.1.6).
+
+    Args:
+        protocol: How the broker is reached: the scheme of the connection URL.
+        provider_name: The library.
+        provider_version: Its version.
+        jms_version: The version of Jakarta Messaging whose semantics it keeps.
+        jmsx_property_names: The properties of the specification that messages of this connection may have.
+    """
+
+    protocol: str
+    provider_name: str
+    provider_version: str
+    jms_version: str
+    jmsx_property_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, protocol: str, capabilities: spi.Capabilities) -> "ConnectionMetaData":
+        """Gather it for a connection."""
+        from importlib.metadata import version  # noqa: PLC0415  # slow to import, and rarely asked for
+
+        names = ["JMSXGroupID", "JMSXGroupSeq", *(["JMSXDeliveryCount"] if capabilities.delivery_count else [])]
+        return cls(protocol, "jmsjca", version("jmsjca"), "3.1", tuple(names))
+
 
 S = TypeVar("S", bound=BaseSession)
 

@@ -1,4 +1,4 @@
-"""A message consumer of a session."""
+"""Message consumers of sessions."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,9 +11,8 @@ from typing import TypeVar
 from jmsjca import spi
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
 from jmsjca.messages import Message
-from jmsjca.outbound.closing import Closing
-from jmsjca.outbound.flow import Flow
-from jmsjca.outbound.modes import Mode
+from jmsjca.outbound.lifecycle import Closing, Flow
+from jmsjca.outbound.session_mode import Mode
 
 __all__ = ["MessageConsumer"]
 

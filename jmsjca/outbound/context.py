@@ -5,13 +5,11 @@ from typing import Self, Unpack
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination, Subscription
-from jmsjca.outbound.alarm import ExceptionListener
-from jmsjca.outbound.base_session import BaseSession
-from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsjca.outbound.consumer import MessageConsumer
-from jmsjca.outbound.ground import Ground
-from jmsjca.outbound.jms_producer import JMSProducer, ProducerOptions
-from jmsjca.outbound.metadata import ConnectionMetaData
+from jmsjca.outbound.lifecycle import Ground
+from jmsjca.outbound.producer import JMSProducer, ProducerOptions
+from jmsjca.outbound.session import BaseSession
 
 __all__ = ["JMSContext"]
 
@@ -110,7 +108,7 @@ class JMSContext(BaseSession):
             MessageFormatError: An option makes no sense.
         """
         with self._gate:
-            return JMSProducer(self, **options)
+            return JMSProducer(self.send, self._gate, **options)
 
     def start(self) -> None:
         """Let the consumers of the connection receive. Making one does that, unless ``auto_start`` is False."""

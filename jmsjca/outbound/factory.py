@@ -1,11 +1,11 @@
-"""The connection factory: where outbound work begins."""
+"""The connection factory: the entry point for sending and receiving."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from jmsjca.config import AcknowledgeMode, ConnectionURL, Limits
+from jmsjca.connections import ConnectionSettings
 from jmsjca.hooks import HookChain, Hooks
-from jmsjca.links import ConnectionSettings
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.context import JMSContext
 

@@ -1,14 +1,20 @@
-"""The threading rule of sessions: one thread at a time, and nobody once it is closed."""
+"""Shared state of connections and sessions: the threading rule, started or stopped, closing."""
 
 import threading
-from collections.abc import Generator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from threading import get_ident
+from typing import Self
 
-from jmsjca.config.forks import Home
+from jmsjca import spi
+from jmsjca.config import Limits
 from jmsjca.errors import IllegalStateError
+from jmsjca.forking import Home
+from jmsjca.hooks import HookChain
 
-__all__ = ["Gate"]
+__all__ = ["Closing", "Flow", "Gate", "Ground"]
 
 
 class Gate:
@@ -69,3 +75,77 @@ class Gate:
 
 def _name(ident: int) -> str:
     return next((thread.name for thread in threading.enumerate() if thread.ident == ident), f"number {ident}")
+
+
+class Flow:
+    """Started and stopped by the connection, waited for by its consumers (JMS 3.1, sections 6.1.4 and 6.1.5).
+
+    Attributes:
+        running: True while the connection is started.
+    """
+
+    def __init__(self, *, running: bool = False) -> None:
+        self._changed = threading.Condition()
+        self.running = running
+
+    def start(self) -> None:
+        """Let consumers go on."""
+        self.running = True
+        self.nudge()
+
+    def stop(self) -> None:
+        """Let consumers wait from now on."""
+        self.running = False
+
+    def wait(self, timeout: float | None, ended: Callable[[], bool]) -> bool:
+        """Wait for the start.
+
+        Args:
+            timeout: Seconds to wait; None waits for ever.
+            ended: Tells whether the waiting consumer was closed meanwhile.
+
+        Returns:
+            True if the connection is started.
+        """
+        if not self.running:
+            with self._changed:
+                self._changed.wait_for(lambda: self.running or ended(), timeout)
+        return self.running
+
+    def nudge(self) -> None:
+        """Let those who wait look again."""
+        with self._changed:
+            self._changed.notify_all()
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a session stands on.
+
+    Args:
+        link: The provider's connection.
+        limits: The bounds of what its consumers take ahead.
+        flow: Whether the connection is started.
+        client_id: What durable subscriptions belong to; None if the connection has none.
+        hooks: What surrounds sends.
+    """
+
+    link: spi.Connection
+    limits: Limits
+    flow: Flow
+    client_id: str | None = None
+    hooks: HookChain = field(default_factory=HookChain)
+
+
+class Closing(ABC):
+    """Leaving it closes it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what it holds. Closing twice does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -1,4 +1,4 @@
-"""Making messages and destinations: what sessions and contexts have in common."""
+"""Creates messages and destinations: the common part of sessions and contexts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

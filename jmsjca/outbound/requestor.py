@@ -1,4 +1,4 @@
-"""Request and reply: send a message, wait for the answer to it."""
+"""Request and reply: sends a message and waits for the answer to it."""
 
 import itertools
 import uuid
@@ -6,13 +6,12 @@ from contextlib import suppress
 from time import monotonic
 
 from jmsjca.config import AcknowledgeMode
-from jmsjca.destinations import Destination
+from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Message
-from jmsjca.outbound.base_session import BaseSession
-from jmsjca.outbound.checks import check_destination
-from jmsjca.outbound.closing import Closing
+from jmsjca.outbound.lifecycle import Closing
 from jmsjca.outbound.producer import MessageProducer
+from jmsjca.outbound.session import BaseSession
 
 __all__ = ["Requestor"]
 
@@ -48,7 +47,7 @@ class Requestor(Closing):
         self._prefix = f"request-{uuid.uuid4().hex}-"
         self._numbers = itertools.count(1)
         self._session = session
-        self.producer = MessageProducer(session, destination)
+        self.producer = MessageProducer(session.send, session.gate, destination)
         self._begin()
 
     def request(self, message: Message, timeout: float | None = None) -> Message | None:

@@ -1,19 +1,343 @@
-"""A session: what `Connection.create_session` makes, and what a listener's handler gets."""
+"""Sessions: consumers, browsers, producers and subscriptions around a current unit."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, Limits
-from jmsjca.destinations import Destination
+from jmsjca.destinations import (
+    Destination,
+    DestinationKind,
+    Queue,
+    Subscription,
+    TemporaryQueue,
+    TemporaryTopic,
+    Topic,
+    check_destination,
+)
+from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidDestinationError, NotSupportedError
 from jmsjca.hooks import HookChain
-from jmsjca.outbound.base_session import BaseSession
-from jmsjca.outbound.flow import Flow
-from jmsjca.outbound.ground import Ground
+from jmsjca.messages import Message
+from jmsjca.outbound.browser import QueueBrowser
+from jmsjca.outbound.consumer import MessageConsumer
+from jmsjca.outbound.lifecycle import Closing, Flow, Gate, Ground
+from jmsjca.outbound.message_factory import Making
 from jmsjca.outbound.producer import MessageProducer
-from jmsjca.outbound.transacted import Joined
-from jmsjca.outbound.work import WorkUnit
+from jmsjca.outbound.session_mode import Joined, Mode, Transacted, acknowledging
+from jmsjca.outbound.unit_of_work import WorkUnit
 
-__all__ = ["Session"]
+__all__ = ["BaseSession", "Session", "Subscribing", "require"]
+
+
+class Subscribing(ABC):
+    """Consumers of queues and of the four sorts of subscriptions (JMS 3.1, sections 8.2 and 8.3)."""
+
+    _ground: Ground
+    _gate: Gate
+
+    @abstractmethod
+    def _consume(
+        self, source: Destination | Subscription, selector: str | None, *, no_local: bool = False
+    ) -> MessageConsumer: ...
+
+    def create_consumer(
+        self, source: Destination, selector: str | None = None, *, no_local: bool = False
+    ) -> MessageConsumer:
+        """Make a consumer of a queue, or of a topic from now on (JMS 3.1, sections 8.2 and 8.3.1).
+
+        Args:
+            source: The queue or topic.
+            selector: Only messages that match; needs the capability ``selectors``.
+            no_local: True to be spared what this connection sends to the topic; needs the capability ``no_local``.
+
+        Raises:
+            InvalidDestinationError: It is no destination, or a temporary one of another connection.
+            InvalidSelectorError: The selector is none.
+            NotSupportedError: The broker lacks a capability.
+        """
+        if no_local and isinstance(source, Queue):
+            raise InvalidDestinationError(f"no_local is for topics; {source} is a queue. Use a selector instead.")
+        check_destination(source)
+        return self._consume(source, selector, no_local=no_local)
+
+    def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
+        """Make one of several consumers that compete for the messages of a subscription (JMS 3.1, section 8.3.2).
+
+        The subscription lives as long as it has consumers. Needs the capability ``shared``.
+
+        Args:
+            topic: What is subscribed to.
+            name: The subscription's name, unique within the client id, if the connection has one.
+            selector: Only messages that match.
+
+        Raises:
+            IllegalStateError: The subscription has consumers with another topic or selector.
+            InvalidDestinationError: The name is empty, or the topic is none.
+            NotSupportedError: The broker lacks a capability.
+        """
+        return self._subscribe(topic, name, selector, self._ground.client_id, shared=True, volatile=True)
+
+    def create_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
+    ) -> MessageConsumer:
+        """Make the one consumer of a durable subscription, which keeps messages meanwhile (JMS 3.1, section 8.3.3).
+
+        Needs the capability ``durable``. A subscription of that name with another topic, selector or ``no_local`` is
+        replaced: what waits in it is gone.
+
+        Args:
+            topic: What is subscribed to.
+            name: The subscription's name, unique within the client id.
+            selector: Only messages that match.
+            no_local: True to be spared what connections of this client id send.
+
+        Raises:
+            InvalidClientIDError: The connection has no client id.
+            IllegalStateError: The subscription has a consumer, or is shared.
+            InvalidDestinationError: The name is empty, or the topic is none or a temporary one.
+            NotSupportedError: The broker lacks a capability.
+        """
+        return self._subscribe(topic, name, selector, self._needed_client_id(), no_local=no_local)
+
+    def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
+        """Make one of several consumers that compete for a durable subscription (JMS 3.1, section 8.3.4).
+
+        As `create_durable_consumer`, but that it needs no client id, and the capability ``shared`` as well.
+
+        Args:
+            topic: What is subscribed to.
+            name: The subscription's name, unique within the client id, if the connection has one.
+            selector: Only messages that match.
+
+        Raises:
+            IllegalStateError: The subscription has consumers with another topic or selector, or is not shared.
+            InvalidDestinationError: The name is empty, or the topic is none or a temporary one.
+            NotSupportedError: The broker lacks a capability.
+        """
+        return self._subscribe(topic, name, selector, self._ground.client_id, shared=True)
+
+    def unsubscribe(self, topic: Topic, name: str) -> None:
+        """Remove a durable subscription, shared or not, with what waits in it (JMS 3.1, section 8.3.3).
+
+        Args:
+            topic: What is subscribed to.
+            name: The subscription's name.
+
+        Raises:
+            IllegalStateError: It has consumers.
+            InvalidClientIDError: The connection has no client id, and the broker no shared subscriptions.
+            InvalidDestinationError: There is no such subscription.
+        """
+        with self._gate:
+            link = self._ground.link
+            client_id = self._ground.client_id if link.capabilities.shared else self._needed_client_id()
+            link.remove(Subscription(topic, name, client_id, shared=client_id is None))
+
+    def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
+        """Make a browser: iterate over it to look at what waits in a queue, without taking anything (section 4.1.6).
+
+        Args:
+            queue: What to look at.
+            selector: Only messages that match; needs the capability ``selectors``.
+        """
+        with self._gate:
+            require(self._ground.link, "browse", "queue browsers")
+            require(self._ground.link, "selectors", "selectors", wanted=bool(selector))
+            return QueueBrowser(self._ground.link, queue, selector, self._gate)
+
+    def _subscribe(
+        self,
+        topic: Topic,
+        name: str,
+        selector: str | None,
+        client_id: str | None,
+        *,
+        shared: bool = False,
+        volatile: bool = False,
+        no_local: bool = False,
+    ) -> MessageConsumer:
+        link = self._ground.link
+        require(link, "durable", "durable subscriptions", wanted=not volatile)
+        require(link, "shared", "shared subscriptions", wanted=shared)
+        _check_named(topic, name, durable=not volatile)
+        subscription = Subscription(topic, name, client_id, shared, volatile)
+        return self._consume(subscription, selector, no_local=no_local)
+
+    def _needed_client_id(self) -> str:
+        if not self._ground.client_id:
+            raise InvalidClientIDError(
+                "A durable subscription that is not shared belongs to a client id: give one to the ConnectionFactory "
+                "(client_id=…)."
+            )
+        return self._ground.client_id
+
+
+def _check_named(topic: Destination, name: str, *, durable: bool) -> None:
+    check_destination(topic)
+    if not isinstance(topic, Topic) or (durable and topic.temporary):
+        raise InvalidDestinationError(
+            f"A {'durable' if durable else 'shared'} subscription of {topic} cannot be: it is of a topic that lasts."
+        )
+    if not name:
+        raise InvalidDestinationError(f"A subscription of {topic} that is shared or durable needs a name; it is empty.")
+
+
+class BaseSession(Making, Subscribing, Closing):
+    """What a `Session` and a `JMSContext` have in common. For one thread at a time (JMS 3.1, section 6.2.5).
+
+    A second thread that uses it, or what it made, at the same time gets an `IllegalStateError`. Any may close it.
+
+    Args:
+        ground: What the connection gives.
+        transacted: True if what it receives and sends is committed together.
+        acknowledge_mode: How receipt is acknowledged otherwise.
+        mode: What these two amount to, if it is something else.
+
+    Attributes:
+        transacted: True if `commit` and `rollback` are yours to call.
+        acknowledge_mode: How receipt is acknowledged otherwise.
+    """
+
+    def __init__(
+        self, ground: Ground, *, transacted: bool, acknowledge_mode: AcknowledgeMode, mode: Mode | None = None
+    ) -> None:
+        if mode is None:
+            mode = Transacted(ground.link) if transacted else acknowledging(acknowledge_mode, ground.link)
+        self._ground = ground
+        self._mode = mode
+        self._gate = mode.gate
+        self._sending = ground.hooks.sending(mode.send)
+        self._consumers: list[MessageConsumer] = []
+        self.transacted = transacted
+        self.acknowledge_mode = acknowledge_mode
+
+    @property
+    def closed(self) -> bool:
+        """True as soon as somebody began to close it."""
+        return self._gate.closed
+
+    def create_temporary_queue(self) -> TemporaryQueue:
+        """Make a queue that lives as long as the connection, or until its ``delete()`` (JMS 3.1, section 6.2.2).
+
+        Raises:
+            NotSupportedError: The broker has none.
+        """
+        return TemporaryQueue(self._temporary("queue"), self._ground.link.remove)
+
+    def create_temporary_topic(self) -> TemporaryTopic:
+        """Make a topic that lives as long as the connection, or until its ``delete()`` (JMS 3.1, section 6.2.2).
+
+        Raises:
+            NotSupportedError: The broker has none.
+        """
+        return TemporaryTopic(self._temporary("topic"), self._ground.link.remove)
+
+    @contextmanager
+    def transaction(self) -> Generator[Self]:
+        """Commit at the end of the block, roll back on an exception."""
+        with self._gate:
+            self._mode.check_commits()
+        try:
+            yield self
+        except BaseException:
+            if not self.closed and not self._gate.home.left:  # else who closes it does, or the parent
+                self.rollback()
+            raise
+        self.commit()
+
+    def commit(self) -> None:
+        """Acknowledge what was received and send what was sent since the last commit, together (section 6.2.7).
+
+        Raises:
+            IllegalStateError: The session is not transacted, or its unit is settled by the listener.
+            TransactionRolledBackError: It did not happen.
+            TransactionInDoubtError: It may or may not have happened.
+        """
+        with self._gate:
+            self._mode.commit()
+
+    def rollback(self) -> None:
+        """Forget what was sent, and let what was received since the last commit come again."""
+        with self._gate:
+            self._mode.rollback()
+
+    def recover(self) -> None:
+        """Let everything that was received and not acknowledged come again, in order, counted (section 6.2.10).
+
+        Under `AcknowledgeMode.AUTO` there is nothing; under ``DUPS_OK`` it is what was not acknowledged yet.
+
+        Raises:
+            IllegalStateError: The session is transacted: use `rollback`.
+        """
+        with self._gate:
+            self._mode.recover()
+
+    def acknowledge(self) -> None:
+        """Acknowledge everything that was received, under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL``.
+
+        That holds for messages that could not be decoded, too. In other sessions it has no effect.
+        """
+        with self._gate:
+            self._mode.acknowledge()
+
+    def close(self) -> None:
+        """Close consumers and roll back what is open (JMS 3.1, section 6.2.15). Closing twice does nothing.
+
+        What is not acknowledged under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL`` comes again, counted. Another thread
+        may call it: a receive that waits returns None, and any other call is waited for.
+        """
+        if self._gate.closed or self._gate.home.left:
+            return
+        self._gate.closed = True
+        for consumer in self._consumers:
+            consumer.interrupt()
+        # A lost connection has ended everything by itself: it comes again.
+        with self._gate.left(), suppress(ConnectionLostError), ExitStack() as stack:
+            for consumer in self._consumers:
+                stack.callback(consumer.close)
+            self._mode.close()
+
+    def pause(self) -> None:
+        """Return when no message is being handed over any more: the connection is stopped. For the connection."""
+        for consumer in list(self._consumers):
+            consumer.pause()
+
+    def send(self, message: Message, to: Destination) -> None:
+        """Send in the open unit, or in one of its own, inside all hooks. For producers, which have entered the gate."""
+        self._sending(message, to)
+
+    @property
+    def gate(self) -> Gate:
+        """What lets one thread in at a time. For producers."""
+        return self._gate
+
+    def _temporary(self, kind: DestinationKind) -> str:
+        with self._gate:
+            require(self._ground.link, "temporary", "temporary destinations")
+            return self._ground.link.temporary(kind).name
+
+    def _consume(
+        self, source: Destination | Subscription, selector: str | None, *, no_local: bool = False
+    ) -> MessageConsumer:
+        with self._gate:
+            self._mode.check_receives()
+            require(self._ground.link, "selectors", "selectors", wanted=bool(selector))
+            require(self._ground.link, "no_local", "no_local", wanted=no_local)
+            supplier = self._ground.link.consumer(source, selector=selector, no_local=no_local, order=self._mode.order)
+            consumer = MessageConsumer(
+                supplier,
+                self._mode,
+                self._ground.flow,
+                prefetch=self._ground.limits.chunk,
+                selector=selector,
+            )
+            self._consumers = [c for c in self._consumers if not c.closed] + [consumer]
+            return consumer
+
+    def _check_open(self) -> None:
+        self._gate.check_open()
 
 
 class Session(BaseSession):
@@ -36,4 +360,20 @@ class Session(BaseSession):
             InvalidDestinationError: It is no destination.
         """
         with self._gate:
-            return MessageProducer(self, destination)
+            return MessageProducer(self.send, self._gate, destination)
+
+
+def require(link: spi.Connection, capability: str, purpose: str, *, wanted: bool = True) -> None:
+    """Refuse what the broker behind a connection cannot do.
+
+    Args:
+        link: The provider's connection.
+        capability: The field of `spi.Capabilities`.
+        purpose: What it is needed for.
+        wanted: False if it is not needed after all.
+
+    Raises:
+        NotSupportedError: The broker lacks it.
+    """
+    if wanted and not getattr(link.capabilities, capability):
+        raise NotSupportedError(f"This broker has no {purpose}: it lacks the capability {capability}.")

@@ -1,4 +1,4 @@
-"""Providers: what speaks to brokers. Reached through `jmsjca.spi` and the registry only."""
+"""Providers: what speaks to brokers. Used through `jmsjca.spi` and the registry only."""
 
 from jmsjca.providers.registry import find_provider, known_schemes
 

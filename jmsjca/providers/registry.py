@@ -1,4 +1,4 @@
-"""Finds the provider of a scheme: the entry points of the group ``jmsjca.providers``."""
+"""Finds the provider of a URL scheme: the entry points of the group ``jmsjca.providers``."""
 
 import difflib
 from collections.abc import Iterable

@@ -3,13 +3,10 @@
 Nothing here does any of it: this room reads the rules, counts, and decides; whoever delivers carries it out.
 """
 
-from jmsjca.redelivery.actions import Action, Delay, Delete, Deliver, Move
-from jmsjca.redelivery.cache import EncounterCache
-from jmsjca.redelivery.decisions import Decision, RedeliveryHandler
-from jmsjca.redelivery.encounter import Encounter
-from jmsjca.redelivery.failure import Failure
-from jmsjca.redelivery.moving import MoveFacts, moved_copy, plain_copy, redirected_copy
-from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
+from jmsjca.redelivery.encounter import Encounter, EncounterCache, Failure
+from jmsjca.redelivery.handler import Decision, RedeliveryHandler
+from jmsjca.redelivery.moved_copy import MoveFacts, moved_copy, plain_copy, redirected_copy
+from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING, Action, Delay, Delete, Deliver, Move, RedeliveryPolicy
 
 __all__ = [
     "DEFAULT_REDELIVERY_HANDLING",

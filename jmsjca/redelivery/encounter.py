@@ -1,21 +1,28 @@
-"""An encounter: what is remembered of one message from one delivery to the next."""
+"""Encounters: what is remembered of a message between its deliveries, the cache of them, and failures as text."""
 
+import traceback
+from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from jmsjca.errors import MessageFormatError, ResourceAllocationError
-from jmsjca.redelivery.failure import Failure
-from jmsjca.redelivery.names import check_rollback_key
+from jmsjca.messages.vendor_properties import check_rollback_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jmsjca.redelivery.policy import RedeliveryPolicy
 
-__all__ = ["Encounter"]
+__all__ = ["Encounter", "EncounterCache", "Failure"]
 
 _MOST_DATA = 10_000
+
+_LONGEST_ID = 256
+
+_LONGEST_MESSAGE = 1_000
+_LONGEST_TRACE = 10_000
+_FRAMES = 50
 
 
 class Encounter:
@@ -158,3 +165,107 @@ def _check_size(data: "Mapping[str, str]") -> None:
             f"The user rollback data of a message has {size} characters; {_MOST_DATA} are kept. Store it elsewhere, and"
             " remember where."
         )
+
+
+class EncounterCache:
+    """Remembers the messages that were seen last, in two generations; for any number of threads.
+
+    Whatever is looked up and was not in the young generation is put there. When that has grown beyond the capacity, it
+    becomes the old one, and what was the old one is forgotten: the last ``capacity`` messages are always remembered,
+    and never more than twice as many and one.
+
+    Args:
+        capacity: How many messages are remembered at least.
+
+    Raises:
+        ValueError: The capacity is less than 1.
+    """
+
+    def __init__(self, capacity: int = 5000) -> None:
+        if capacity < 1:
+            raise ValueError(f"The cache of encounters needs a capacity of 1 at least, not {capacity}.")
+        self._capacity = capacity
+        self._lock = Lock()
+        self._young: dict[str | bytes, Encounter] = {}
+        self._old: dict[str | bytes, Encounter] = {}
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._young) + len(self._old)
+
+    def find(self, message_id: str) -> Encounter | None:
+        """Give what is remembered of a message; None if nothing is."""
+        key = _key(message_id)
+        with self._lock:
+            return self._find(key)
+
+    def encounter(self, message_id: str) -> Encounter:
+        """Give what is remembered of a message, from now on if it was nothing."""
+        key = _key(message_id)
+        with self._lock:
+            return self._find(key) or self._put(key, Encounter())
+
+    def _find(self, key: str | bytes) -> Encounter | None:
+        found = self._young.get(key)
+        if found is None and key in self._old:
+            found = self._put(key, self._old.pop(key))
+        return found
+
+    def _put(self, key: str | bytes, encounter: Encounter) -> Encounter:
+        self._young[key] = encounter
+        if len(self._young) > self._capacity:
+            self._old, self._young = self._young, {}
+        return encounter
+
+
+def _key(message_id: str) -> str | bytes:
+    """The id, or its digest: senders choose how long ids are, and thousands are kept."""
+    if len(message_id) <= _LONGEST_ID:
+        return message_id
+    from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+
+    return sha256(message_id.encode("utf-8", "surrogatepass")).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a handler failed; no longer than is useful.
+
+    Attributes:
+        error_class: The exception's class, with its module.
+        message: Its text; at most 1,000 characters from the beginning.
+        stack_trace: Where it was raised, with its causes; at most 10,000 characters from the end.
+    """
+
+    error_class: str
+    message: str
+    stack_trace: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """Write an exception down, whatever its class does when asked for its text."""
+        kind = type(error)
+        return cls(
+            _sendable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))[:_LONGEST_MESSAGE],
+            _text(error)[:_LONGEST_MESSAGE],
+            _trace(error)[-_LONGEST_TRACE:],
+        )
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return _sendable(str(error))
+    except Exception as failed:  # noqa: BLE001  # its class is the application's
+        return f"(its text cannot be had: {type(failed).__name__})"
+
+
+def _trace(error: BaseException) -> str:
+    try:
+        return _sendable("".join(traceback.format_exception(error, limit=-_FRAMES)))
+    except Exception as failed:  # noqa: BLE001  # likewise
+        return f"(its stack trace cannot be had: {type(failed).__name__})"
+
+
+def _sendable(text: str) -> str:
+    """Replace what no protocol can carry, or the message could not be moved."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", r"\x00")

@@ -1,14 +1,12 @@
-"""What to do with a message that has come: decided before the handler sees it."""
+"""Decides what to do with a message before the handler sees it."""
 
 import logging
 from dataclasses import dataclass
 from threading import Lock
 
 from jmsjca.errors import IllegalStateError
-from jmsjca.redelivery.actions import Action, Delay, Deliver
-from jmsjca.redelivery.cache import EncounterCache
-from jmsjca.redelivery.encounter import Encounter
-from jmsjca.redelivery.policy import RedeliveryPolicy
+from jmsjca.redelivery.encounter import Encounter, EncounterCache
+from jmsjca.redelivery.policy import Action, Delay, Deliver, RedeliveryPolicy
 
 __all__ = ["Decision", "RedeliveryHandler"]
 

@@ -1,12 +1,12 @@
-"""The copy of a message that is moved: a new message like the old one, which tells where it was and why it is moved."""
+"""The copy of a moved message: like the original, with properties that tell where it was and why it moved."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jmsjca.destinations import Destination
 from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, ObjectMessage, Properties, both
-from jmsjca.redelivery.failure import Failure
-from jmsjca.redelivery.names import rollback_names
+from jmsjca.messages.vendor_properties import rollback_names
+from jmsjca.redelivery.encounter import Failure
 
 __all__ = ["MoveFacts", "moved_copy", "plain_copy", "redirected_copy"]
 

@@ -1,4 +1,4 @@
-"""What a selector says: a tree of immutable nodes.
+"""The tree of a selector: immutable nodes.
 
 The parser has reduced it: ``x NOT LIKE p`` is a `Not` of a `Like`, ``x BETWEEN a AND b`` the two comparisons that JMS
 explains it by, ``-x`` is ``0 - x``, and nested ``AND`` or ``OR`` are one node.

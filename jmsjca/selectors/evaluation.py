@@ -1,30 +1,60 @@
-"""Selectors evaluated in Python: a tree is turned into functions once, which are called for each message.
+"""Selectors evaluated in Python: a tree is compiled once to functions that are called for each message.
 
 A condition is true, false or unknown (None): JMS 3.1, section 3.8.1.2. A property that is not set, is None or is NaN
 makes unknown what it is compared with; one of another type than it is compared with makes it false.
+
+Numbers without a fraction are Java's long, others its double; together they are doubles. Where Java's long would wrap
+around, the result is a double. Dividing by zero gives unknown, and so does what is not a number. All this is as SQLite
+calculates, so that selectors mean the same in SQL.
 """
 
+import operator
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
-from jmsjca.selectors.ast import (
-    And,
-    Arithmetic,
-    Comparison,
-    Expression,
-    Identifier,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-)
-from jmsjca.selectors.comparison import Comparer, comparer
+from jmsjca.selectors.ast import And, Arithmetic, Comparison, Expression, Identifier, In, IsNull, Like, Literal, Not, Or
 from jmsjca.selectors.like import Pattern
-from jmsjca.selectors.numbers import ARITHMETIC, is_number
+from jmsjca.selectors.literals import LONG
 
-__all__ = ["Fields", "Predicate", "compile_condition"]
+__all__ = [
+    "ARITHMETIC",
+    "MIRRORED",
+    "Comparer",
+    "Fields",
+    "Number",
+    "Predicate",
+    "comparer",
+    "compile_condition",
+    "is_number",
+]
+
+Comparer = Callable[[object, object], bool]
+
+_EQUALITY: dict[str, Comparer] = {"=": operator.eq, "<>": operator.ne}
+_ORDER: dict[str, Callable[[int | float, int | float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operator that says the same when left and right are exchanged."""
+
+
+def comparer(symbol: str) -> Comparer:
+    """Find the function that compares two values that are not None. Only numbers have an order."""
+    if symbol in _EQUALITY:
+        equality = _EQUALITY[symbol]
+        return lambda one, other: _are_alike(one, other) and equality(one, other)
+    order = _ORDER[symbol]
+    return lambda one, other: is_number(one) and is_number(other) and order(one, other)
+
+
+def _are_alike(one: object, other: object) -> bool:
+    for kind in (str, bool):
+        if isinstance(one, kind):
+            return isinstance(other, kind)
+    return is_number(one) and is_number(other)
 
 
 class Fields(Protocol):
@@ -152,3 +182,49 @@ def _arithmetic(symbol: str, left: _Operand, right: _Operand) -> _Operand:
         return operation(one, other) if is_number(one) and is_number(other) else None
 
     return calculate
+
+
+Number = int | float
+_Operation = Callable[[Number, Number], Number]
+
+
+def is_number(value: object) -> TypeGuard[Number]:
+    """Tell numbers from other values; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _bounded(operation: _Operation) -> Callable[[Number, Number], Number | None]:
+    """Repeat an operation in double precision where its result leaves the 64 bits."""
+
+    def calculate(left: Number, right: Number) -> Number | None:
+        try:
+            result = operation(left, right)
+            if isinstance(result, int) and not -LONG <= result < LONG:
+                result = operation(float(left), float(right))
+        except OverflowError:  # an int that is larger than a double, and none of JMS
+            return None
+        return result if result == result else None  # noqa: PLR0124  # NaN is the one that is not
+
+    return calculate
+
+
+def _divide(left: Number, right: Number) -> Number | None:
+    return _quotient(left, right) if right else None
+
+
+def _truncated(left: Number, right: Number) -> Number:
+    if isinstance(left, float) or isinstance(right, float):
+        return left / right
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+_quotient = _bounded(_truncated)
+
+ARITHMETIC: dict[str, Callable[[Number, Number], Number | None]] = {
+    "+": _bounded(operator.add),
+    "-": _bounded(operator.sub),
+    "*": _bounded(operator.mul),
+    "/": _divide,
+}
+"""What the operators do; None is unknown."""

@@ -1,19 +1,61 @@
-"""Selectors read, within bounds."""
+"""The selector parser: from text to tree by ``grammar.lark``, with bounds, checks and error messages.
 
-from collections.abc import Iterable
+An identifier may stand for anything: what it holds is known when there is a message.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import TypeVar, cast
+
+import lark
+from lark import Lark, Token, Transformer, UnexpectedInput
 
 from jmsjca.errors import InvalidSelectorError
-from jmsjca.selectors.ast import Expression, Literal, children
-from jmsjca.selectors.literals import LONG
-from jmsjca.selectors.mistakes import mistake
+from jmsjca.messages.properties import KEYWORDS, is_identifier
+from jmsjca.selectors.ast import (
+    And,
+    Arithmetic,
+    Comparison,
+    Expression,
+    Identifier,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    children,
+)
+from jmsjca.selectors.like import split_pattern
+from jmsjca.selectors.literals import LONG, read_integer, read_list, read_real, read_string
 
-__all__ = ["DEEPEST", "LONGEST", "parse"]
+__all__ = [
+    "DEEPEST",
+    "HEADERS",
+    "LONGEST",
+    "MOST_WORDS",
+    "Assembly",
+    "mistake",
+    "name_of",
+    "objection_to",
+    "parse",
+    "read",
+    "read_expression",
+    "require_comparable",
+    "require_condition",
+    "require_number",
+    "unexpected",
+]
 
 LONGEST = 1 << 16
 """Characters of a selector at most."""
 
 DEEPEST = 50
 """How deep operators may stand in each other."""
+
+MOST_WORDS = 4000
+"""Names, literals, operators and parentheses of a selector at most; a list behind IN counts as one."""
 
 
 def parse(text: str) -> Expression | None:
@@ -28,7 +70,6 @@ def parse(text: str) -> Expression | None:
     _check_text(text)
     if not text.strip(" \t\f\r\n"):
         return None
-    from jmsjca.selectors.reading import read_expression  # noqa: PLC0415  # loads lark, for those who do select
 
     expression = read_expression(text)
     _check_tree(expression)
@@ -60,3 +101,329 @@ def _check_numbers(nodes: Iterable[Expression]) -> None:
     for node in nodes:
         if isinstance(node, Literal) and type(node.value) is int and node.value == LONG:
             raise InvalidSelectorError(f"The selector has the number {LONG}, which does not fit the 64 bits of a long.")
+
+
+_Part = Expression | Token
+_Joint = TypeVar("_Joint", And, Or)
+
+
+class Assembly(Transformer[Token, Expression]):
+    """One method for each rule of the grammar, given what the rule consists of.
+
+    Each may raise `InvalidSelectorError`: the value of a literal does not exist, or must not stand there.
+    """
+
+    def disjunction(self, *parts: _Part) -> Expression:
+        """``a OR b OR c``."""
+        return _joined(Or, parts)
+
+    def conjunction(self, *parts: _Part) -> Expression:
+        """``a AND b AND c``."""
+        return _joined(And, parts)
+
+    def negation(self, word: Token, operand: Expression) -> Expression:
+        """``NOT a``."""
+        return Not(require_condition(operand, word))
+
+    def comparison(self, left: Expression, operator: Token, right: Expression) -> Expression:
+        """``a = b``, ``a < b``."""
+        if operator in {"=", "<>"}:
+            require_comparable(left, right, operator)
+            return Comparison(str(operator), left, right)
+        return Comparison(str(operator), require_number(left, operator), require_number(right, operator))
+
+    def between(
+        self, value: Expression, negated: Token | None, word: Token, low: Expression, _: Token, high: Expression
+    ) -> Expression:
+        """``a BETWEEN b AND c`` is ``a >= b AND a <= c``, and negated ``a < b OR a > c``."""
+        value, low, high = (require_number(part, word) for part in (value, low, high))
+        if negated:
+            return Or((Comparison("<", value, low), Comparison(">", value, high)))
+        return And((Comparison(">=", value, low), Comparison("<=", value, high)))
+
+    def like(
+        self,
+        value: Expression,
+        negated: Token | None,
+        word: Token,
+        pattern: Token,
+        _: Token | None,
+        escape: Token | None,
+    ) -> Expression:
+        """``a LIKE 'pattern' ESCAPE 'c'``."""
+        character = None if escape is None else read_string(escape)
+        read(pattern, lambda text: split_pattern(read_string(text), character))
+        return _negated(negated, Like(name_of(value, word), read_string(pattern), character))
+
+    def is_in(self, value: Expression, negated: Token | None, values: Token) -> Expression:
+        """``a IN ('b', 'c')``."""
+        return _negated(negated, In(name_of(value, values), read_list(values)))
+
+    def is_null(self, value: Expression, word: Token, negated: Token | None, _: Token) -> Expression:
+        """``a IS NULL``."""
+        return _negated(negated, IsNull(name_of(value, word)))
+
+    def sum(self, *parts: _Part) -> Expression:
+        """``a + b - c``."""
+        return _chained(parts)
+
+    def product(self, *parts: _Part) -> Expression:
+        """``a * b / c``."""
+        return _chained(parts)
+
+    def signed(self, sign: Token, operand: Expression) -> Expression:
+        """``-a`` is ``0 - a``; a literal takes the sign in, else the lowest long could not be written."""
+        match require_number(operand, sign):
+            case Literal(int() | float() as value) if value >= 0:
+                return Literal(-value if sign == "-" else value)
+            case number:
+                return Arithmetic(str(sign), Literal(0), number)
+
+    def identifier(self, name: Token) -> Expression:
+        """A header or a property."""
+        return Identifier(str(name))
+
+    def string(self, text: Token) -> Expression:
+        """``'text'``."""
+        return Literal(read_string(text))
+
+    def integer(self, text: Token) -> Expression:
+        """``57``."""
+        return Literal(read(text, read_integer))
+
+    def real(self, text: Token) -> Expression:
+        """``5.7``."""
+        return Literal(read(text, read_real))
+
+    def true(self, _: Token) -> Expression:
+        """``TRUE``."""
+        return Literal(value=True)
+
+    def false(self, _: Token) -> Expression:
+        """``FALSE``."""
+        return Literal(value=False)
+
+
+def _joined(joint: type[_Joint], parts: tuple[_Part, ...]) -> _Joint:
+    """Join conditions; those which are joined alike already are taken in, so that the tree stays flat."""
+    values, words = _sorted(parts)
+    operands: list[Expression] = []
+    for value, word in zip(values, words[:1] + words, strict=True):
+        operand = require_condition(value, word)
+        operands += operand.operands if isinstance(operand, joint) else (operand,)
+    return joint(tuple(operands))
+
+
+def _chained(parts: tuple[_Part, ...]) -> Expression:
+    """Calculate from left to right."""
+    (left, *others), operators = _sorted(parts)
+    for right, operator in zip(others, operators, strict=True):
+        left = Arithmetic(str(operator), require_number(left, operator), require_number(right, operator))
+    return left
+
+
+def _sorted(parts: tuple[_Part, ...]) -> tuple[list[Expression], list[Token]]:
+    values = [part for part in parts if not isinstance(part, Token)]
+    return values, [part for part in parts if isinstance(part, Token)]
+
+
+def _negated(word: Token | None, node: Expression) -> Expression:
+    return node if word is None else Not(node)
+
+
+def read_expression(text: str) -> Expression:
+    """Read a selector that is not blank.
+
+    Raises:
+        InvalidSelectorError: It is not a selector, or has too many words.
+    """
+    try:
+        tree = _parser().parse(text)  # pyright: ignore[reportUnknownMemberType]  # lark's types have gaps
+    except UnexpectedInput as error:
+        raise unexpected(error, text) from None
+    return require_condition(cast("Expression", tree))
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files("jmsjca.selectors").joinpath("grammar.lark").read_text(encoding="utf-8")
+    rules = lark.v_args(inline=True)(Assembly)()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return Lark(grammar, parser="lalr", lexer="basic", postlex=_Words(), transformer=cast("Assembly", rules))
+
+
+class _Words:
+    """Looks at every word between lexer and parser."""
+
+    always_accept = ()
+
+    def process(self, words: Iterator[Token]) -> Iterator[Token]:
+        """Count the words, and tell keywords from names."""
+        for number, word in enumerate(words):
+            if number == MOST_WORDS:
+                raise mistake(word.start_pos or 0, f"it has more than {MOST_WORDS} words", "Use IN for long lists.")
+            yield _keyword_or_name(word) if word.type == "IDENTIFIER" else word
+
+
+def _keyword_or_name(word: Token) -> Token:
+    if word.isascii() and word.upper() in KEYWORDS:
+        return word.update(type=word.upper())
+    if objection := objection_to(word):
+        raise mistake(word.start_pos or 0, objection)
+    return word
+
+
+T = TypeVar("T")
+
+_CONDITIONS = Comparison | Like | In | IsNull | Not | And | Or
+
+
+def require_condition(node: Expression, beside: Token | None = None) -> Expression:
+    """Give the node back if it can be true or false.
+
+    Args:
+        node: Which.
+        beside: The AND, OR or NOT that it stands beside; None if it is the whole selector.
+
+    Raises:
+        InvalidSelectorError: It is a number or a string.
+    """
+    if isinstance(node, _CONDITIONS | Identifier) or _is_boolean(node):
+        return node
+    remedy = "A condition compares, as in region = 'EU'."
+    if beside is None:
+        raise mistake(0, f"{_kind(node)} is no condition", remedy)
+    raise mistake(_start(beside), f"{beside.upper()} takes conditions, not {_kind(node)}", remedy)
+
+
+def require_number(node: Expression, operator: Token) -> Expression:
+    """Give the node back if it can be a number.
+
+    Raises:
+        InvalidSelectorError: It is something else.
+    """
+    if isinstance(node, Identifier | Arithmetic) or (isinstance(node, Literal) and _kind(node) == "a number"):
+        return node
+    raise mistake(_start(operator), f"{operator.upper()} takes numbers, not {_kind(node)}", "Use = or <> for others.")
+
+
+def require_comparable(left: Expression, right: Expression, operator: Token) -> None:
+    """Let pass what = and <> may compare; unlike values are compared, too: they are not equal.
+
+    Raises:
+        InvalidSelectorError: A condition is compared, or a boolean with a literal of another type.
+    """
+    for one, other in ((left, right), (right, left)):
+        odd = _is_boolean(one) and not (isinstance(other, Identifier) or _is_boolean(other))
+        if odd or isinstance(one, _CONDITIONS):
+            raise mistake(
+                _start(operator),
+                f"{operator} cannot compare {_kind(one)} with {_kind(other)}",
+                "A boolean property is compared as in active = TRUE; a condition stands for itself.",
+            )
+
+
+def name_of(node: Expression, operator: Token) -> str:
+    """Give the name of what must be an identifier.
+
+    Raises:
+        InvalidSelectorError: It is none.
+    """
+    if isinstance(node, Identifier):
+        return node.name
+    word = operator[:2].upper() if operator.type == "IN_LIST" else operator.upper()
+    raise mistake(_start(operator), f"before {word} stands {_kind(node)}", "It takes the name of a property or header.")
+
+
+def read(token: Token, reader: Callable[[str], T]) -> T:
+    """Read the text of a token.
+
+    Raises:
+        InvalidSelectorError: The reader raised ValueError.
+    """
+    try:
+        return reader(token)
+    except ValueError as error:
+        raise mistake(_start(token), str(error)) from None
+
+
+def _start(token: Token) -> int:
+    return token.start_pos or 0
+
+
+def _is_boolean(node: Expression) -> bool:
+    return isinstance(node, Literal) and isinstance(node.value, bool)
+
+
+def _kind(node: Expression) -> str:
+    match node:
+        case Literal(bool()):
+            return "a boolean"
+        case Literal(str()):
+            return "a string"
+        case Literal() | Arithmetic():
+            return "a number"
+        case Identifier():
+            return "an identifier"
+        case _:
+            return "a condition"
+
+
+_REMEDIES = {
+    "'": "A string ends with a quote; a quote within it is written twice.",
+    '"': "Strings stand in single quotes.",
+    ".": "Names with dots cannot be selected.",
+    "!": "Unequal is written <>.",
+    "=": "Equal is written =, unequal <>.",
+    "NULL": "Whether a property is set is asked with IS NULL or IS NOT NULL.",
+    "IN": "IN takes strings in parentheses, as in region IN ('EU', 'US').",
+}
+_TERMINALS = {"STRING": "a string", "RPAR": "a closing parenthesis", "$END": "the end"}
+
+
+def mistake(position: int, what: str, remedy: str = "") -> InvalidSelectorError:
+    """Make the error.
+
+    Args:
+        position: Where in the text, from 0; the message counts from 1.
+        what: What is wrong there.
+        remedy: What to write instead.
+    """
+    return InvalidSelectorError(f"The selector is wrong at position {position + 1}: {what}.{remedy and ' '}{remedy}")
+
+
+def unexpected(error: "UnexpectedInput", text: str) -> InvalidSelectorError:
+    """Make the error for a text that the grammar does not allow.
+
+    Args:
+        error: What the parser says.
+        text: The selector.
+    """
+    token = getattr(error, "token", None)  # none where no token begins at all
+    if token is not None and token.type == "$END":
+        return mistake(len(text), f"it ends where {_wanted(error)} must stand")
+    position: int = error.pos_in_stream or 0  # type: ignore[redundant-expr]  # lark declares it None
+    found = text[position] if token is None else str(token)
+    wanted = "a word or a sign" if token is None else _wanted(error)
+    return mistake(position, f"{found[:40]!r} stands where {wanted} must", _REMEDIES.get(found.upper(), ""))
+
+
+def _wanted(error: "UnexpectedInput") -> str:
+    expected: set[str] = getattr(error, "expected", set[str]())
+    if "IDENTIFIER" in expected:
+        return "a name, a literal or a parenthesis"
+    if "AND" in expected and len(expected) > 1:
+        return "AND, OR, another operator or the end"
+    return " or ".join(sorted(_TERMINALS.get(name, name) for name in expected))
+
+
+HEADERS = ("JMSCorrelationID", "JMSDeliveryMode", "JMSMessageID", "JMSPriority", "JMSTimestamp", "JMSType")
+"""The headers that a selector may name; all other identifiers are properties."""
+
+
+def objection_to(name: str) -> str:
+    """Say why a name cannot be selected; empty if it can."""
+    if not is_identifier(name):
+        return f"{name[:100]!r} is no identifier as in Java"
+    if name.startswith("JMS") and name not in HEADERS and not name.startswith(("JMSX", "JMS_")):
+        return f"{name[:100]} is not for selectors; of the headers these are: {', '.join(HEADERS)}"
+    return ""

@@ -7,7 +7,6 @@ from typing import Any
 from jmsjca.messages import Message
 from jmsjca.selectors.ast import Expression, Identifier, In, IsNull, Like, children
 from jmsjca.selectors.evaluation import Fields, compile_condition
-from jmsjca.selectors.parser import parse
 
 __all__ = ["Selector"]
 
@@ -31,7 +30,7 @@ class Selector:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.expression = parse(text)
+        self.expression = _parsed(text)
         self.identifiers = frozenset(_names(self.expression))
         self._evaluate = compile_condition(self.expression) if self.expression else _select_all
 
@@ -80,6 +79,14 @@ class Selector:
 
 
 _kept = lru_cache(512)(Selector)
+
+
+def _parsed(text: str) -> Expression | None:
+    if text == "":
+        return None
+    from jmsjca.selectors.parser import parse  # noqa: PLC0415  # loads lark, for those who do select
+
+    return parse(text)
 
 
 def _select_all(_: Fields) -> bool:

@@ -1,4 +1,15 @@
-"""From the tree of a selector to SQL."""
+r"""Selectors translated to conditions of SQL, for SQLite.
+
+SQLite gives values of JSON without their types: true is 1. A value is therefore always used beside its type.
+
+Text read from JSON ends at its first U+0000 up to SQLite 3.44, and text for GLOB in all versions. So what seems equal
+is looked at in its JSON, where that character is ``\u0000``; and GLOB is given a text with U+0001 in its place.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 from jmsjca.errors import NotSupportedError
 from jmsjca.selectors.ast import (
@@ -13,18 +24,288 @@ from jmsjca.selectors.ast import (
     Literal,
     Not,
     Or,
+    Value,
 )
-from jmsjca.selectors.numbers import ARITHMETIC
+from jmsjca.selectors.evaluation import ARITHMETIC, MIRRORED, comparer, is_number
+from jmsjca.selectors.like import split_pattern
 from jmsjca.selectors.selector import Selector
-from jmsjca.selectors.sql.comparisons import Calculation, Constant, Operand, as_number, compare, is_in, is_like, is_true
-from jmsjca.selectors.sql.fields import field
-from jmsjca.selectors.sql.fragments import NULL, Fragment, fill, joined
-from jmsjca.selectors.sql.layout import Condition, Layout
 
-__all__ = ["translate"]
+__all__ = [
+    "NULL",
+    "Calculation",
+    "Condition",
+    "Constant",
+    "Field",
+    "Fragment",
+    "Layout",
+    "Operand",
+    "as_number",
+    "compare",
+    "field",
+    "fill",
+    "is_in",
+    "is_like",
+    "is_true",
+    "joined",
+    "parameter",
+    "text",
+    "translate",
+]
 
 # Of the hundred words that the parser of SQLite keeps in mind, some belong to the query around the condition.
 _DEEPEST = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table holds messages. What stands here becomes part of the SQL, so none of it may come from a user.
+
+    In the JSON a boolean is ``true`` or ``false``, a number of an exact type an integer, one of another type as Python
+    writes it (infinite ones ``9e999`` and ``-9e999``), NaN is ``null``, and texts and names are escaped only where JSON
+    requires it.
+
+    Attributes:
+        headers: For the name of a header the SQL expression of its value: a number, a text without U+0000, or NULL. All
+            that selectors may name must be here; what else is here is taken from here, too, instead of a property.
+        properties: The SQL expression, most simply a column, of the JSON text that holds the properties.
+        path: The JSON path of the object of properties in it, such as ``$.p``.
+    """
+
+    headers: Mapping[str, str]
+    properties: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of SQL: true for the messages that are selected, else false or NULL.
+
+    Attributes:
+        sql: The text, in parentheses; it holds nothing that stood in the selector.
+        parameters: The values of its question marks, in order.
+    """
+
+    sql: str
+    parameters: tuple[str | int | float, ...] = ()
+
+
+_WORDS = re.compile(r"\w+|'[^']*'|[^\w\s]")
+_MANY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A piece of SQL.
+
+    Attributes:
+        sql: The text, with question marks for the parameters.
+        parameters: Their values, in order.
+        depth: How many words the parser of SQLite keeps in mind at most while it reads the piece, or a few less.
+    """
+
+    sql: str
+    parameters: tuple[str | int | float, ...] = ()
+    depth: int = 1
+
+
+NULL = Fragment("NULL")
+
+
+def text(sql: str) -> Fragment:
+    """Take over some SQL of which nothing is known."""
+    return Fragment(sql, (), len(_WORDS.findall(sql)))
+
+
+def parameter(value: str | int | float) -> Fragment:  # noqa: PYI041  # as sqlite3 tells them apart
+    """A value of the selector: never a part of the text."""
+    return Fragment("?", (value,))
+
+
+def fill(template: str, *parts: Fragment) -> Fragment:
+    """Put pieces into the ``{}`` of a text, in order. The texts are few."""
+    depth = max(before + part.depth for before, part in zip(_words_before(template), parts, strict=True))
+    parameters = tuple(value for part in parts for value in part.parameters)
+    return Fragment(template.format(*(part.sql for part in parts)), parameters, depth)
+
+
+@cache
+def _words_before(template: str) -> tuple[int, ...]:
+    """How many words stand before each ``{}``; one that is filled counts as one."""
+    *between, _ = template.split("{}")
+    return tuple(
+        place + sum(len(_WORDS.findall(text)) for text in between[: place + 1]) for place in range(len(between))
+    )
+
+
+def joined(operator: str, parts: Sequence[Fragment]) -> Fragment:
+    """Join pieces with AND or OR; many in groups, as SQLite's trees may not be deeper than 1000."""
+    if len(parts) <= _MANY:
+        parameters = tuple(value for part in parts for value in part.parameters)
+        sql = f" {operator} ".join(part.sql for part in parts)
+        return Fragment(f"({sql})", parameters, max(parts[0].depth + 1, *(part.depth + 3 for part in parts[1:])))
+    return joined(operator, [joined(operator, parts[start : start + _MANY]) for start in range(0, len(parts), _MANY)])
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A header or property.
+
+    Attributes:
+        value: As SQLite gives it; NULL if it is not set.
+        type: The name of its type.
+        json: The value twice in a JSON array: that tells all texts apart. (``->`` is not in SQLite 3.37.)
+        whole: False if the value ended early.
+        like: A text for GLOB.
+    """
+
+    value: Fragment
+    type: Fragment
+    json: Fragment
+    whole: Fragment
+    like: Fragment
+
+
+def field(name: str, layout: Layout) -> Field:
+    """Find where a header or property is."""
+    if name in layout.headers:
+        return _header(text(layout.headers[name]))
+    return _property(text(layout.properties), parameter(f'{layout.path}."{name}"'))
+
+
+def _header(expression: Fragment) -> Field:
+    value = fill("+({})", expression)  # the plus keeps the affinity of a column out of comparisons
+    json = fill("json_array({}, {})", value, value)
+    return Field(value, fill("typeof({})", value), json, Fragment("TRUE"), value)
+
+
+def _property(column: Fragment, path: Fragment) -> Field:
+    value = fill("json_extract({}, {})", column, path)
+    json = fill("json_extract({}, {}, {})", column, path, path)
+    safe = fill(r"replace(replace({}, '\\', '\u005c'), '\u0000', '\u0001')", column)
+    return Field(
+        value,
+        fill("json_type({}, {})", column, path),
+        json,
+        fill(r"instr(replace({}, '\\', ''), '\u0000') = 0", json),
+        fill(r"CASE instr({}, '\u0000') WHEN 0 THEN {} ELSE json_extract({}, {}) END", column, value, safe, path),
+    )
+
+
+# The types of SQLite by the kinds of values that selectors compare among themselves only.
+_OF = {"number": "'integer', 'real'", "text": "'text'", "truth": "'true', 'false'"}
+_NOT_OF = {kind: ", ".join(types for other, types in _OF.items() if other != kind) for kind in _OF}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that the selector itself tells."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """A number that is calculated from headers or properties; or NULL."""
+
+    number: Fragment
+
+
+Operand = Constant | Calculation | Field
+
+
+def compare(symbol: str, left: Operand, right: Operand) -> Fragment:
+    """Compare two operands."""
+    match left, right:
+        case Constant(one), Constant(other):
+            return Fragment(str(int(comparer(symbol)(one, other))))
+        case Constant(value), Field():
+            return _with_value(MIRRORED[symbol], right, value)
+        case Field(), Constant(value):
+            return _with_value(symbol, left, value)
+        case _:
+            return _with_any(symbol, left, right)
+
+
+def is_in(field: Field, values: tuple[str, ...]) -> Fragment:
+    """Tell whether a text is one of some."""
+    marks = ", ".join("?" * len(values))
+    texts = Fragment(marks, tuple(_checked(value) for value in values))
+    return fill("({} IN ({}) AND {})", field.value, texts, field.whole)
+
+
+def is_like(field: Field, pattern: str, escape: str | None) -> Fragment:
+    """Tell whether a text is like a pattern; GLOB is LIKE with other signs, and tells capitals from small letters."""
+    pieces = ["".join(map(_for_glob, piece)) for piece in split_pattern(pattern, escape)]
+    glob = parameter(_checked("*".join(pieces), "\0\1\ufffd\ufffe\uffff"))
+    return fill(f"({{}} GLOB {{}} AND {{}} NOT IN ({_NOT_OF['text']}))", field.like, glob, field.type)
+
+
+def is_true(field: Field) -> Fragment:
+    """Tell whether a boolean is true; NULL if it is no boolean."""
+    return _of_kind("truth", field) or NULL
+
+
+def as_number(operand: Operand) -> Fragment:
+    """Give the number that an operand is; NULL if it is none."""
+    return _of_kind("number", operand) or NULL
+
+
+def _with_value(symbol: str, field: Field, value: Value) -> Fragment:
+    if isinstance(value, str):
+        same = fill("({} = {} AND {})", field.value, parameter(_checked(value)), field.whole)
+        return same if symbol == "=" else fill(f"(NOT {{}} AND {{}} NOT IN ({_NOT_OF['text']}))", same, field.type)
+    # The plus makes a boolean the number that SQLite has for it.
+    others = _NOT_OF["truth" if isinstance(value, bool) else "number"]
+    mine = _read_like(value, field) if isinstance(value, float) else field.value
+    return fill(f"({{}} {symbol} {{}} AND {{}} NOT IN ({others}))", mine, parameter(+value), field.type)
+
+
+def _read_like(value: float, field: Field) -> Fragment:
+    """A number that is written as one in the selector is that one, however inexactly SQLite reads decimals."""
+    written = f"[{value!r},{value!r}]"
+    return fill("CASE {} WHEN {} THEN {} ELSE {} END", field.json, parameter(written), parameter(value), field.value)
+
+
+def _with_any(symbol: str, left: Operand, right: Operand) -> Fragment:
+    kinds = tuple(_OF) if symbol in {"=", "<>"} else ("number",)
+    pairs = [(_of_kind(kind, left), _of_kind(kind, right)) for kind in kinds]
+    alike = [fill(f"{{}} {symbol} {{}}", one, other) for one, other in pairs if one and other]
+    unknown = fill("{} IS NULL OR {} IS NULL", _plain(left), _plain(right))
+    return fill(f"CASE WHEN {{}} THEN NULL ELSE coalesce({'{}, ' * len(alike)}NULL, 0) END", unknown, *alike)
+
+
+def _plain(operand: Operand) -> Fragment:
+    match operand:
+        case Field(value=value) | Calculation(value):
+            return value
+        case Constant(known):
+            return parameter(known)
+
+
+def _of_kind(kind: str, operand: Operand) -> Fragment | None:
+    match operand:
+        case Field():
+            value = operand.json if kind == "text" else operand.value
+            return fill(f"CASE WHEN {{}} IN ({_OF[kind]}) THEN {{}} END", operand.type, value)
+        case Calculation(number):
+            return number if kind == "number" else None
+        case Constant(value):
+            return parameter(value) if kind == "number" and is_number(value) else None
+
+
+def _checked(text: str, refused: str = "\0") -> str:
+    if any(character in refused for character in text):
+        raise NotSupportedError(
+            f"The text {text!r:.100} of the selector holds a character that SQLite cannot compare:"
+            f" {', '.join(f'U+{ord(character):04X}' for character in refused)}."
+        )
+    return text
+
+
+def _for_glob(character: str | None) -> str:
+    if character is None:  # ANY
+        return "?"
+    return f"[{character}]" if character in "*?[" else character
 
 
 def translate(selector: Selector, layout: Layout) -> Condition:

@@ -13,8 +13,8 @@ Needs ``pip install "jmsjca[spark]"`` on the driver and on every executor.
 from jmsjca.errors import ProviderNotInstalledError
 
 try:
+    from jmsjca.spark.data_source import JmsDataSource, register
     from jmsjca.spark.schema import SCHEMA
-    from jmsjca.spark.source import JmsDataSource, register
 except ImportError as error:
     if (error.name or "").partition(".")[0] not in ("pyspark", "pyarrow"):
         raise

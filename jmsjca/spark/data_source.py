@@ -13,10 +13,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jmsjca.errors import InvalidOptionError
-from jmsjca.spark.batch_reader import JmsBatchReader
 from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.reader import JmsBatchReader, JmsStreamReader
 from jmsjca.spark.schema import SCHEMA
-from jmsjca.spark.stream_reader import JmsStreamReader
 from jmsjca.spark.writer import JmsBatchWriter, JmsStreamWriter
 
 __all__ = ["JmsDataSource", "register"]

@@ -1,4 +1,4 @@
-"""Reads one partition: receive, stage, settle, decide, hand over; and again the same when Spark asks again.
+"""Reads one partition: receive, stage, settle, decide, hand over; and the same again when Spark asks again.
 
 The order of the steps is what makes it right:
 
@@ -16,13 +16,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from jmsjca import spi
+from jmsjca.connections import connect
 from jmsjca.errors import JMSError
-from jmsjca.links import connect
-from jmsjca.spark.arrow import pa
-from jmsjca.spark.decision import decide
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.rows import delivery_row, key_of, to_batch
-from jmsjca.spark.staging import RECEIVED, Part, Staging, StaleEpochError
+from jmsjca.spark.schema import pa
+from jmsjca.spark.staging import RECEIVED, Part, Staging, StaleEpochError, decide
 
 __all__ = ["JmsPartition", "PartitionReader"]
 

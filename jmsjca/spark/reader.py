@@ -1,24 +1,153 @@
-"""The streaming source: the driver opens epochs, the executors consume them."""
+"""The driver's side of reading: the batch source, and the epochs of the streaming source."""
 
+import itertools
 import logging
+import time
+import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from jmsjca.errors import InvalidDestinationError, JMSError, StoreError
-from jmsjca.spark.goal import Goal
-from jmsjca.spark.offset import Offset
+from jmsjca import spi
+from jmsjca.connections import connect
+from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, NotSupportedError, StoreError
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.probe import Probe
-from jmsjca.spark.rest import Rest
+from jmsjca.spark.rows import delivery_row, to_batch
+from jmsjca.spark.schema import ARROW_SCHEMA
 from jmsjca.spark.staging import Part, Staging, orphans
 
-__all__ = ["JmsStreamReader"]
+__all__ = ["Goal", "JmsBatchReader", "JmsStreamReader", "Offset", "Probe", "Rest"]
 
 logger = logging.getLogger("jmsjca.spark")
+
+_LONGEST = 31
+
+_ROWS = 1000
+_PART = Part(0, 0)
+
+
+class JmsBatchReader(DataSourceReader):
+    """Browses the queue, in order, in one partition. Two actions on the same table look twice.
+
+    Args:
+        options: The options of the source.
+    """
+
+    def __init__(self, options: SparkOptions) -> None:
+        self._options = options
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Browse, on an executor."""
+        del partition
+        connection = connect(self._options.settings)
+        try:
+            numbered = enumerate(itertools.chain.from_iterable(connection.browse(self._options.target)))
+            while rows := [
+                delivery_row(delivery, _PART, position, None)
+                for position, delivery in itertools.islice(numbered, _ROWS)
+            ]:
+                yield to_batch(rows, ARROW_SCHEMA)
+        finally:
+            connection.close()
+
+
+class Goal:
+    """What the queue held when the query began; what comes later waits for the next one.
+
+    Where the broker does not tell how much that was, the query ends with the first epoch that came back empty or took
+    a message that was sent after the query began.
+
+    Args:
+        depth: How many messages the queue held; None if nobody knows.
+    """
+
+    def __init__(self, depth: int | None) -> None:
+        self._left = depth
+        self._begin = datetime.now(UTC)
+        self.reached = depth == 0
+
+    def left(self, limit: int) -> int:
+        """How many messages the next epoch may take."""
+        return limit if self._left is None else min(limit, max(self._left, 1))
+
+    def note(self, staging: Staging, epoch: int) -> None:
+        """Learn what an epoch took."""
+        taken = staging.count(epoch)
+        if self._left is None:
+            self.reached = not taken or self._is_late(staging, epoch)
+        else:
+            self._left -= taken
+            self.reached = not taken or self._left <= 0
+
+    def _is_late(self, staging: Staging, epoch: int) -> bool:
+        return any(self._holds_late(staging, part) for part in staging.parts() if part.epoch == epoch)
+
+    def _holds_late(self, staging: Staging, part: Part) -> bool:
+        sent = staging.rows(part).column("timestamp").to_pylist()
+        return any(time is not None and time >= self._begin for time in sent)
+
+
+class Rest:
+    """Counts the looks at the queue to leave out: 1, 3, 7, 15 and then 31 after each further empty epoch.
+
+    An epoch comes back empty where the driver cannot look into the queue, or saw messages that others took or hold.
+    """
+
+    def __init__(self) -> None:
+        self._length = 0
+        self._left = 0
+
+    def note(self, taken: int) -> None:
+        """Learn how many messages an epoch took."""
+        self._length = 0 if taken else min(2 * self._length + 1, _LONGEST)
+        self._left = self._length
+
+    def is_due(self) -> bool:
+        """Tell whether this look is to be left out."""
+        if not self._left:
+            return False
+        self._left -= 1
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Frozen in Spark's offset log, so that a replay plans the same partitions whatever the options say by then.
+
+    Attributes:
+        epoch: The number of the epoch that ends here; 0 before the first.
+        gen: The generation: one checkpoint's name for its staged files; None before the first epoch.
+        parts: Over how many partitions the epoch is spread.
+        rows: How many messages it takes at most.
+    """
+
+    epoch: int = 0
+    gen: str | None = None
+    parts: int = 0
+    rows: int = 0
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(value["epoch"], value.get("gen"), value.get("parts", 0), value.get("rows", 0))
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that Spark keeps. It holds no secret: the log is plain text."""
+        return {"v": 1, **{name: value for name, value in asdict(self).items() if value or name == "epoch"}}
+
+    def next(self, parts: int, rows: int) -> "Offset":
+        """The end of the next epoch; the first one begins a generation."""
+        return Offset(self.epoch + 1, self.gen or uuid.uuid4().hex, parts, rows)
+
+    def quota(self, partition: int) -> int:
+        """How many messages a partition may take."""
+        share, rest = divmod(self.rows, self.parts)
+        return share + (partition < rest)
 
 
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -138,3 +267,85 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{', '.join(found[:5])}{' …' if len(found) > 5 else ''}. Go on with that checkpoint, "  # noqa: PLR2004
                 "or name another stagingLocation, or set orphans=ignore."
             )
+
+
+class Probe:
+    """Opened at the first look, never pickled: readers are copied to every task.
+
+    Args:
+        options: The options of the source.
+    """
+
+    def __init__(self, options: SparkOptions) -> None:
+        self._options = options
+        self._connection: spi.Connection | None = None
+        self._lost = False
+        self._next = 0.0
+        self._failing_since: float | None = None
+
+    def has_messages(self) -> bool:
+        """Tell whether messages wait, or may wait where nobody can look.
+
+        False also while the broker cannot be reached, for a time.
+
+        Raises:
+            JMSError: It could not be reached for longer than the option ``driverRetryTimeout``.
+        """
+        self.pace()
+        try:
+            found = self._look(self._open())
+        except (ConfigurationError, InvalidDestinationError, NotSupportedError):
+            raise
+        except JMSError as error:
+            self._put_up_with(error)
+            return False
+        self._failing_since = None
+        return found
+
+    def depth(self) -> int | None:
+        """Count the messages in the queue; None if the broker does not tell.
+
+        Raises:
+            JMSError: The broker cannot be reached.
+        """
+        admin = self._open().admin()
+        return None if admin is None else admin.depth(self._options.target).total
+
+    def pace(self) -> None:
+        """Wait: Spark asks as fast as it can, the broker is asked once an interval."""
+        time.sleep(max(self._next - time.monotonic(), 0))
+        self._next = time.monotonic() + self._options.pollInterval
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_connection": None}
+
+    def _open(self) -> spi.Connection:
+        if self._lost:
+            self.close()
+        if self._connection is None:
+            self._lost = False
+            self._connection = connect(self._options.settings, self._lose)
+        return self._connection
+
+    def _lose(self, error: JMSError) -> None:
+        """Told by the connection: where nobody can look, nothing else would tell."""
+        del error
+        self._lost = True
+
+    def _look(self, connection: spi.Connection) -> bool:
+        return not connection.capabilities.browse or any(connection.browse(self._options.target, limit=1))
+
+    def _put_up_with(self, error: JMSError) -> None:
+        self.close()
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+            logger.warning("The broker cannot be reached, looking again until it can: %s", error)
+        if now - self._failing_since > self._options.driverRetryTimeout:
+            raise error

@@ -1,16 +1,32 @@
-"""Messages as Arrow rows."""
+"""Messages as Arrow rows, and rows as messages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pyspark.sql.types import DataType, MapType, StructType
+
 from jmsjca import spi
-from jmsjca.errors import MessageFormatError
-from jmsjca.messages import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage, convert
-from jmsjca.spark.arrow import pa
-from jmsjca.spark.schema import STAGED_SCHEMA
+from jmsjca.destinations import destination
+from jmsjca.errors import InvalidOptionError, MessageFormatError
+from jmsjca.messages import (
+    Byte,
+    BytesMessage,
+    Double,
+    Float,
+    Int,
+    Long,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Short,
+    StreamMessage,
+    TextMessage,
+    convert,
+)
+from jmsjca.spark.schema import SCHEMA, STAGED_SCHEMA, pa
 from jmsjca.spark.staging import Part
 
-__all__ = ["delivery_row", "key_of", "message_row", "to_batch"]
+__all__ = ["RowEncoder", "delivery_row", "key_of", "message_row", "to_batch"]
 
 
 def to_batch(rows: Iterable[dict[str, Any]], schema: Any = STAGED_SCHEMA) -> Any:
@@ -65,3 +81,116 @@ def key_of(delivery: spi.Delivery, dedup_key: str) -> str | None:
     if dedup_key == "JMSCorrelationID":
         return message.correlation_id
     return message.get_string_property(dedup_key.removeprefix("property:"))
+
+
+_TYPES: dict[str, Callable[[Any], object]] = {
+    "string": str,
+    "boolean": bool,
+    "tinyint": Byte,
+    "smallint": Short,
+    "int": Int,
+    "bigint": Long,
+    "float": Float,
+    "double": Double,
+}
+_WHOLE = {"tinyint", "smallint", "int", "bigint"}
+_WRITTEN = {
+    "text": {"string"},
+    "body": {"string", "binary"},
+    "correlation_id": {"string"},
+    "reply_to": {"string"},
+    "type": {"string"},
+    "priority": _WHOLE,
+    "duplicate_id": {"string"} | _WHOLE,
+}
+_KNOWN = {"properties", *_WRITTEN}
+_IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that what was read can be written as it is
+
+
+class RowEncoder:
+    """Makes messages of rows.
+
+    The body comes from ``text`` (string) or ``body`` (string or binary); ``properties`` is a map or a struct, whose
+    fields keep their types; ``duplicate_id`` recognises a row that is written again.
+
+    Args:
+        schema: The columns of the table.
+
+    Raises:
+        InvalidOptionError: A column is unknown or has a type that it cannot have.
+    """
+
+    def __init__(self, schema: StructType) -> None:
+        self._types = {field.name: field.dataType.simpleString() for field in schema.fields}
+        _check_columns(self._types)
+        self._markers = _markers(schema["properties"].dataType) if "properties" in self._types else {}
+
+    def message(self, row: dict[str, Any]) -> tuple[Message, int]:
+        """Make the message of a row, and tell its priority."""
+        message = self._body(row)
+        message.correlation_id = row.get("correlation_id")
+        message.type = row.get("type")
+        message.reply_to = _reply_to(row.get("reply_to"))
+        for name, value in self._properties(row.get("properties")):
+            message.properties[name] = value
+        priority = row.get("priority")
+        return message, 4 if priority is None else priority
+
+    def duplicate_id(self, row: dict[str, Any], otherwise: str) -> str:
+        """What recognises the row when it is written again."""
+        given = row.get("duplicate_id")
+        return otherwise if given in (None, "") else str(given)
+
+    def _body(self, row: dict[str, Any]) -> Message:
+        text, body = row.get("text"), row.get("body")
+        if text is not None or "body" not in self._types:
+            return TextMessage(text)
+        return TextMessage(body) if self._types.get("body") == "string" else BytesMessage(body)
+
+    def _properties(self, values: Mapping[str, Any] | list[tuple[str, Any]] | None) -> list[tuple[str, object]]:
+        pairs = values.items() if isinstance(values, Mapping) else values or []
+        return [(name, self._mark(name, value)) for name, value in pairs if value is not None]
+
+    def _mark(self, name: str, value: Any) -> object:
+        return self._markers.get(name, self._markers.get("", str))(value)
+
+
+def _check_columns(types: Mapping[str, str]) -> None:
+    unknown = set(types) - _KNOWN - _IGNORED
+    if unknown:
+        raise InvalidOptionError(
+            f"The jms data source has no column {', '.join(sorted(unknown))} to write; "
+            f"put it into 'properties', or drop it. There are {', '.join(sorted(_KNOWN))}."
+        )
+    for name, kind in types.items():
+        if name in _WRITTEN and kind not in _WRITTEN[name] | {"void"}:
+            raise InvalidOptionError(
+                f"The column {name!r} must be {' or '.join(sorted(_WRITTEN[name]))}, not {kind}; cast it."
+            )
+    if not {"text", "body"} & set(types):
+        raise InvalidOptionError("A message needs a body: a column 'text' (string) or 'body' (string or binary).")
+
+
+def _markers(kind: DataType) -> dict[str, Callable[[Any], object]]:
+    """The type of each property; under the empty name that of all values of a map."""
+    if isinstance(kind, MapType):
+        return {"": _marker("properties", kind.valueType)}
+    if isinstance(kind, StructType):
+        return {field.name: _marker(f"properties.{field.name}", field.dataType) for field in kind.fields}
+    raise InvalidOptionError(f"The column 'properties' must be a map or a struct, not {kind.simpleString()}.")
+
+
+def _marker(name: str, kind: DataType) -> Callable[[Any], object]:
+    try:
+        return _TYPES[kind.simpleString()]
+    except KeyError:
+        raise InvalidOptionError(f"{name} is {kind.simpleString()}, which cannot be a property; cast it.") from None
+
+
+def _reply_to(text: str | None) -> Any:
+    if text is None:
+        return None
+    kind, colon, name = text.partition(":")
+    if not colon:
+        raise MessageFormatError(f"reply_to must read 'queue:NAME' or 'topic:NAME', not {text!r}.")
+    return destination(name, kind)

@@ -1,5 +1,6 @@
-"""The columns that reading messages gives."""
+"""The columns that reading messages gives, for Spark and for Arrow."""
 
+from importlib import import_module
 from typing import Any
 
 from pyspark.sql.types import (
@@ -14,9 +15,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jmsjca.spark.arrow import pa
+__all__ = ["ARROW_SCHEMA", "SCHEMA", "STAGED_SCHEMA", "ipc", "pa"]
 
-__all__ = ["ARROW_SCHEMA", "SCHEMA", "STAGED_SCHEMA"]
+pa: Any = import_module("pyarrow")
+ipc: Any = import_module("pyarrow.ipc")
 
 SCHEMA = StructType(
     [

@@ -1,4 +1,4 @@
-"""Staged messages: what a partition received, durable before it is settled, so that a replay returns the same rows.
+"""Staged messages: durable before they are settled, and kept by exactly one partition, so that replays are the same.
 
 ::
 
@@ -9,9 +9,17 @@
     …/p-00003.acked                                  the broker confirmed the settlement
     …/p-00003.ok                                     which messages are another partition's; gate for handing over
     <location>/v1/<gen>/doubt/0000000017-00003.ids   keys of messages whose settlement was never confirmed
+
+Each part decides after it is published, and a decision stands once it is written. A part leaves a message to a smaller
+part that holds it, and to a larger one that has decided to keep it. Nobody waits: if the larger one has not decided,
+for instance because its attempt crashed, its decision is made here, from the same files.
+
+Why one keeps it: the smallest part that holds it leaves it only to one that keeps it. Why only one: of two, the one
+that was published later sees the other, and either leaves the message to it or takes note that it was left.
 """
 
 import json
+import os
 import shutil
 import time
 import uuid
@@ -21,10 +29,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jmsjca.errors import IllegalStateError, JMSError
-from jmsjca.spark.arrow import ipc, pa
-from jmsjca.spark.durable import replace, sync_folder, write_exclusively
+from jmsjca.spark.schema import ipc, pa
 
-__all__ = ["RECEIVED", "Part", "Staging", "StaleEpochError", "orphans"]
+__all__ = [
+    "RECEIVED",
+    "Part",
+    "Staging",
+    "StaleEpochError",
+    "decide",
+    "orphans",
+    "replace",
+    "sync_folder",
+    "write_exclusively",
+]
 
 RECEIVED = b"received"
 """Where a staged file notes how many messages were received for it."""
@@ -238,3 +255,66 @@ def _encode(batch: Any) -> bytes:
         writer.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+def write_exclusively(path: Path, data: bytes) -> bool:
+    """Make a file durably and as a whole. False if it is there already."""
+    temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
+    try:
+        _write(temporary, data)
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return True
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Make a file durably and as a whole, in the place of the one that is there."""
+    temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
+    _write(temporary, data)
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def _write(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make durable which files a folder has."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def decide(staging: Staging, part: Part) -> set[str]:
+    """Decide, if nobody has, which messages of a published part belong to other parts.
+
+    Returns:
+        Their keys.
+    """
+    decision = staging.decision(part)
+    return staging.decide(part, _find_foreign(staging, part)) if decision is None else decision
+
+
+def _find_foreign(staging: Staging, part: Part) -> set[str]:
+    mine = staging.keys(part)
+    sure = staging.is_confirmed(part)
+    foreign: set[str] = set()
+    for other in staging.parts():
+        # A confirmed part got its messages for good; only doubt, its or ours, lets two hold the same.
+        if other == part or (sure and staging.is_confirmed(other)):
+            continue
+        common = mine & staging.keys(other)
+        if common:
+            foreign |= common if other < part else common - decide(staging, other)
+    return foreign

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from jmsjca.messages import DUPLICATE_ID
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.outgoing import RowEncoder
+from jmsjca.spark.rows import RowEncoder
 
 __all__ = ["JmsBatchWriter", "JmsStreamWriter"]
 

@@ -1,4 +1,4 @@
-"""The pytest plugin: a broker of its own for each test. pytest finds it by its entry point; nothing is to be imported.
+"""The pytest plugin: a broker for each test. pytest finds it by its entry point; nothing is to be imported.
 
 Each fixture can be overridden. One that gives another ``jms_broker_url`` moves the others to that broker::
 
@@ -18,7 +18,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from jmsjca import ConnectionFactory, ResourceAdapter
+    from jmsjca import ConnectionFactory
+    from jmsjca.adapter import ResourceAdapter
 
 __all__ = ["jms_adapter", "jms_broker_url", "jms_connection_factory"]
 
@@ -33,7 +34,7 @@ def jms_broker_url() -> Iterator[str]:
     Yields:
         The connection URL.
     """
-    from jmsjca.providers.embedded.stores import forget  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.providers.embedded.store.store import forget  # noqa: PLC0415  # loaded by the tests that need it
 
     name = f"test-{uuid.uuid4().hex}"
     yield f"embedded://{name}"
@@ -62,7 +63,7 @@ def jms_adapter(jms_broker_url: str) -> Iterator[ResourceAdapter]:
     Yields:
         The adapter; it is stopped after the test.
     """
-    from jmsjca import ResourceAdapter  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.adapter import ResourceAdapter  # noqa: PLC0415  # loaded by the tests that need it
 
     with ResourceAdapter(jms_broker_url) as adapter:
         yield adapter

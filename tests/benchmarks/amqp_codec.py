@@ -28,9 +28,9 @@ from proton import byte, int32, symbol
 
 from jmsjca import BytesMessage, Queue, TextMessage
 from jmsjca.messages import Int
-from jmsjca.providers.amqp.codec import decode, encode
-from jmsjca.providers.amqp.mapping.moulds import caster
-from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import caster, encode
 from tests.benchmarks.measurements import Measurements, alternating, write
 
 QUEUE = Queue("orders")

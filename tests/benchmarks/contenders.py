@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from jmsjca import BytesMessage, ConnectionFactory, Limits, Queue
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.connections import ConnectionSettings, connect
 
 __all__ = ["BODY", "QUEUE", "Contender", "SessionContender", "UnitContender"]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from jmsjca import BytesMessage
-from jmsjca.providers.amqp.encoding.writing import text
+from jmsjca.providers.common.amqp_types import text
 from tests.benchmarks.lean_loop import Line, send_all
 from tests.benchmarks.proton_loops import BATCH, PATIENCE, Figures, Stopwatch
 

@@ -12,13 +12,18 @@ from urllib.parse import urlsplit
 
 from proton import Collector, Connection, Endpoint, Transport
 
-from jmsjca.providers.amqp.constants import COORDINATOR
-from jmsjca.providers.amqp.encoding.writing import data_section, text
-from jmsjca.providers.amqp.proton_calls import (
+from jmsjca.providers.amqp.codec.sections import DATA, split
+from jmsjca.providers.amqp.engine.proton_ffi import (
+    COORDINATOR,
     Buffer,
+    Settle,
+    Tags,
+    accept,
+    accept_in,
     advance,
     current,
     delivery_of,
+    fields_of,
     is_partial,
     next_event,
     peek,
@@ -27,21 +32,21 @@ from jmsjca.providers.amqp.proton_calls import (
     pop_event,
     push,
     receiving,
-)
-from jmsjca.providers.amqp.proton_deliveries import (
-    Settle,
-    Tags,
-    accept,
-    accept_in,
-    fields_of,
     remote_data,
     remote_state,
     says,
     send,
     settle,
 )
-from jmsjca.providers.amqp.sections import DATA, split
-from jmsjca.providers.amqp.states import DECLARE, DECLARED, accepted_in, discharge, sent_in, transaction_in
+from jmsjca.providers.amqp.links.delivery_states import (
+    DECLARE,
+    DECLARED,
+    accepted_in,
+    discharge,
+    sent_in,
+    transaction_in,
+)
+from jmsjca.providers.common.amqp_types import data_section, text
 from tests.benchmarks.proton_loops import BATCH, BODY, Figures, Stopwatch
 
 __all__ = ["Line", "lean_receives", "lean_sends", "send_all"]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import closing
 from statistics import median
 
-from jmsjca.providers.network import acknowledge_quickly
+from jmsjca.providers.common.network import acknowledge_quickly
 from tests.benchmarks.proton_loops import BODY
 from tests.benchmarks.stomp_loops import frame, raw_connection
 

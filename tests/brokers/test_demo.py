@@ -9,16 +9,16 @@ import pytest
 from send_twice import SentMoment
 from settle_first import SettledMoment
 
+from jmsjca.demo.display import Display
+from jmsjca.demo.events import DemoRequest
+from jmsjca.demo.progress import CrashMoment
+from jmsjca.demo.run import run_demo
 from jmsjca.management import cli
-from jmsjca.management.demo.crash import CrashMoment
-from jmsjca.management.demo.display import Display
-from jmsjca.management.demo.request import DemoRequest
-from jmsjca.management.demo.run import run_demo
 
 pytestmark = pytest.mark.demo
 
 SUPPORT = Path(__file__).parent.parent / "support"
-QUERY = "jmsjca.management.demo.query"
+QUERY = "jmsjca.demo.query"
 EVENTS = 300
 SHOWN = ["sent", "processed", "dead_lettered", "lost", "duplicated", "balanced", "heard"]
 CANNOT = {

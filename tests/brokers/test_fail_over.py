@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
-from jmsjca.testing.contract.wire import Wire
+from jmsjca.testing.contract.fault_proxy import Wire
 from tests.unit.inbound import PATIENCE, Recorder, send
 
 IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp"}

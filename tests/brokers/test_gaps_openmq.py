@@ -1,7 +1,7 @@
 """What Open MQ's bridge does where it lacks something: each case is the evidence of a gap, or of what is done about it.
 
-The gaps are told in `jmsjca/providers/stomp/gaps_openmq.py`. Frames are printed: pytest shows them when one is true no
-more.
+The gaps are told in `jmsjca/providers/stomp/brokers/openmq.py`. Frames are printed: pytest shows them when one is true
+no more.
 """
 
 import uuid

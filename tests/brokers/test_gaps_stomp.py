@@ -1,6 +1,6 @@
 """What brokers do where they lack something over STOMP, by the protocol itself: each case is the evidence of a gap.
 
-The gaps are told in `jmsjca/providers/stomp/brokers.py`; acknowledgements in transactions are in `test_statements.py`.
+The gaps are told in `jmsjca/providers/stomp/brokers`; acknowledgements in transactions are in `test_statements.py`.
 Frames are printed: pytest shows them when one is true no more.
 """
 

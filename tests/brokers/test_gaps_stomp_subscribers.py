@@ -1,6 +1,6 @@
 """What brokers do about subscribers, clients and temporary destinations over STOMP: the evidence of gaps.
 
-The gaps are told in `jmsjca/providers/stomp/brokers.py`.
+The gaps are told in `jmsjca/providers/stomp/brokers/registry.py`.
 """
 
 import uuid

@@ -6,9 +6,9 @@ import pytest
 
 from jmsjca import ResourceAdapter
 from jmsjca.config import DestinationSettings
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, JMSSecurityError, NotSupportedError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from tests.unit.delivering.stage import until
 from tests.unit.inbound import Recorder

@@ -5,9 +5,9 @@ import uuid
 import pytest
 from raw_amqp import RawAMQP
 
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import InvalidDestinationError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from tests.brokers.test_statements import CAPABILITIES
 

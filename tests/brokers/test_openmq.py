@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 from raw_stomp import RawSTOMP
 
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import TransactionRolledBackError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import bodies, prepare

@@ -9,9 +9,9 @@ from brokers import BROKERS, PAIRS, registry
 from brokers.pairs import variable_of
 
 from jmsjca.config import Limits
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSSecurityError, ResourceAllocationError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from jmsjca.testing.contract.harness import prepare
 

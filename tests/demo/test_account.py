@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from jmsjca.management.demo.account import balance
+from jmsjca.demo.account import balance
 
 SENT = {"1", "2", "3", "4"}
 

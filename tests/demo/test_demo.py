@@ -8,10 +8,10 @@ import psutil
 import pytest
 
 from jmsjca import ConnectionFactory, Queue
-from jmsjca.management.demo.crash import CrashMoment
-from jmsjca.management.demo.display import Display
-from jmsjca.management.demo.request import DemoRequest
-from jmsjca.management.demo.run import run_demo
+from jmsjca.demo.display import Display
+from jmsjca.demo.events import DemoRequest
+from jmsjca.demo.progress import CrashMoment
+from jmsjca.demo.run import run_demo
 from tests.demo.accounts import assert_balanced, assert_crashed
 
 pytestmark = pytest.mark.demo

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from settle_first import SettledMoment
 
-from jmsjca.management.demo.display import Display
-from jmsjca.management.demo.request import DemoRequest
-from jmsjca.management.demo.run import run_demo
+from jmsjca.demo.display import Display
+from jmsjca.demo.events import DemoRequest
+from jmsjca.demo.run import run_demo
 from tests.demo.accounts import assert_balanced, assert_crashed
 
 pytestmark = pytest.mark.demo

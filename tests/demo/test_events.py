@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from jmsjca.demo.events import generate, read_events
 from jmsjca.errors import InvalidOptionError
-from jmsjca.management.demo.events import generate, read_events
 
 EVENTS = list(generate(5, 1))
 

@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from jmsjca.management.demo.batches import Batch, note, sum_up
-from jmsjca.management.demo.findings import Findings
-from jmsjca.management.demo.patience import Patience
-from jmsjca.management.demo.repeats import Repeats
-from jmsjca.management.demo.settings import DemoSettings
+from jmsjca.demo.account import Findings, Repeats
+from jmsjca.demo.progress import Batch, Patience, note, sum_up
+from jmsjca.demo.settings import DemoSettings
 
 
 def settings(tmp_path, **changes):

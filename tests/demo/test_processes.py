@@ -6,7 +6,7 @@ import sys
 import psutil
 import pytest
 
-from jmsjca.management.demo.processes import DemoError, await_end
+from jmsjca.demo.processes import DemoError, await_end
 
 PARENT = """
 import subprocess, sys

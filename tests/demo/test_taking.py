@@ -8,14 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jmsjca import ConnectionFactory, links
-from jmsjca.management.demo import collecting
-from jmsjca.management.demo.account import take_account
-from jmsjca.management.demo.broker import check_broker, clean_up, subscribe
-from jmsjca.management.demo.settings import DemoSettings
+from jmsjca import ConnectionFactory, connections
+from jmsjca.demo import account as account_module
+from jmsjca.demo.account import take_account
+from jmsjca.demo.settings import DemoSettings, check_broker, clean_up, subscribe
 from jmsjca.messages import DUPLICATE_ID
-from jmsjca.providers.embedded import sending
 from jmsjca.providers.embedded.provider import EmbeddedProvider
+from jmsjca.providers.embedded.store import messages
 
 EVENTS = {"1": "BOS", "2": "BOS", "3": "JFK", "4": None}  # the last one is spoiled
 
@@ -81,12 +80,12 @@ class Run:
 @pytest.fixture(params=["with a view", "without a view"])
 def run(request, tmp_path, monkeypatch):
     """A run over a broker that does not recognise what is sent twice."""
-    monkeypatch.setattr(sending, "is_new", lambda *_: True)
+    monkeypatch.setattr(messages, "is_new", lambda *_: True)
     made = Run(tmp_path)
     if request.param == "without a view":
-        monkeypatch.setattr(links, "find_provider", lambda scheme: provider())
-        monkeypatch.setattr(collecting, "_QUIET", 0.0)
-        monkeypatch.setattr(collecting, "_PATIENCE", 0.0)
+        monkeypatch.setattr(connections, "find_provider", lambda scheme: provider())
+        monkeypatch.setattr(account_module, "_QUIET", 0.0)
+        monkeypatch.setattr(account_module, "_PATIENCE", 0.0)
     return made
 
 
@@ -139,6 +138,6 @@ def test_nothing_is_left_at_a_shared_broker(run, monkeypatch):
 
 @pytest.mark.parametrize("lacks", [["durable"], ["transacted_receive", "transacted_send"]])
 def test_a_broker_that_will_not_do_is_refused_by_what_it_lacks(tmp_path, monkeypatch, lacks):
-    monkeypatch.setattr(links, "find_provider", lambda scheme: provider(**dict.fromkeys(lacks, False)))
-    with pytest.raises(links.NotSupportedError, match=f"needs {' and '.join(lacks)}, which"):
+    monkeypatch.setattr(connections, "find_provider", lambda scheme: provider(**dict.fromkeys(lacks, False)))
+    with pytest.raises(connections.NotSupportedError, match=f"needs {' and '.join(lacks)}, which"):
         check_broker(f"embedded://{tmp_path}/broker.db")

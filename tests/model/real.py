@@ -10,7 +10,7 @@ from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from jmsjca.providers import find_provider
-from jmsjca.providers.embedded import stores
+from jmsjca.providers.embedded.store import store as store_module
 from jmsjca.spi import Admin, Connection, Consumer, Delivery, Unit
 from tests.model.clock import Time
 from tests.model.letters import browsed, receipt, written
@@ -153,7 +153,7 @@ class Real:
         for store in self._crashed:
             store.database.close()
         if isinstance(self.place, str):
-            stores.forget(self.place)
+            store_module.forget(self.place)
 
     def _place(self, place: Any) -> Any:
         return self._temporaries.get(place, place)
@@ -168,7 +168,7 @@ class Real:
 
     def _enter_process(self, connection: str) -> None:
         if isinstance(self.place, Path):
-            stores._stores = self._processes.setdefault(connection, {})
+            store_module._stores = self._processes.setdefault(connection, {})
 
     def _received(self, numbers: Iterable[int]) -> Sequence[Delivery]:
         return [self._deliveries[n] for n in numbers]

@@ -13,9 +13,9 @@ from itertools import count
 from pathlib import Path
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.providers.embedded.unit import EmbeddedUnit
-from jmsjca.spark import durable, partition
+from jmsjca.spark import partition, staging
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import Part, Staging
@@ -59,7 +59,7 @@ def arm(at: int) -> None:
         (EmbeddedUnit, "commit"),
         (Staging, "confirm"),
         (partition, "decide"),
-        (durable, "_write"),
+        (staging, "_write"),
         (os, "link"),
         (Path, "replace"),
         (Path, "rename"),

@@ -32,7 +32,7 @@ NAMED = {
     "EmbeddedUnit.commit",
     "Staging.confirm",
     "partition.decide",
-    "durable._write",
+    "staging._write",
     "os.link",
     "Path.rename",
     "Path.replace",

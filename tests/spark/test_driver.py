@@ -6,12 +6,12 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from jmsjca.connections import connect
 from jmsjca.errors import InvalidDestinationError, StoreError
-from jmsjca.links import connect
-from jmsjca.spark import probe
+from jmsjca.spark import reader
 from jmsjca.spark.partition import PartitionReader
+from jmsjca.spark.reader import JmsStreamReader
 from jmsjca.spark.staging import Part, Staging
-from jmsjca.spark.stream_reader import JmsStreamReader
 
 
 class Driver:
@@ -57,7 +57,7 @@ class Blind:
 
 @pytest.fixture
 def blind(monkeypatch):
-    monkeypatch.setattr(probe, "connect", lambda settings, lost: Blind(connect(settings, lost)))
+    monkeypatch.setattr(reader, "connect", lambda settings, lost: Blind(connect(settings, lost)))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsjca.spark.offset import Offset
+from jmsjca.spark.reader import Offset
 
 
 def test_the_first_offset_is_always_the_same_and_names_no_generation() -> None:

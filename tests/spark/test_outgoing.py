@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import InvalidDestinationError, InvalidOptionError, MessageFormatError
 from jmsjca.messages import BytesMessage, Message, TextMessage, type_name
-from jmsjca.spark.outgoing import RowEncoder
+from jmsjca.spark.rows import RowEncoder
 from jmsjca.spark.schema import SCHEMA
 
 TEXT, BINARY = StringType(), BinaryType()

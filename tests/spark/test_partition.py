@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from jmsjca import spi
+from jmsjca.connections import connect
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
-from jmsjca.links import connect
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.spark import partition
 from jmsjca.spark.partition import PartitionReader

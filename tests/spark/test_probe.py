@@ -6,9 +6,9 @@ import pytest
 
 from jmsjca import ConnectionFactory, Queue
 from jmsjca.errors import ConnectionLostError, InvalidURLError
-from jmsjca.spark import probe as module
+from jmsjca.spark import reader as module
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.probe import Probe
+from jmsjca.spark.reader import Probe
 from jmsjca.spi import Capabilities
 
 

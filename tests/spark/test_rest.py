@@ -1,6 +1,6 @@
 """An empty epoch costs a micro-batch: they must become rare, and a full one must not wait."""
 
-from jmsjca.spark.rest import Rest
+from jmsjca.spark.reader import Rest
 
 
 def looks_left_out(rest: Rest) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from jmsjca.errors import IllegalStateError
-from jmsjca.spark import durable
 from jmsjca.spark import staging as module
 from jmsjca.spark.rows import to_batch
 from jmsjca.spark.staging import Part, Staging, StaleEpochError, orphans
@@ -49,7 +48,6 @@ def test_of_two_attempts_the_first_counts(tmp_path: Path) -> None:
 PUBLISHER = """
 import sys
 from pathlib import Path
-from jmsjca.spark import durable
 from jmsjca.spark import staging as module
 from jmsjca.spark.rows import to_batch
 from jmsjca.spark.staging import Part, Staging
@@ -224,8 +222,7 @@ def test_orphans_are_full_parts_not_known_to_be_done(tmp_path: Path) -> None:
 
 def test_what_is_staged_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
-    for place in (module, durable):
-        monkeypatch.setattr(place, "sync_folder", lambda folder: synced.append(str(folder.relative_to(tmp_path))))
+    monkeypatch.setattr(module, "sync_folder", lambda folder: synced.append(str(folder.relative_to(tmp_path))))
     made = staging(tmp_path / "staged")
     made.publish(Part(1, 0), batch("a"))
     assert set(synced) == {".", "staged", "staged/v1", "staged/v1/g", "staged/v1/g/e-0000000001"}

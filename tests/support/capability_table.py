@@ -5,9 +5,9 @@ import inspect
 from dataclasses import fields
 from pathlib import Path
 
-from jmsjca.providers.amqp.brokers import BROKERS as AMQP
-from jmsjca.providers.embedded.capabilities import CAPABILITIES as EMBEDDED
-from jmsjca.providers.stomp.brokers import BROKERS as STOMP
+from jmsjca.providers.amqp.brokers.registry import BROKERS as AMQP
+from jmsjca.providers.embedded.provider import CAPABILITIES as EMBEDDED
+from jmsjca.providers.stomp.brokers.registry import BROKERS as STOMP
 from jmsjca.spi import Capabilities
 
 PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"

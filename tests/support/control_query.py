@@ -4,8 +4,8 @@ import sys
 
 from settle_first import SettleFirstSource
 
-from jmsjca.management.demo.query import run_query
-from jmsjca.management.demo.settings import DemoSettings
+from jmsjca.demo.query import run_query
+from jmsjca.demo.settings import DemoSettings
 
 if __name__ == "__main__":
     run_query(DemoSettings.load(sys.argv[1]), SettleFirstSource)

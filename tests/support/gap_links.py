@@ -8,7 +8,7 @@ from proton import Endpoint, Link, Message, ProtonException, Terminus, symbol
 from proton.reactor import LinkOption
 from raw_amqp import RawAMQP
 
-from jmsjca.testing.contract.wire import Wire
+from jmsjca.testing.contract.fault_proxy import Wire
 
 # What makes a terminus a queue.
 QUEUES = {"artemis": "queue", "activemq": "queue"}

@@ -6,10 +6,9 @@
 import sys
 import threading
 
-from jmsjca.management.demo import query
-from jmsjca.management.demo.batches import note
-from jmsjca.management.demo.crash import CrashMoment
-from jmsjca.management.demo.settings import DemoSettings
+from jmsjca.demo import query
+from jmsjca.demo.progress import CrashMoment, note
+from jmsjca.demo.settings import DemoSettings
 
 MARK = "sent-before-noted"
 

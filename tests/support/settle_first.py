@@ -3,11 +3,11 @@
 import threading
 from pathlib import Path
 
-from jmsjca.management.demo.crash import CrashMoment
+from jmsjca.demo.progress import CrashMoment
 from jmsjca.spark import JmsDataSource
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import PartitionReader
-from jmsjca.spark.stream_reader import JmsStreamReader
+from jmsjca.spark.reader import JmsStreamReader
 
 MARK = "settled-before-staged"
 

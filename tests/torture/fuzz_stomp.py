@@ -49,7 +49,7 @@ SEEDS = (
 
 def check(data):
     """Read one input with both readers; an AssertionError tells where they differ."""
-    from jmsjca.providers.stomp.parser import FrameParser
+    from jmsjca.providers.stomp.protocol.frames import FrameParser
 
     version, cut, data = ("1.1", "1.2")[data[:1] > b"\x7f"], data[1] % 40 if data[1:] else 0, data[2:]
     expected, broken = read_all(data, version, MAX_BODY)
@@ -77,8 +77,8 @@ def fuzz(runs, seed, folder):
     """Hand over to atheris, which ends the process: with code 0 if nothing was found."""
     import atheris
 
-    with atheris.instrument_imports(include=["jmsjca.providers.stomp.parser", "jmsjca.providers.stomp.heads"]):
-        import jmsjca.providers.stomp.parser  # noqa: F401
+    with atheris.instrument_imports(include=["jmsjca.providers.stomp.protocol.frames"]):
+        import jmsjca.providers.stomp.protocol.frames  # noqa: F401
     (folder / "words").write_text("".join(f'"{word}"\n' for word in WORDS))
     seeds = folder / "seeds"
     seeds.mkdir()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jmsjca import Queue, TextMessage
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.providers.embedded import consumer as consumer_module
 from jmsjca.spi import Connection
 

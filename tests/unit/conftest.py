@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jmsjca import Connection, ConnectionFactory, ResourceAdapter, Session
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from tests.unit.inbound import Recorder
 

@@ -3,8 +3,8 @@
 import pytest
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.providers.artemis import as_filter, names_in
-from jmsjca.providers.stomp.dialects import choose_dialect
+from jmsjca.providers.common.artemis_filter import as_filter, names_in
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
 
 
 @pytest.mark.parametrize(

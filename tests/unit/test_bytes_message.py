@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jmsjca import Byte, BytesMessage, Char, Float, Int, Long, Short
 from jmsjca.errors import MessageEOFError, MessageFormatError, MessageNotReadableError, MessageNotWriteableError
-from jmsjca.messages import java_text
+from jmsjca.messages import bytes_message
 
 # What Java's DataOutputStream writes.
 WRITTEN = [
@@ -246,7 +246,7 @@ def test_whatever_is_written_is_read(parts):
 
 @given(st.text(st.characters()))
 def test_text_of_java(text):
-    encoded = java_text.encode(text)
-    assert java_text.decode(encoded) == text
+    encoded = bytes_message.encode(text)
+    assert bytes_message.decode(encoded) == text
     assert b"\0" not in encoded
     assert max(encoded, default=0) < 0xF0  # no part of a character takes four bytes

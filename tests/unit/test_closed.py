@@ -5,7 +5,7 @@ import pytest
 from jmsjca import AcknowledgeMode, Outcome, Queue, TextMessage
 from jmsjca.errors import IllegalStateError, StoreError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.outbound import Session
-from jmsjca.outbound.work import WorkUnit
+from jmsjca.outbound.unit_of_work import WorkUnit
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 
 QUEUE = Queue("q")

@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 
 from jmsjca import BytesMessage, Limits, Queue, TextMessage, Topic
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import (
     IllegalStateError,
     ResourceAllocationError,
@@ -12,8 +13,7 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.embedded import bell
+from jmsjca.providers.embedded.store import wakeup
 from jmsjca.testing.contract.harness import prepare
 
 QUEUE, OUT = Queue("q"), Queue("out")
@@ -204,7 +204,7 @@ def test_chunk_is_bounded_by_bytes_but_one_message_always_passes(jms_broker_url)
 
 
 def test_history_of_duplicate_ids_is_bounded(jms_broker_url, monkeypatch):
-    monkeypatch.setattr("jmsjca.providers.embedded.duplicates._TRIM_EVERY", 5)
+    monkeypatch.setattr("jmsjca.providers.embedded.store.queues._TRIM_EVERY", 5)
     connection = connect(ConnectionSettings(jms_broker_url, limits=Limits(duplicate_history=10)))
     for n in range(50):
         unit = connection.unit()
@@ -221,14 +221,14 @@ def test_only_what_a_doorbell_made_is_removed(tmp_path):
     folder = tmp_path / "jmsjca-project"
     folder.mkdir()
     (folder / "thesis.txt").write_text("precious")
-    bell.remove(str(folder / "bell"))
-    bell.remove(str(folder / "thesis.txt"))
+    wakeup.remove(str(folder / "bell"))
+    wakeup.remove(str(folder / "thesis.txt"))
     assert (folder / "thesis.txt").read_text() == "precious"
 
 
 def test_doorbell_cleans_up():
-    doorbell = bell.Doorbell(bell.Bell())
-    path = bell.Path(doorbell.path)
+    doorbell = wakeup.Doorbell(wakeup.Bell())
+    path = wakeup.Path(doorbell.path)
     assert path.exists()
     doorbell.hush()
     doorbell.close()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from jmsjca import Queue
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import InvalidOptionError, InvalidURLError, ResourceAllocationError, StoreError
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.embedded.opening import open_database
-from jmsjca.providers.embedded.stores import _stores
+from jmsjca.providers.embedded.store.database import open_database
+from jmsjca.providers.embedded.store.store import _stores
 
 
 def opened(path: object) -> None:
@@ -191,7 +191,7 @@ def test_closing_leaves_nothing_open(broker_file):
 
 
 def test_memory_is_forgotten_with_its_messages(jms_broker_url):
-    from jmsjca.providers.embedded.stores import forget
+    from jmsjca.providers.embedded.store.store import forget
 
     connection = connect(ConnectionSettings(jms_broker_url))
     connection.consumer(Queue("q"))

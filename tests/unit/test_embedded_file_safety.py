@@ -42,7 +42,7 @@ def test_link_in_place_of_a_lock_file(broker_file, tmp_path):
 
 
 def test_link_that_was_put_there_after_the_url_was_resolved(broker_file, tmp_path):
-    from jmsjca.providers.embedded.files import make_file
+    from jmsjca.providers.embedded.store.files import make_file
 
     broker_file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InvalidURLError, match="is not a file"):
@@ -79,7 +79,7 @@ def as_nobody(script: str, path: object) -> str:
 AS_NOBODY = f"""
 import os, sys, tempfile
 from jmsjca import Queue
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.connections import ConnectionSettings, connect
 with tempfile.TemporaryDirectory() as folder:
     connection = connect(ConnectionSettings(f"embedded://{{folder}}/warm.db"))
     connection.consumer(Queue("q")).receive(1, 0)

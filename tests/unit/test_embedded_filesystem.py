@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import InvalidURLError, StoreError
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.embedded import filesystems
+from jmsjca.providers.embedded.store import files
 from tests.unit.processes import PATIENCE, heard, process, put, received
 from tests.unit.test_embedded_file import refused
 
@@ -24,7 +24,7 @@ def mounted(tmp_path, monkeypatch):
 
     def pretend(*mounts: str) -> None:
         (tmp_path / "mountinfo").write_text("\n".join([LOCAL, *mounts]) + "\n")
-        monkeypatch.setattr(filesystems, "_MOUNTS", tmp_path / "mountinfo")
+        monkeypatch.setattr(files, "_MOUNTS", tmp_path / "mountinfo")
 
     return pretend
 
@@ -80,13 +80,13 @@ def test_link_to_a_network_file_system_does_not_help(mounted, tmp_path):
 def test_mounts_that_cannot_be_read_are_not_checked(broker_file, tmp_path, monkeypatch, text):
     (tmp_path / "mountinfo").write_text(text)
     for place in (tmp_path / "mountinfo", tmp_path / "missing"):
-        monkeypatch.setattr(filesystems, "_MOUNTS", place)
+        monkeypatch.setattr(files, "_MOUNTS", place)
         connect(ConnectionSettings(f"embedded://{broker_file}")).close()
 
 
 def test_this_system_tells_its_mounts():
     """Or nothing of this is checked on it; systems that are not Linux have no such file."""
-    assert sys.platform != "linux" or filesystems._mount_of(Path("/"), filesystems._MOUNTS.read_text()) is not None
+    assert sys.platform != "linux" or files._mount_of(Path("/"), files._MOUNTS.read_text()) is not None
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jmsjca import BytesMessage, Limits, Queue
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ResourceAllocationError, StoreError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded import maintenance
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.processes import heard, process, put

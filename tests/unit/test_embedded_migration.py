@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from jmsjca import Queue, TextMessage
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import StoreError
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.embedded import migrations
-from jmsjca.providers.embedded.schema import VERSION
+from jmsjca.providers.embedded.store import schema
+from jmsjca.providers.embedded.store.schema import VERSION
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.processes import PATIENCE, heard, process
 
@@ -216,14 +216,14 @@ sys.stdin.read()
 
 def test_process_that_was_about_to_join_notices_the_change(connected_file, broker_file, monkeypatch):
     """Another release converts the file after this one looked at its format, and before it is known as a user."""
-    from jmsjca.providers.embedded import transactions
+    from jmsjca.providers.embedded.store import store
 
-    class Late(transactions.Database):
+    class Late(store.Database):
         def __init__(self, *args):
             super().__init__(*args)
             self.connection.execute("PRAGMA user_version = 99")
 
-    monkeypatch.setattr(transactions, "Database", Late)
+    monkeypatch.setattr(store, "Database", Late)
     with pytest.raises(StoreError, match="later release"):
         connected_file()
 
@@ -233,8 +233,8 @@ def test_crash_within_a_conversion_leaves_the_old_file(old_file):
     before = dump(old_file)
     script = f"""
 import os, signal, sys
-from jmsjca.providers.embedded import migrations
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.providers.embedded.store import schema as migrations
+from jmsjca.connections import ConnectionSettings, connect
 execute_all = migrations.execute_all
 def execute_and_die(cursor, statements):
     execute_all(cursor, statements)
@@ -251,7 +251,7 @@ connect(ConnectionSettings("embedded://{old_file}"))
 
 def test_conversion_that_fails_leaves_the_old_file(old_file, monkeypatch):
     before = dump(old_file)
-    monkeypatch.setitem(migrations._STEPS, 1, f"{migrations._STEPS[1]}DROP TABLE absent;\n")
+    monkeypatch.setitem(schema._STEPS, 1, f"{schema._STEPS[1]}DROP TABLE absent;\n")
     with pytest.raises(StoreError, match="no such table"):
         connect(ConnectionSettings(f"embedded://{old_file}"))
     assert (version_of(old_file), dump(old_file)) == (1, before)

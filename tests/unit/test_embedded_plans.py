@@ -6,40 +6,41 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca.providers.embedded import admin, browsing, claiming, failures, mailboxes, matching, owners, rows, scan
+from jmsjca.providers.embedded import admin, browser
+from jmsjca.providers.embedded.store import messages, processes, queues, selector_scan
 
 QUERIES = [
-    (claiming._READY, "message_ready"),
-    (claiming._ONE, "INTEGER PRIMARY KEY"),
-    (mailboxes._STATE, "message_ready"),
-    (mailboxes._STATE, "message_due"),
-    (mailboxes._STATE, "message_expires"),
-    (claiming._HAS_DUE, "message_due"),
-    (claiming._NEXT_DUE, "message_due"),
-    (claiming._MAKE_READY, "message_due"),
-    (claiming._CLAIM, "INTEGER PRIMARY KEY"),
-    (scan._NEXT_URGENCY, "message_ready"),
-    (scan._BOUND, "message_ready"),
-    (matching._CANDIDATES, "message_ready"),
-    (failures._EXPIRED_TO_MOVE, "message_expires"),
-    (failures._EXPIRE, "message_expires"),
-    (failures._FAILED, "INTEGER PRIMARY KEY"),
-    (failures._CONTENT, "INTEGER PRIMARY KEY"),
-    (failures._DELETE, "INTEGER PRIMARY KEY"),
-    (rows._SETTLE, "INTEGER PRIMARY KEY"),
-    (rows._RELEASE, "INTEGER PRIMARY KEY"),
-    (rows._SWEEP, "INTEGER PRIMARY KEY"),
-    (browsing._PAGE, "message_ready"),
+    (messages._READY, "message_ready"),
+    (messages._ONE, "INTEGER PRIMARY KEY"),
+    (queues._STATE, "message_ready"),
+    (queues._STATE, "message_due"),
+    (queues._STATE, "message_expires"),
+    (messages._HAS_DUE, "message_due"),
+    (messages._NEXT_DUE, "message_due"),
+    (messages._MAKE_READY, "message_due"),
+    (messages._CLAIM, "INTEGER PRIMARY KEY"),
+    (selector_scan._NEXT_URGENCY, "message_ready"),
+    (selector_scan._BOUND, "message_ready"),
+    (selector_scan._CANDIDATES, "message_ready"),
+    (messages._EXPIRED_TO_MOVE, "message_expires"),
+    (messages._EXPIRE, "message_expires"),
+    (messages._FAILED, "INTEGER PRIMARY KEY"),
+    (messages._CONTENT, "INTEGER PRIMARY KEY"),
+    (messages._DELETE, "INTEGER PRIMARY KEY"),
+    (messages._SETTLE, "INTEGER PRIMARY KEY"),
+    (messages._RELEASE, "INTEGER PRIMARY KEY"),
+    (messages._SWEEP, "INTEGER PRIMARY KEY"),
+    (browser._PAGE, "message_ready"),
     (admin._READY, "message_ready"),
     (admin._HELD, "message_held"),
     (admin._DUE, "message_due"),
     (admin._SCHEDULED, "message_due"),
     (admin._EXPIRED, "message_expires"),
-    (owners._HELD, "message_held"),
-    (owners._FREE, "message_held"),
-    (owners._FORGET_HOMELESS, "message_held"),
-    (mailboxes._EMPTY_READY, "message_ready"),
-    (mailboxes._EMPTY_SCHEDULED, "message_due"),
+    (processes._HELD, "message_held"),
+    (processes._FREE, "message_held"),
+    (processes._FORGET_HOMELESS, "message_held"),
+    (queues._EMPTY_READY, "message_ready"),
+    (queues._EMPTY_SCHEDULED, "message_due"),
 ]
 
 
@@ -56,7 +57,7 @@ def test_no_query_of_messages_is_left_out():
     known = {query for query, _ in QUERIES}
     texts = {
         node.value
-        for path in Path(rows.__file__).parent.glob("*.py")
+        for path in Path(admin.__file__).parent.rglob("*.py")
         if path.name != "maintenance.py"  # it reads all there is, on purpose
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from jmsjca import Limits, Queue
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import TransactionRolledBackError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded import consumer as consumer_module
 from tests.unit.processes import PATIENCE, heard, process, put, received
 

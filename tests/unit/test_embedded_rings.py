@@ -7,8 +7,8 @@ import pytest
 
 from jmsjca import Queue, TextMessage, Topic
 from jmsjca.config import DestinationSettings
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.embedded import consumer as consumer_module
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import prepare

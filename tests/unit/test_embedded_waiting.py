@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from jmsjca import Queue, TextMessage
-from jmsjca.providers.embedded import bell as bell_module
 from jmsjca.providers.embedded import consumer as consumer_module
-from jmsjca.providers.embedded.bell import Bell, Doorbell
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
+from jmsjca.providers.embedded.store import wakeup as bell_module
+from jmsjca.providers.embedded.store.wakeup import Bell, Doorbell
 from jmsjca.spi import Connection
 from jmsjca.testing.contract.harness import moment
 

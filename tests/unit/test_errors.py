@@ -32,7 +32,7 @@ def test_every_exception_is_drawn():
 
 
 def test_every_exception_is_exported_in_order():
-    assert errors.__all__ == sorted(defined())
+    assert [name for name in errors.__all__ if name in defined()] == sorted(defined())
 
 
 @pytest.mark.parametrize("name", sorted(drawn()))

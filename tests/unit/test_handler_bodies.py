@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Session, StreamMessage, TextMessage
 from jmsjca.errors import ConfigurationError, MessageFormatError
-from jmsjca.inbound.handlers import Handler
-from jmsjca.inbound.parameters import Given
+from jmsjca.inbound.handler import Handler
+from jmsjca.inbound.handler_arguments import Given
 
 SESSION = object.__new__(Session)
 

@@ -7,8 +7,8 @@ import pytest
 
 from jmsjca import BytesMessage, Message, Session, TextMessage
 from jmsjca.errors import ConfigurationError, IllegalStateError
-from jmsjca.inbound.handlers import Handler
-from jmsjca.inbound.parameters import Given
+from jmsjca.inbound.handler import Handler
+from jmsjca.inbound.handler_arguments import Given
 
 MESSAGE, SESSION = TextMessage("a", correlation_id="c", properties={"region": "EU"}), object.__new__(Session)
 

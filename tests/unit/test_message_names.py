@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jmsjca import Int, Message
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Properties, type_name
-from jmsjca.messages.names import is_identifier
+from jmsjca.messages.properties import is_identifier
 
 GOOD = [
     *["a", "A1", "_x", "$x", "größe", "nothing", "Order", "notes", "€", "‿", "Ⅷ", "e\u0301", "x٣", "名前"],

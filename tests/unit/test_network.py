@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from jmsjca.config import ConnectionURL, Credentials
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import (
     ConfigurationError,
     ConnectionLostError,
@@ -19,8 +20,7 @@ from jmsjca.errors import (
     JMSError,
     JMSSecurityError,
 )
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
+from jmsjca.providers.common.network import NetworkOptions, open_socket, require_protection
 
 SECONDS = 30
 SCHEMES = {"amqp": "amqps", "stomp": "stomp+ssl"}

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from jmsjca.inbound.pace import Pace
+from jmsjca.inbound.concurrency import Pace
 
 
 @pytest.fixture

@@ -5,11 +5,7 @@ import threading
 import pytest
 
 from jmsjca import BytesMessage, Limits, Message, TextMessage, Topic
-from jmsjca.errors import (
-    InvalidClientIDError,
-    InvalidDestinationError,
-    MessageFormatError,
-)
+from jmsjca.errors import InvalidClientIDError, InvalidDestinationError, MessageFormatError
 from jmsjca.outbound import ConnectionFactory
 from tests.unit.outbound import QUEUE, put, shown
 

@@ -3,10 +3,7 @@
 import pytest
 
 from jmsjca import Outcome, Queue, TextMessage
-from jmsjca.errors import (
-    IllegalStateError,
-    TransactionRolledBackError,
-)
+from jmsjca.errors import IllegalStateError, TransactionRolledBackError
 from tests.unit.outbound import QUEUE, put, shown
 
 PATIENCE = 30

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from jmsjca import Outcome, Settlement
-from jmsjca.outbound.work import WorkUnit
+from jmsjca.outbound.unit_of_work import WorkUnit
 
 PATIENCE = 30
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from jmsjca.inbound.turns import Turns
+from jmsjca.inbound.concurrency import Turns
 from tests.unit.inbound import PATIENCE, in_thread
 
 

@@ -1,4 +1,4 @@
-"""Requests to a broker's management: messages to an address of its own, which it answers."""
+"""AMQP management: requests to a broker's management address, and its responses checked."""
 
 import threading
 import uuid
@@ -16,18 +16,20 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import Message
-from jmsjca.providers.amqp.answers import strange
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import UNDECODABLE
+from jmsjca.providers.amqp.codec.sections import APPLICATION_PROPERTIES, VALUE, Incoming
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.mapping.incoming import Incoming
-from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.mapping.received_headers import UNDECODABLE
-from jmsjca.providers.amqp.sections import APPLICATION_PROPERTIES, VALUE
 from jmsjca.providers.amqp.unit import AMQPUnit
+from jmsjca.spi import Admin
 
-__all__ = ["Answer", "Asker", "Requests"]
+__all__ = ["Answer", "Asker", "Fields", "Manager", "Requests", "list_of", "number_of", "strange"]
 
 _CORRELATION = 5  # which of the properties it is
+
+_DIGITS = 20  # of the largest number that a broker counts
+_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +178,80 @@ def _answer_in(encoded: bytes, correlation: str) -> Answer | None:
         return Answer(found.mapping(APPLICATION_PROPERTIES), found.value_of(VALUE))
     except UNDECODABLE as error:
         raise strange("a message", encoded) from error
+
+
+def strange(wanted: str, found: Any) -> JMSError:
+    """The error for something that is of another shape.
+
+    Args:
+        wanted: What should be there.
+        found: What came.
+    """
+    shown = repr(found)[:_SHOWN]
+    return JMSError(f"An answer of the broker's management cannot be read: {wanted} should be there, and not {shown}")
+
+
+def list_of(what: str, found: Any) -> list[Any]:
+    """A list.
+
+    Raises:
+        JMSError: It is none.
+    """
+    if not isinstance(found, list):
+        raise strange(f"a list, {what},", found)
+    return list(found)  # pyright: ignore[reportUnknownArgumentType]  # of anything
+
+
+def number_of(what: str, found: Any) -> int:
+    """A number of things, which may be written as a text.
+
+    Raises:
+        JMSError: It is none.
+    """
+    text = str(int(found)) if isinstance(found, int) and not isinstance(found, bool) else found
+    if isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
+        return int(text)
+    raise strange(f"a number, {what},", found)
+
+
+class Fields:
+    """A map.
+
+    Args:
+        found: What came.
+
+    Raises:
+        JMSError: It is no map; of its methods: it has no such field.
+    """
+
+    def __init__(self, found: Any) -> None:
+        if not isinstance(found, Mapping):
+            raise strange("a map", found)
+        self._found: Mapping[Any, Any] = found
+
+    def get(self, name: str) -> Any:
+        """A field of any shape; None if there is none."""
+        return self._found.get(name)
+
+    def text(self, name: str) -> str:
+        """A text."""
+        found = self.get(name)
+        if not isinstance(found, str):
+            raise strange(f"a text, {name},", found)
+        return found
+
+    def number(self, name: str) -> int:
+        """A number of things."""
+        return number_of(name, self.get(name))
+
+    def list(self, name: str) -> list[Any]:
+        """A list."""
+        return list_of(name, self.get(name))
+
+
+class Manager(Admin, Protocol):
+    """Removes queues, besides what `Admin` does."""
+
+    def remove(self, queue: Destination) -> None:
+        """Remove a queue with its messages."""
+        ...

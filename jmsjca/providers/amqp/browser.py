@@ -1,4 +1,4 @@
-"""Looking at a queue: a link that gets copies, until the broker has no more."""
+"""Browsing a queue: a link that receives copies until the broker has no more."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -6,13 +6,13 @@ from functools import partial
 
 from jmsjca.config import Limits
 from jmsjca.errors import JMSError, MessageFormatError
-from jmsjca.providers.amqp.budget import Budget
+from jmsjca.providers.amqp.codec.addresses import Origin
 from jmsjca.providers.amqp.delivery import ReceivedMessage
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.proton_deliveries import accept
-from jmsjca.providers.amqp.receiver import ReceivingLink
-from jmsjca.providers.amqp.source import Source
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.engine.proton_ffi import accept
+from jmsjca.providers.amqp.links.credit import Budget
+from jmsjca.providers.amqp.links.receiver import ReceivingLink
+from jmsjca.providers.amqp.links.source import Source
 
 __all__ = ["browse"]
 

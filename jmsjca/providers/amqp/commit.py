@@ -1,23 +1,23 @@
-"""The end of a unit over AMQP: what it sends and acknowledges is written, and the broker's answers are awaited."""
+"""The end of a unit: sends and acknowledgements are written, and the broker's answers are awaited."""
 
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
-from jmsjca.providers.amqp.acknowledging import let_go
-from jmsjca.providers.amqp.consumer import AMQPConsumer
+from jmsjca.providers.amqp.consumer import AMQPConsumer, SettlingConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.proton_deliveries import accept_in
-from jmsjca.providers.amqp.senders import Outgoing
-from jmsjca.providers.amqp.states import ACCEPTED, REFUSALS, accepted_in
+from jmsjca.providers.amqp.engine.proton_ffi import accept, accept_in
+from jmsjca.providers.amqp.links.delivery_states import ACCEPTED, REFUSALS, accepted_in
+from jmsjca.providers.amqp.links.link_pool import Outgoing
 
 if TYPE_CHECKING:
-    from jmsjca.providers.amqp.wire import Wire
+    from jmsjca.providers.amqp.links.link_pool import Wire
 
-__all__ = ["Burst"]
+__all__ = ["Burst", "acknowledge", "acknowledge_soon", "let_go", "prove"]
 
 
 class Burst:
@@ -170,3 +170,85 @@ class Burst:
 
     def _let_go(self) -> None:
         let_go(self._taken)
+
+
+Taken: TypeAlias = Mapping[AMQPConsumer, Sequence[AMQPDelivery]]  #: by their consumers
+
+
+def acknowledge(wire: "Wire", taken: Taken, seconds: float) -> None:
+    """Acknowledge, and wait until the broker has noted it. The deliveries are nobody's afterwards.
+
+    Args:
+        wire: The connection's links.
+        taken: The deliveries.
+        seconds: How long to wait for each answer of the broker.
+
+    Raises:
+        TransactionInDoubtError: It may not have happened.
+    """
+    proofs: list[Future[None]] = [Future() for _ in taken]
+    try:
+        wire.tell(partial(_accept_and_ask, taken, proofs), proofs[0])
+        for each in proofs:
+            wire.wait(each, seconds, "the acknowledgement of messages")
+    except JMSError as error:
+        raise _in_doubt(error) from error
+    finally:
+        let_go(taken)
+
+
+def acknowledge_soon(taken: Taken) -> None:
+    """Acknowledge without waiting; that may get lost. The deliveries are nobody's afterwards.
+
+    Raises:
+        TransactionInDoubtError: That it did get lost is known already.
+    """
+    try:
+        for consumer, deliveries in taken.items():
+            consumer.accept_soon(deliveries)
+        for consumer in taken:
+            consumer.check_link()
+    except JMSError as error:
+        raise _in_doubt(error) from error
+    finally:
+        let_go(taken)
+
+
+def let_go(taken: Taken) -> None:
+    """Nothing more is to be done; whether the links of closed consumers end well changes nothing for their unit."""
+    for consumer, deliveries in taken.items():
+        consumer.let_go(deliveries)
+        if consumer.closed:
+            with suppress(JMSError):
+                consumer.end_if_done()
+
+
+def _accept_and_ask(taken: Taken, proofs: "Sequence[Future[None]]") -> None:
+    """Acknowledge what can be: a link that has ended holds up no other, and tells why. On the engine's thread."""
+    for consumer, deliveries in taken.items():
+        with suppress(JMSError):
+            consumer.settle(deliveries, accept)
+    for consumer, each in zip(taken, proofs, strict=True):
+        prove(consumer, each)
+
+
+def _in_doubt(error: JMSError) -> TransactionInDoubtError:
+    return TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}")
+
+
+def prove(consumer: SettlingConsumer, proof: "Future[None]") -> None:
+    """Ask for it. On the engine's thread.
+
+    Args:
+        consumer: Who received what was acknowledged.
+        proof: Done when the broker has handled all that was acknowledged for this consumer before.
+    """
+    consumer.round_trip().add_done_callback(lambda answer: _pass_on(answer, proof))
+
+
+def _pass_on(answer: "Future[bool]", proof: "Future[None]") -> None:
+    error = answer.exception()
+    if error is None:
+        proof.set_result(None)
+    else:
+        proof.set_exception(error)

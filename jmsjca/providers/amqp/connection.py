@@ -1,34 +1,29 @@
-"""A connection over AMQP: one attempt, which never reconnects."""
+"""An AMQP connection: one attempt, which never reconnects; opens consumers and keeps their registry."""
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from jmsjca.config import Limits
-from jmsjca.config.forks import Home
 from jmsjca.destinations import Destination, Queue, Subscription
-from jmsjca.errors import (
-    IllegalStateError,
-    InvalidDestinationError,
-    JMSError,
-    NotSupportedError,
-)
-from jmsjca.providers.amqp.broker import AMQPBroker
+from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
+from jmsjca.forking import Home
+from jmsjca.providers.amqp.admin import Manager
+from jmsjca.providers.amqp.brokers.profile import AMQPBroker
+from jmsjca.providers.amqp.brokers.registry import manager_of
 from jmsjca.providers.amqp.browser import browse
+from jmsjca.providers.amqp.codec.addresses import Origin
 from jmsjca.providers.amqp.consumer import AMQPConsumer
-from jmsjca.providers.amqp.consumers import Consumers, Terms
 from jmsjca.providers.amqp.delivery import ReceivedMessage
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.management import Manager, manager_of
-from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.opening import Opening
-from jmsjca.providers.amqp.sources import Sources
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.links.link_pool import Wire
+from jmsjca.providers.amqp.redelivery import Failures
+from jmsjca.providers.amqp.subscriptions import Sources, Terms, end_common_subscription, end_subscription
 from jmsjca.providers.amqp.unit import AMQPUnit
-from jmsjca.providers.amqp.unsubscribing import end_common_subscription, end_subscription
-from jmsjca.providers.amqp.wire import Wire
 from jmsjca.spi import Admin, Capabilities, Order
 
-__all__ = ["AMQPConnection"]
+__all__ = ["AMQPConnection", "Consumers", "Opening"]
 
 _CLOSE_TIMEOUT = 5.0
 
@@ -198,3 +193,119 @@ class AMQPConnection:
         self._home.check()  # another thread may hold a lock that is not there in a forked child
         if self._wire.closing:
             raise IllegalStateError("This connection is closed.")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Makes consumers.
+
+    Args:
+        engine: The connection.
+        broker: What is at the other end.
+        sources: What may be consumed from.
+        limits: The bounds.
+        reply_timeout: Seconds to wait for the broker's answers.
+        failures: What failed here, for all consumers.
+    """
+
+    engine: Engine
+    broker: AMQPBroker
+    sources: Sources
+    limits: Limits
+    reply_timeout: float
+    failures: Failures = field(default_factory=Failures)
+
+    def open(self, terms: Terms, order: Order, window: int | None) -> AMQPConsumer:
+        """Open a consumer.
+
+        Args:
+            terms: What it asks for.
+            order: How its deliveries are settled.
+            window: How many messages it takes ahead; None for as many as the limits say.
+
+        Raises:
+            JMSError: The broker refuses.
+        """
+        consumer = self._make(terms, order, self.limits.prefetch_messages if window is None else window)
+        try:
+            consumer.open()
+        except ConnectionLostError as error:  # so hard a broker may refuse what another consumer has
+            if any(words in str(error) for words in self.broker.in_use):
+                raise IllegalStateError(f"{terms.source} is in use: {error}") from error
+            raise
+        return consumer
+
+    def _make(self, terms: Terms, order: Order, window: int) -> AMQPConsumer:
+        return AMQPConsumer(
+            self.engine,
+            self.sources.of(terms),
+            Origin(terms.topic, self.broker.naming, self.broker.counts),
+            order=order,
+            window=window,
+            limits=self.limits,
+            reply_timeout=self.reply_timeout,
+            drains=self.broker.drains,
+            failures=self.failures,
+            keeps=self.broker.data.capabilities.give_back == "local",
+        )
+
+
+class Consumers:
+    """Brokers differ in what they do about two consumers of one subscription, so what is wrong is refused here."""
+
+    def __init__(self) -> None:
+        self._active: dict[AMQPConsumer, Terms] = {}
+
+    def __iter__(self) -> Iterator[AMQPConsumer]:
+        """Go through all that are not done."""
+        return iter(tuple(self._active))
+
+    def admit(self, terms: Terms) -> Terms:
+        """Find the number for one more consumer.
+
+        Raises:
+            IllegalStateError: Another consumer of this connection has the subscription (JMS 3.1, section 8.3).
+        """
+        source = terms.source
+        if not isinstance(source, Subscription) or source.name is None:
+            return terms
+        others = [self._active[consumer] for consumer in self._of(source)]
+        if others and not all(source.shared and _alike(terms, other) for other in others):
+            raise IllegalStateError(
+                f"The subscription {source.name!r} has a consumer of this connection already, on other terms or not"
+                " shared; or a unit still holds messages of a closed one: end that first."
+            )
+        taken = {other.number for other in others}
+        return replace(terms, number=next(n for n in range(1, len(taken) + 2) if n not in taken))
+
+    def add(self, consumer: AMQPConsumer, terms: Terms) -> None:
+        """Note a consumer, and forget those that are done."""
+        self._active = {c: t for c, t in self._active.items() if not c.done} | {consumer: terms}
+
+    def check_free(self, what: Destination | Subscription) -> None:
+        """See whether something can be removed.
+
+        Raises:
+            IllegalStateError: A consumer of this connection has it.
+        """
+        if self._of(what) if isinstance(what, Subscription) else self._open_on(what):
+            raise IllegalStateError(f"{what} still has consumers; close them first.")
+
+    def _open_on(self, what: Destination) -> list[AMQPConsumer]:
+        return [c for c, terms in self._active.items() if terms.topic == what and not c.closed]
+
+    def _of(self, source: Subscription) -> list[AMQPConsumer]:
+        return [c for c, t in self._active.items() if not c.done and _same(t.source, source)]
+
+
+def _same(one: Destination | Subscription, other: Subscription) -> bool:
+    """True if they are one subscription: by its name, its client, and whether it lasts."""
+    return isinstance(one, Subscription) and (one.name, one.client_id, one.volatile) == (
+        other.name,
+        other.client_id,
+        other.volatile,
+    )
+
+
+def _alike(one: Terms, other: Terms) -> bool:
+    return (one.source, one.selector, one.no_local) == (other.source, other.selector, other.no_local)

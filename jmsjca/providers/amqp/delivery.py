@@ -1,20 +1,17 @@
-"""One message received over AMQP."""
+"""A message received over AMQP, decoded when it is first looked at."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, Message, ObjectMessage, TextMessage
-from jmsjca.providers.amqp.codec import decode
-from jmsjca.providers.amqp.header import header_of
-from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.sections import body
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.sections import body, header_of
+from jmsjca.providers.common.unit import DeliveryOwner
+from jmsjca.spi import Unit
 
-if TYPE_CHECKING:
-    from jmsjca.providers.amqp.consumer import AMQPConsumer
-    from jmsjca.providers.amqp.unit import AMQPUnit
-
-__all__ = ["AMQPDelivery", "ReceivedMessage"]
+__all__ = ["AMQPDelivery", "AMQPDeliveryOwner", "ReceivedMessage"]
 
 
 class ReceivedMessage:
@@ -73,6 +70,15 @@ def _raw_body(message: Message, encoded: bytes) -> bytes:
     return body(encoded)
 
 
+class AMQPDeliveryOwner(DeliveryOwner, Protocol):
+    """Who received a delivery, as the delivery knows it."""
+
+    @property
+    def origin(self) -> Origin:
+        """What it receives from, as messages name it, and what its broker does."""
+        ...
+
+
 class AMQPDelivery(ReceivedMessage):
     """An unsettled delivery.
 
@@ -86,7 +92,7 @@ class AMQPDelivery(ReceivedMessage):
     __slots__ = ("consumer", "handle", "size", "unit")
 
     def __init__(
-        self, encoded: bytes, handle: int, consumer: "AMQPConsumer", arrived: float, failures: int = 0
+        self, encoded: bytes, handle: int, consumer: AMQPDeliveryOwner, arrived: float, failures: int = 0
     ) -> None:
         self.encoded = encoded  # all in one: a call of the base's for each message would double the cost
         self._origin = consumer.origin
@@ -96,7 +102,7 @@ class AMQPDelivery(ReceivedMessage):
         self.handle = handle
         self.size = len(encoded)
         self.consumer = consumer
-        self.unit: AMQPUnit | None = None
+        self.unit: Unit | None = None
 
     def again(self, *, counted: bool) -> "AMQPDelivery":
         """The same message for another attempt; whoever has this delivery can do nothing with it any more."""

@@ -1,4 +1,4 @@
-"""What the error conditions of AMQP mean in terms of JMS."""
+"""AMQP error conditions as JMS errors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Connects to a broker over AMQP 1.0."""
+"""Connects to a broker over AMQP 1.0, and asks an unknown broker whether it has transactions."""
 
 import logging
 import uuid
@@ -10,17 +10,18 @@ from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, InvalidURLError, JMSError
-from jmsjca.providers.amqp.brokers import broker_of
+from jmsjca.providers.amqp.brokers.registry import broker_of
 from jmsjca.providers.amqp.connection import AMQPConnection
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.proton_calls import check_version
-from jmsjca.providers.amqp.transactions import has_transactions
-from jmsjca.providers.amqp.wire import Wire
-from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.engine.proton_ffi import check_version
+from jmsjca.providers.amqp.links.link_pool import Wire
+from jmsjca.providers.common.network import NetworkOptions, open_socket, require_protection
 
-__all__ = ["AMQPProvider"]
+__all__ = ["AMQPProvider", "has_transactions"]
 
 logger = logging.getLogger("jmsjca.amqp")
+
+_PATIENCE = 1.0  # seconds for the end of a connection that is lost already
 
 _QUESTIONS = 2
 _PORTS = {"amqp": 5672, "amqps": 5671}
@@ -140,3 +141,35 @@ def _transport(options: NetworkOptions, credentials: Credentials | None) -> Tran
     else:
         sasl.allowed_mechs("EXTERNAL" if options.certificate_file else "ANONYMOUS")
     return transport
+
+
+def has_transactions(engine: Engine, wire: Wire) -> bool | None:
+    """Begin a transaction of nothing, and roll it back.
+
+    Args:
+        engine: The connection, which nobody uses yet: if it is lost meanwhile, nobody is told.
+        wire: Its links.
+
+    Returns:
+        True if the broker did both; then it is taken at its word. None if it ended the connection over the question, or
+        did not answer it.
+    """
+    try:
+        engine.call(lambda: engine.remote.try_out(on=True))
+        answer = _declares(wire)
+        engine.call(lambda: engine.remote.try_out(on=False))
+    except ConnectionLostError as error:
+        logger.info("The broker was asked whether it has transactions, and the connection ended: %s", error)
+        engine.close(_PATIENCE)
+        return None
+    return answer
+
+
+def _declares(wire: Wire) -> bool:
+    try:
+        transaction = wire.declare(wire.reply_timeout)
+    except ConnectionLostError:
+        raise
+    except JMSError:
+        return False
+    return wire.roll_back(transaction)

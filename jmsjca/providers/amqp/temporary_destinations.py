@@ -1,4 +1,4 @@
-"""Temporary destinations: a link that makes one lives as long as it, and the broker removes it with the link."""
+"""Temporary destinations: dynamic nodes, which the broker removes with the link that created them."""
 
 import threading
 from typing import Any
@@ -7,9 +7,9 @@ from proton import Described, symbol, ulong
 
 from jmsjca.destinations import Destination, DestinationKind, destination
 from jmsjca.errors import InvalidDestinationError
-from jmsjca.providers.amqp.constants import EXPIRE_WITH_LINK
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.link import LinkEnd
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.engine.proton_ffi import EXPIRE_WITH_LINK
+from jmsjca.providers.amqp.links.link import LinkEnd
 
 __all__ = ["Temporaries"]
 

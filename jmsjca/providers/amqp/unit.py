@@ -1,4 +1,4 @@
-"""A unit over AMQP: a note until its end, then one burst."""
+"""A unit over AMQP: notes deliveries and sends until its end, then writes all of it in one burst."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
-from jmsjca.providers.amqp.acknowledging import acknowledge, acknowledge_soon
-from jmsjca.providers.amqp.burst import Burst
+from jmsjca.providers.amqp.codec.encoder import Cast, caster
+from jmsjca.providers.amqp.commit import Burst, acknowledge, acknowledge_soon
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.mapping.moulds import Cast, caster
-from jmsjca.providers.amqp.senders import Outgoing
-from jmsjca.providers.note import Note
+from jmsjca.providers.amqp.links.link_pool import Outgoing
+from jmsjca.providers.common.unit import Note
 from jmsjca.spi import Delivery
 
 if TYPE_CHECKING:
-    from jmsjca.providers.amqp.wire import Wire
+    from jmsjca.providers.amqp.links.link_pool import Wire
 
 __all__ = ["AMQPUnit"]
 

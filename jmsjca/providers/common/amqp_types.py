@@ -1,30 +1,157 @@
-"""Reading values of AMQP: for each of the 256 codes that a value may begin with a function that reads the rest.
+"""AMQP 1.0, part 1: values read from bytes and written as bytes, by tables of type codes.
 
-Numbers get the types of JMS where it has them. A count is believed only as far as there are bytes for it, and what is
-nested deeper than `DEEPEST` is refused, so that bytes of any kind cost no more than a few times their own size.
+For each of the 256 codes that a value may begin with there is a function that reads the rest; for each type of Python
+one that writes the shortest form. Numbers get the types of JMS where it has them. A count is believed only as far as
+there are bytes for it, and what is nested deeper than `DEEPEST` is refused, so that bytes of any kind cost no more than
+a few times their own size.
 """
 
 import struct
 import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import Byte, Double, Float, Int, Long, Short
-from jmsjca.providers.amqp.encoding.marks import (
-    DEEPEST,
-    Decimal,
-    Described,
-    Symbol,
-    Timestamp,
-    UByte,
-    UInt,
-    ULong,
-    UShort,
-)
-from jmsjca.providers.amqp.encoding.scalars import Reader, boolean, char, constant, fixed, long, number, short
+from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
 
-__all__ = ["MALFORMED", "read"]
+__all__ = [
+    "DEEPEST",
+    "MALFORMED",
+    "NULL",
+    "Decimal",
+    "Described",
+    "Reader",
+    "Symbol",
+    "Timestamp",
+    "UByte",
+    "UInt",
+    "ULong",
+    "UShort",
+    "binary",
+    "boolean",
+    "char",
+    "constant",
+    "data_section",
+    "fixed",
+    "four_bytes",
+    "list_of",
+    "long",
+    "map_of",
+    "number",
+    "read",
+    "short",
+    "symbol",
+    "text",
+    "text_section",
+    "timestamp",
+    "write",
+]
+
+DEEPEST = 50
+"""How deep values may be nested: nothing that people send goes there, and the interpreter's stack is far away."""
+
+four_bytes = struct.Struct(">I").unpack_from
+"""Reads a number of four bytes, as the only one of a tuple."""
+
+Reader = Callable[[bytes, int, int], tuple[Any, int]]
+"""Reads what is behind a code: of these bytes, from there, that deep. Gives the value and where it ends."""
+
+
+def constant(value: Any) -> Reader:
+    """A value that its code tells."""
+    return lambda raw, at, depth: (value, at)  # noqa: ARG005
+
+
+def number(layout: str, kind: type) -> Reader:
+    """A number of a layout, with the mark of its type."""
+    packed = struct.Struct(">" + layout)
+    unpack, size = packed.unpack_from, packed.size
+    new: Any = (int if issubclass(kind, int) else float).__new__  # it fits: the mark need not look at it
+
+    def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+        return new(kind, unpack(raw, at)[0]), at + size
+
+    return read
+
+
+def fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
+    """What always takes so many bytes."""
+    return lambda raw, at, depth: (make(raw[at : at + size]), at + size)  # noqa: ARG005
+
+
+def short(make: Callable[[bytes], Any]) -> Reader:
+    """What one byte tells the length of."""
+
+    def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+        end = at + 1 + raw[at]
+        return make(raw[at + 1 : end]), end
+
+    return read
+
+
+def long(make: Callable[[bytes], Any]) -> Reader:
+    """What four bytes tell the length of."""
+
+    def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+        begin = at + 4
+        end = begin + four_bytes(raw, at)[0]
+        return make(raw[begin:end]), end
+
+    return read
+
+
+def boolean(raw: bytes, at: int, depth: int) -> tuple[bool, int]:  # noqa: ARG001
+    """A truth value in a byte."""
+    return bool(raw[at]), at + 1
+
+
+def char(encoded: bytes) -> str:
+    """A character; JMS has none beyond 16 bits, so those are texts."""
+    text = chr(int.from_bytes(encoded, "big"))
+    return Char(text) if text <= "\uffff" else text
+
+
+class UByte(int):
+    """An unsigned integer of 8 bits."""
+
+
+class UShort(int):
+    """An unsigned integer of 16 bits."""
+
+
+class UInt(int):
+    """An unsigned integer of 32 bits."""
+
+
+class ULong(int):
+    """An unsigned integer of 64 bits."""
+
+
+class Timestamp(int):
+    """A point in time: milliseconds since the epoch."""
+
+
+class Symbol(str):
+    """A word of the protocol, in ASCII."""
+
+    __slots__ = ()
+
+
+class Described(NamedTuple):
+    """A value with what describes it."""
+
+    descriptor: Any
+    value: Any
+
+
+class Decimal(NamedTuple):
+    """A decimal number, which nobody here computes with."""
+
+    code: int
+    encoded: bytes
+
 
 MALFORMED = (ArithmeticError, LookupError, TypeError, ValueError, struct.error)
 """What bytes that are no value may provoke here, besides `MessageFormatError`, which is a `ValueError`."""
@@ -148,3 +275,154 @@ _READERS: dict[int, Reader] = {
     0xF0: _compound("I", _array),
 }
 READERS = [_READERS.get(code, _unknown) for code in range(256)]
+
+T = TypeVar("T")
+
+NULL = b"\x40"
+
+_SIZES = [bytes([size]) for size in range(256)]
+_SHORT, _LONG = 1 << 8, 1 << 32
+_short_head, _pack_size = struct.Struct("BBB").pack, struct.Struct(">I").pack
+
+
+def write(value: Any, depth: int = 0) -> bytes:
+    """Write a value by its type: the marks of JMS and of AMQP, and what Python has of its own.
+
+    Raises:
+        MessageFormatError: It has no type of AMQP, is too large or nested too deep.
+    """
+    kind: type = value.__class__
+    writer = _WRITERS.get(kind)
+    if writer is not None:
+        return writer(value)
+    compound = _COMPOUNDS.get(kind)
+    if compound is None:
+        raise MessageFormatError(f"AMQP has no type for {kind.__name__}")
+    if depth == DEEPEST:
+        raise MessageFormatError(f"values are nested deeper than {DEEPEST}")
+    return compound(value, depth + 1)
+
+
+def list_of(values: list[bytes]) -> bytes:
+    """Make a list of values that are written already."""
+    return _write_compound(0xC0, values) if values else b"\x45"
+
+
+def map_of(names_and_values: list[bytes]) -> bytes:
+    """Make a map of names and values, in turns, that are written already."""
+    return _write_compound(0xC1, names_and_values)
+
+
+def _variable(code: int, encode: Callable[[T], bytes], before: bytes = b"") -> Callable[[T], bytes]:
+    """What has its length before it, in one byte if it fits; before all stands something that is always the same."""
+    heads, long_head = [before + bytes([code, size]) for size in range(_SHORT)], before + bytes([code + 0x10])
+
+    def variable(value: T) -> bytes:
+        encoded = encode(value)
+        size = len(encoded)
+        return (heads[size] if size < _SHORT else long_head + _four_bytes(size)) + encoded
+
+    return variable
+
+
+def _write_compound(code: int, parts: list[bytes]) -> bytes:
+    body, count = b"".join(parts), len(parts)
+    if count < _SHORT and len(body) < _SHORT - 1:
+        return _short_head(code, len(body) + 1, count) + body
+    return _SIZES[code + 0x10] + _four_bytes(len(body) + 4) + _four_bytes(count) + body
+
+
+def _four_bytes(size: int) -> bytes:
+    if size >= _LONG:
+        raise MessageFormatError("a part of more than 4 GiB has no place in AMQP")
+    return _pack_size(size)
+
+
+def _packed(code: int, layout: str) -> Callable[[Any], bytes]:
+    return partial(struct.Struct(">B" + layout).pack, code)
+
+
+def _integer(small: int, large: int, layout: str) -> Callable[[Any], bytes]:
+    """A number in one byte if it fits, else in all that its type has."""
+    pack_small, pack_large = struct.Struct(">Bb").pack, struct.Struct(">B" + layout).pack
+    return lambda value: pack_small(small, value) if -0x80 <= value < 0x80 else pack_large(large, value)  # noqa: PLR2004
+
+
+def _unsigned(zero: int, small: int, large: int, layout: str) -> Callable[[Any], bytes]:
+    pack = struct.Struct(">B" + layout).pack
+    nothing = _SIZES[zero]
+
+    def unsigned(value: int) -> bytes:
+        if 0 <= value < _SHORT:
+            return _SIZES[small] + _SIZES[value] if value else nothing
+        return pack(large, value)
+
+    return unsigned
+
+
+def _ascii(value: str) -> bytes:
+    return value.encode("ascii")
+
+
+binary, data_section = _variable(0xA0, bytes), _variable(0xA0, bytes, b"\x00\x53\x75")
+text, text_section = _variable(0xA1, str.encode), _variable(0xA1, str.encode, b"\x00\x53\x77")
+symbol = _variable(0xA3, _ascii)
+timestamp = _packed(0x83, "q")
+_write_int, _write_long = _integer(0x54, 0x71, "i"), _integer(0x55, 0x81, "q")
+
+
+def _plain_integer(value: int) -> bytes:
+    """An int if it fits, else a long, as everywhere."""
+    return _write_int(value) if -(1 << 31) <= value < 1 << 31 else _write_long(Long(value))
+
+
+def _uuid(value: uuid.UUID) -> bytes:
+    return b"\x98" + value.bytes
+
+
+def _write_list(values: Iterable[Any], depth: int) -> bytes:
+    return list_of([write(value, depth) for value in values])
+
+
+def _write_map(values: dict[Any, Any], depth: int) -> bytes:
+    return map_of([write(part, depth) for part in chain.from_iterable(values.items())])
+
+
+def _write_described(value: Described, depth: int) -> bytes:
+    return b"\x00" + write(value.descriptor, depth) + write(value.value, depth)
+
+
+def _decimal(value: Decimal) -> bytes:
+    return _SIZES[value.code] + value.encoded
+
+
+_WRITERS: dict[type, Callable[[Any], bytes]] = {
+    type(None): lambda value: NULL,  # noqa: ARG005
+    bool: lambda value: b"\x41" if value else b"\x42",
+    int: _plain_integer,
+    float: _packed(0x82, "d"),
+    str: text,
+    bytes: binary,
+    bytearray: binary,
+    uuid.UUID: _uuid,
+    Byte: _packed(0x51, "b"),
+    Short: _packed(0x61, "h"),
+    Char: lambda value: b"\x73" + value.encode("utf-32-be"),
+    Int: _write_int,
+    Long: _write_long,
+    Float: _packed(0x72, "f"),
+    Double: _packed(0x82, "d"),
+    UByte: _packed(0x50, "B"),
+    UShort: _packed(0x60, "H"),
+    UInt: _unsigned(0x43, 0x52, 0x70, "I"),
+    ULong: _unsigned(0x44, 0x53, 0x80, "Q"),
+    Timestamp: timestamp,
+    Symbol: symbol,
+    Decimal: _decimal,
+}
+_COMPOUNDS: dict[type, Callable[[Any, int], bytes]] = {
+    list: _write_list,
+    tuple: _write_list,
+    dict: _write_map,
+    Described: _write_described,
+}

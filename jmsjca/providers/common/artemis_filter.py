@@ -1,4 +1,4 @@
-"""Artemis' own filters: where its acceptors pass a selector on as it is, headers have other names than in JMS."""
+"""Selectors for Artemis: where it passes a selector on as it is, headers have other names than in JMS."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a broker can do, what it lacks, and what it did when it was asked: the data behind the capability table."""
+"""Broker profiles: capabilities, gaps, and the observed evidence of them, for the capability table."""
 
 from dataclasses import dataclass
 

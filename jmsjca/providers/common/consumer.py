@@ -1,17 +1,136 @@
-"""What the consumers of providers share: what each has in hand, and who waits for more."""
+"""The base of consumers: buffered deliveries, unsettled deliveries, and waiting for more."""
 
 import threading
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from collections import deque
+from collections.abc import Collection, Sequence
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
-from jmsjca.config.forks import Home
-from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.shelf import Shelf, Shelved
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.forking import Home
 from jmsjca.spi import Delivery, Order
 
-__all__ = ["Holder"]
+__all__ = ["Holder", "Shelf", "Shelved"]
+
+
+class Shelved(Delivery, Protocol):
+    """A delivery, as a shelf sees it.
+
+    Attributes:
+        unit: Which unit took it; None as long as none did.
+    """
+
+    unit: Any
+
+    @property
+    def handle(self) -> int:
+        """Names it; later ones have higher handles."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes."""
+        ...
+
+    def again(self, *, counted: bool) -> Self:
+        """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
+        ...
+
 
 D = TypeVar("D", bound=Shelved)
+
+
+class Shelf(Generic[D]):
+    """Its consumer guards it with a lock.
+
+    Args:
+        order: How the deliveries are settled.
+
+    Attributes:
+        ready: Not received yet, in order.
+        size: How many bytes those are.
+        outstanding: Received and not settled, by their handles, in order of receipt.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self.ready: deque[D] = deque()
+        self.size = 0
+        self.outstanding: dict[int, D] = {}
+
+    def put(self, deliveries: Sequence[D]) -> None:
+        """Add what arrived."""
+        self.ready.extend(deliveries)
+        self.size += sum([d.size for d in deliveries])
+
+    def hand_out(self, limit: int) -> list[D]:
+        """Let so many at most be received."""
+        chunk = [self.ready.popleft() for _ in range(min(limit, len(self.ready)))]
+        self.size -= sum([d.size for d in chunk])
+        self.outstanding.update([(d.handle, d) for d in chunk])
+        return chunk
+
+    def own(self, deliveries: Sequence[Delivery]) -> list[D]:
+        """Check that deliveries are ours and not settled. Raises as `check`."""
+        ours = cast("Sequence[D]", deliveries)
+        for delivery in ours:
+            self.check(delivery)
+        return list(ours)
+
+    def check(self, delivery: D) -> None:
+        """Check that a delivery is ours and not settled.
+
+        Raises:
+            IllegalStateError: It was settled, given back, or received by somebody else.
+        """
+        if self.outstanding.get(delivery.handle) is not delivery:
+            raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
+
+    def claim(self, deliveries: Sequence[D], unit: Any) -> None:
+        """Let a unit have deliveries, all or none.
+
+        Raises:
+            IllegalStateError: As `check`, or one is a unit's already.
+        """
+        for number, delivery in enumerate(deliveries):
+            if delivery.unit is not None or self.outstanding.get(delivery.handle) is not delivery:
+                for claimed in deliveries[:number]:
+                    claimed.unit = None
+                self.check(delivery)
+                raise IllegalStateError("This delivery is another unit's already.")
+            delivery.unit = unit
+
+    def unclaimed(self) -> list[D]:
+        """What was received and no unit took."""
+        return [d for d in self.outstanding.values() if d.unit is None]
+
+    def with_later(self, deliveries: Sequence[D]) -> list[D]:
+        """Deliveries together with all that must go back with them to keep the order, in that order."""
+        back = {d.handle: d for d in deliveries}
+        if back and self._order is not Order.ANY:
+            first = min(back)
+            held = [*self.outstanding.values(), *self.ready]
+            back |= {d.handle: d for d in held if d.unit is None and d.handle > first}
+            self._wait_again([d for d in self.ready if d.handle < first])
+        return [back[handle] for handle in sorted(back)]
+
+    def take_in(self, deliveries: Sequence[D], counted: Collection[int] = ()) -> None:
+        """Let deliveries wait again, for another attempt; those whose handles are counted have failed."""
+        self.let_go(deliveries)
+        again = [d.again(counted=d.handle in counted) for d in deliveries]
+        self._wait_again(sorted([*again, *self.ready], key=lambda d: d.handle))
+
+    def let_go(self, deliveries: Sequence[D]) -> None:
+        """Forget deliveries that are settled or given back."""
+        for delivery in deliveries:
+            self.outstanding.pop(delivery.handle, None)
+
+    def clear(self) -> None:
+        """Forget what waits: it comes again to somebody else."""
+        self._wait_again(())
+
+    def _wait_again(self, deliveries: Sequence[D]) -> None:
+        self.ready = deque(deliveries)
+        self.size = sum([d.size for d in deliveries])
 
 
 class Holder(Generic[D]):

@@ -1,8 +1,9 @@
-"""Bodies as bytes: text as UTF-8, maps and streams as JSON, bytes and objects as they are."""
+"""Message bodies as bytes, and typed values as JSON."""
 
 import json
+import math
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from jmsjca.messages import (
@@ -11,13 +12,14 @@ from jmsjca.messages import (
     MapMessage,
     Message,
     ObjectMessage,
+    PropertyValue,
     StreamMessage,
     TextMessage,
     entry,
+    type_name,
 )
-from jmsjca.providers.values import from_json, special_type
 
-__all__ = ["DECODERS", "Kind", "encode_body"]
+__all__ = ["DECODERS", "Kind", "as_text", "encode_body", "from_json", "special_type", "to_json", "with_infinities"]
 
 Kind: TypeAlias = tuple[type[Message], Callable[[bytes | None], Any]]
 """The type of a kind of messages, and what decodes its body; what is none of that kind may raise anything."""
@@ -89,3 +91,54 @@ def _read(written: EntryValue | list[Any]) -> EntryValue:
         return entry(written)
     name, value = written
     return entry(b64decode(value, validate=True) if name == "bytes" else value, name)
+
+
+_PLAIN = {"boolean", "int", "long", "double", "string"}
+_INFINITE = {math.inf: "9e999", -math.inf: "-9e999"}
+
+# Made once: json.dumps() and json.loads() look at their options at every call.
+to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_DECODER = json.JSONDecoder()
+
+
+def from_json(text: str) -> Any:
+    """Read what `to_json` wrote, or any other JSON."""
+    try:
+        value, end = _DECODER.raw_decode(text)  # which looks for no spaces around it: that costs half as much again
+    except json.JSONDecodeError:
+        return _DECODER.decode(text)
+    return value if end == len(text) else _DECODER.decode(text)
+
+
+def as_text(value: object) -> str | None:
+    """Give what must be a text, or nothing: JSON may hold anything there.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError(f"it has {type(value).__name__} where a text should be")
+
+
+def special_type(value: EntryValue) -> str | None:
+    """Name the type of a value if it is not the one that its JSON has."""
+    if value is None:
+        return None
+    name = type_name(value)
+    plain = name in _PLAIN and (name != "long" or not -(1 << 31) <= int(value) < 1 << 31)
+    return None if plain else name
+
+
+def with_infinities(values: Mapping[str, PropertyValue]) -> str:
+    """Write properties some of which are no finite numbers, as SQLite reads them.
+
+    What is out of range is infinite to it, and not-a-number is null.
+    """
+    return f"{{{','.join(f'{to_json(name)}:{_number_text(value)}' for name, value in values.items())}}}"
+
+
+def _number_text(value: PropertyValue) -> str:
+    if not isinstance(value, float) or math.isfinite(value):
+        return to_json(value)
+    return _INFINITE.get(value, "null")

@@ -1,4 +1,4 @@
-"""What the protocols on a network share: the options of a URL, a verified socket, and no password in the clear."""
+"""Shared by network protocols: URL options, verified TLS sockets, no password in clear text."""
 
 import difflib
 import socket
@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.config.texts import check_text
+from jmsjca.config.text import check_text
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSError, JMSSecurityError
 
 __all__ = ["NetworkOptions", "acknowledge_quickly", "broken", "open_socket", "require_protection"]

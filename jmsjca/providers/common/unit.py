@@ -1,4 +1,4 @@
-"""What the units of providers share: a note of deliveries, which is used once."""
+"""The base of units: deliveries taken, used once, lost with the connection."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -8,10 +8,12 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.spi import Delivery
 
-__all__ = ["Note"]
+__all__ = ["DeliveryOwner", "Note"]
 
 
-class _Consumer(Protocol):
+class DeliveryOwner(Protocol):
+    """A consumer, as the units that take its deliveries know it."""
+
     def take(self, deliveries: Sequence[Any], unit: Any) -> None:
         """Let a unit have deliveries; `IllegalStateError` if one is settled, given back or another unit's."""
         ...
@@ -23,13 +25,13 @@ class _Consumer(Protocol):
 
 class _Received(Protocol):
     @property
-    def consumer(self) -> _Consumer:
+    def consumer(self) -> DeliveryOwner:
         """Who received it."""
         ...
 
 
 _consumer_of = attrgetter("consumer")
-C = TypeVar("C", bound=_Consumer)
+C = TypeVar("C", bound=DeliveryOwner)
 D = TypeVar("D", bound=_Received)
 
 

@@ -1,13 +1,18 @@
-"""What an operator can see and do in an embedded broker."""
+"""The operator's view of an embedded broker."""
 
 from collections.abc import Sequence
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.providers.embedded import maintenance
-from jmsjca.providers.embedded.mailboxes import empty_mailbox, find_mailbox, list_destinations
-from jmsjca.providers.embedded.settings import read_settings, write_settings
-from jmsjca.providers.embedded.store import Store
+from jmsjca.providers.embedded.store.queues import (
+    empty_mailbox,
+    find_mailbox,
+    list_destinations,
+    read_settings,
+    write_settings,
+)
+from jmsjca.providers.embedded.store.store import Store
 from jmsjca.spi import Depth
 
 __all__ = ["EmbeddedAdmin"]

@@ -1,13 +1,13 @@
-"""Looking at what waits in a queue, in order, without taking anything."""
+"""Browsing a queue: what waits in it, in order, without taking anything."""
 
 from collections.abc import Iterator, Sequence
 
 from jmsjca.destinations import Queue
-from jmsjca.providers.embedded.claiming import has_due, make_ready
-from jmsjca.providers.embedded.delivery import Row, StoredMessage
-from jmsjca.providers.embedded.mailboxes import find_mailbox
-from jmsjca.providers.embedded.matching import condition_of
-from jmsjca.providers.embedded.store import Store
+from jmsjca.providers.embedded.delivery import StoredMessage
+from jmsjca.providers.embedded.store.messages import Row, has_due, make_ready
+from jmsjca.providers.embedded.store.queues import find_mailbox
+from jmsjca.providers.embedded.store.selector_scan import condition_of
+from jmsjca.providers.embedded.store.store import Store
 
 __all__ = ["browse"]
 

@@ -10,20 +10,16 @@ from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
-from jmsjca.providers.embedded.browsing import browse
-from jmsjca.providers.embedded.claims import Position
-from jmsjca.providers.embedded.clients import enter_client, leave_client
-from jmsjca.providers.embedded.consumer import EmbeddedConsumer
-from jmsjca.providers.embedded.consumers import register
+from jmsjca.providers.embedded.browser import browse
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer, Position
 from jmsjca.providers.embedded.delivery import StoredMessage
-from jmsjca.providers.embedded.mailboxes import open_queue, remove_mailbox
-from jmsjca.providers.embedded.matching import condition_of
-from jmsjca.providers.embedded.rows import release
-from jmsjca.providers.embedded.sending import Sender
-from jmsjca.providers.embedded.store import Store
-from jmsjca.providers.embedded.stores import leave
-from jmsjca.providers.embedded.subscriptions import no_local_mark, open_subscription, sender_marks
-from jmsjca.providers.embedded.temporaries import (
+from jmsjca.providers.embedded.store.consumers import enter_client, leave_client, register
+from jmsjca.providers.embedded.store.messages import Sender, release
+from jmsjca.providers.embedded.store.queues import open_queue, remove_mailbox
+from jmsjca.providers.embedded.store.selector_scan import condition_of
+from jmsjca.providers.embedded.store.store import Store, leave
+from jmsjca.providers.embedded.store.subscriptions import no_local_mark, open_subscription, sender_marks
+from jmsjca.providers.embedded.store.temporary_destinations import (
     check_exists,
     check_owned,
     drop_all,

@@ -1,20 +1,14 @@
-"""One received message of the embedded broker."""
+"""A message received from the embedded broker, decoded when it is first looked at."""
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable
+from typing import Protocol
 
 from jmsjca.messages import Message
-from jmsjca.providers.embedded.codec import decode
-from jmsjca.providers.embedded.digests import check_digest
+from jmsjca.providers.embedded.codec import check_digest, decode
+from jmsjca.providers.embedded.store.messages import Hold, Row
+from jmsjca.spi import Unit
 
-if TYPE_CHECKING:
-    from jmsjca.providers.embedded.consumer import EmbeddedConsumer
-    from jmsjca.providers.embedded.rows import Hold
-    from jmsjca.providers.embedded.unit import EmbeddedUnit
-
-__all__ = ["EmbeddedDelivery", "Row", "StoredMessage"]
-
-Row: TypeAlias = tuple[int, int, int | None, bytes, bytes | None, int | None]
-"""A message as it lies in the store: id, deliveries (this one included), when it expires, headers, body, digest."""
+__all__ = ["EmbeddedDelivery", "EmbeddedDeliveryOwner", "StoredMessage"]
 
 
 class StoredMessage:
@@ -55,6 +49,22 @@ class StoredMessage:
         return self._row[1] > 1
 
 
+class EmbeddedDeliveryOwner(Protocol):
+    """Who received a delivery, as its unit knows it."""
+
+    def check_held(self, delivery: "EmbeddedDelivery") -> None:
+        """Check that a delivery is ours and not settled."""
+        ...
+
+    def later_than(self, delivery: "EmbeddedDelivery") -> list["EmbeddedDelivery"]:
+        """What was received after a delivery and no unit took."""
+        ...
+
+    def let_go(self, deliveries: Iterable["EmbeddedDelivery"]) -> None:
+        """Forget deliveries that are settled or given back."""
+        ...
+
+
 class EmbeddedDelivery(StoredMessage):
     """A claimed row.
 
@@ -67,10 +77,10 @@ class EmbeddedDelivery(StoredMessage):
 
     __slots__ = ("consumer", "hold", "id", "unit")
 
-    def __init__(self, row: Row, hold: "Hold", consumer: "EmbeddedConsumer") -> None:
+    def __init__(self, row: Row, hold: Hold, consumer: EmbeddedDeliveryOwner) -> None:
         self._row = row
         self._message = None
         self.id = row[0]
         self.hold = hold
         self.consumer = consumer
-        self.unit: EmbeddedUnit | None = None
+        self.unit: Unit | None = None

@@ -1,4 +1,4 @@
-"""What the errors of SQLite mean to those who use a broker."""
+"""SQLite errors as JMS errors."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an operator does to a broker's file: look for damage, give back the space of messages that are gone.
+"""Maintenance of a broker's file: check it for damage, and give back unused space.
 
 Both work beside processes that use the file, on a connection of their own, so that nobody waits for the store's lock.
 """
@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.embedded.digests import check_digest
-from jmsjca.providers.embedded.sqlite_errors import translate
+from jmsjca.providers.embedded.codec import check_digest
+from jmsjca.providers.embedded.errors import translate
 
 __all__ = ["check", "compact"]
 

@@ -1,4 +1,4 @@
-"""The provider of ``embedded://``: a real broker inside the process, on SQLite."""
+"""The provider of ``embedded://``: a real broker inside the process, on SQLite, and its capabilities."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,11 +7,11 @@ from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import InvalidOptionError, InvalidURLError, JMSError
-from jmsjca.providers.embedded.capabilities import CAPABILITIES
 from jmsjca.providers.embedded.connection import EmbeddedConnection
-from jmsjca.providers.embedded.stores import enter, leave
+from jmsjca.providers.embedded.store.store import enter, leave
+from jmsjca.spi import Capabilities
 
-__all__ = ["EmbeddedProvider"]
+__all__ = ["CAPABILITIES", "EmbeddedProvider"]
 
 
 class EmbeddedProvider:
@@ -62,3 +62,41 @@ def _place(url: ConnectionURL) -> Path | str:
         return Path(unquote(url.path)).resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a NUL, a name that is too long, links that lead in a circle
         raise InvalidURLError(f"{url} names no file: {error}.") from error
+
+
+CAPABILITIES = Capabilities(
+    transacted_receive=True,
+    transacted_send=True,
+    atomic=True,
+    give_back="uncounted",
+    exact_credit=True,
+    redelivery_delay=True,
+    delivery_delay=True,
+    delivery_count=True,
+    counts_lost=True,
+    priority=True,
+    selectors=True,
+    exact_selectors=True,
+    browse=True,
+    browse_counts=True,
+    durable=True,
+    shared=True,
+    volatile_reuse=True,
+    subscription_lock=True,
+    subscription_kinds=True,
+    ends_at_close=True,
+    client_ids=True,
+    temporary=True,
+    temporary_guarded=True,
+    temporary_ends=True,
+    no_local=True,
+    durable_no_local=True,
+    groups=True,
+    groups_apart=True,
+    structured=True,
+    duplicate_detection=True,
+    checks=True,
+    admin=True,
+    configurable=True,
+    shared_between_processes=True,
+)

@@ -16,12 +16,10 @@ from jmsjca.errors import (
 )
 from jmsjca.messages import Message
 from jmsjca.providers.embedded.codec import Outgoing, encode
-from jmsjca.providers.embedded.consumer import EmbeddedConsumer
-from jmsjca.providers.embedded.delivery import EmbeddedDelivery
-from jmsjca.providers.embedded.rows import release, settle
-from jmsjca.providers.embedded.sending import Sender, insert
-from jmsjca.providers.embedded.store import Store
-from jmsjca.providers.embedded.temporaries import check_exists
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery, EmbeddedDeliveryOwner
+from jmsjca.providers.embedded.store.messages import Sender, insert, release, settle
+from jmsjca.providers.embedded.store.store import Store
+from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 from jmsjca.spi import Delivery
 
 __all__ = ["EmbeddedUnit", "Life"]
@@ -148,7 +146,7 @@ class EmbeddedUnit:
 
     def _release(
         self, cursor: sqlite3.Cursor, due: int | None, unused: Sequence[Delivery]
-    ) -> tuple[dict[EmbeddedConsumer, list[EmbeddedDelivery]], list[str]]:
+    ) -> tuple[dict[EmbeddedDeliveryOwner, list[EmbeddedDelivery]], list[str]]:
         """Give all back, and first whatever was received later and is nobody's; tell what that was."""
         spared = {id(d) for d in unused}
         later = {consumer: consumer.later_than(first) for consumer, first in self._consumers().items()}
@@ -158,7 +156,7 @@ class EmbeddedUnit:
         release(cursor, [d for d in self._taken if id(d) in spared], uncount=1, due=due)
         return later, self._store.other_doorbells(cursor)
 
-    def _consumers(self) -> dict[EmbeddedConsumer, EmbeddedDelivery]:
+    def _consumers(self) -> dict[EmbeddedDeliveryOwner, EmbeddedDelivery]:
         """Each consumer with its first delivery in this unit."""
         return {d.consumer: d for d in reversed(self._taken)}
 

@@ -1,14 +1,14 @@
-"""The frames of one commit, written at once, and what became of them."""
+"""The frames of one commit, written at once, and their outcome."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
-from jmsjca.providers.stomp.channel import WriteError
-from jmsjca.providers.stomp.dialect import TRANSACTION, Dialect
-from jmsjca.providers.stomp.frames import with_headers
-from jmsjca.providers.stomp.receipts import RefusedError
-from jmsjca.providers.stomp.wire import Wire
+from jmsjca.providers.stomp.brokers.dialect import TRANSACTION, Dialect
+from jmsjca.providers.stomp.errors import RefusedError
+from jmsjca.providers.stomp.protocol.frames import with_headers
+from jmsjca.providers.stomp.protocol.session import Wire
+from jmsjca.providers.stomp.protocol.transport import WriteError
 
 __all__ = ["Burst"]
 

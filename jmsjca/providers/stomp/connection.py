@@ -1,32 +1,34 @@
-"""A connection to a broker over STOMP."""
+"""A STOMP connection and the registry of its consumers."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Literal
 from weakref import WeakSet
 
 from jmsjca.config import Clock, Limits
+from jmsjca.config.text import check_text
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import (
     ConnectionLostError,
     IllegalStateError,
     InvalidDestinationError,
+    InvalidSelectorError,
     JMSError,
     NotSupportedError,
 )
+from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.consumer import STOMPConsumer
-from jmsjca.providers.stomp.consumers import Consumers
 from jmsjca.providers.stomp.delivery import STOMPDelivery
-from jmsjca.providers.stomp.dialect import Dialect
-from jmsjca.providers.stomp.durables import Durables
-from jmsjca.providers.stomp.refusals import explained
-from jmsjca.providers.stomp.sources import check_no_local, check_subscription
-from jmsjca.providers.stomp.temporaries import Temporaries
+from jmsjca.providers.stomp.durable_subscriptions import Durables, check_no_local, check_subscription
+from jmsjca.providers.stomp.errors import explained
+from jmsjca.providers.stomp.protocol.session import Wire
+from jmsjca.providers.stomp.subscription import RenewedSubscriptions, Subscriptions, taken_ahead
+from jmsjca.providers.stomp.temporary_destinations import Temporaries
 from jmsjca.providers.stomp.unit import STOMPUnit
-from jmsjca.providers.stomp.wire import Wire
 from jmsjca.spi import Capabilities, Order
 
-__all__ = ["STOMPConnection"]
+__all__ = ["Consumers", "STOMPConnection"]
 
 
 class STOMPConnection:
@@ -183,3 +185,83 @@ class STOMPConnection:
             raise IllegalStateError("This connection is closed.")
         if self._lost is not None:
             raise ConnectionLostError(str(self._lost)) from self._lost
+
+
+class Consumers:
+    """Those of one connection.
+
+    Args:
+        wire: The connection.
+        dialect: What the broker calls things.
+        limits: The bounds.
+        clock: Where time comes from.
+    """
+
+    def __init__(self, wire: Wire, dialect: Dialect, limits: Limits, clock: Clock) -> None:
+        self._wire = wire
+        self._dialect = dialect
+        self._limits = limits
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._open: set[STOMPConsumer] = set()
+        self._broken: JMSError | None = None
+
+    def open(
+        self,
+        source: Destination | Subscription,
+        *,
+        selector: str | None,
+        no_local: bool,
+        order: Order,
+        window: int | None,
+    ) -> STOMPConsumer:
+        """Subscribe.
+
+        Raises:
+            InvalidSelectorError: The selector cannot be written.
+            JMSError: The broker refuses.
+        """
+        check_text(selector, f"The selector {selector!a:.200}", InvalidSelectorError)
+        ahead = taken_ahead(order, self._limits.prefetch_messages) if window is None else window
+        ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
+        chosen = self._chosen(selector, no_local=no_local)
+        supply = partial(self._kind(source), self._wire, self._dialect, source, chosen, ack=ack, window=ahead)
+        target, size = destination_of(source), self._limits.prefetch_bytes
+        with explained(f"consume from {target}"):
+            consumer = STOMPConsumer(target, self._dialect, supply, order=order, max_bytes=size, clock=self._clock)
+        self._keep(consumer)
+        return consumer
+
+    def check_free(self, what: Destination) -> None:
+        """See whether something can be removed.
+
+        Raises:
+            IllegalStateError: A consumer of this connection has it.
+        """
+        if any(c.source == what and not c.done for c in list(self._open)):
+            raise IllegalStateError(f"{what} has consumers.")
+
+    def broken(self, error: JMSError) -> None:
+        """Let everybody know that nothing more comes."""
+        with self._lock:
+            self._broken = error
+            told = list(self._open)
+        for consumer in told:
+            consumer.broken(error)
+
+    def _kind(self, source: Destination | Subscription) -> Callable[..., Subscriptions]:
+        lasting = source.durable if isinstance(source, Subscription) else True
+        if lasting and self._dialect.keeps_first_back:
+            return partial(RenewedSubscriptions, clock=self._clock)
+        return Subscriptions
+
+    def _chosen(self, selector: str | None, *, no_local: bool) -> Mapping[str, str]:
+        selected = self._dialect.selector(selector) if selector else {}
+        return {**selected, **self._dialect.no_local} if no_local else selected
+
+    def _keep(self, consumer: STOMPConsumer) -> None:
+        with self._lock:
+            self._open = {c for c in self._open if not c.done} | {consumer}
+            broken = self._broken
+        if broken is not None:  # while it was made
+            consumer.broken(broken)

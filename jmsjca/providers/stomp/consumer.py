@@ -1,4 +1,4 @@
-"""A consumer: hands out what the broker sends ahead, and keeps what comes again."""
+"""A STOMP consumer: hands out what the broker sends ahead, and keeps what comes again."""
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, count, islice
@@ -6,11 +6,11 @@ from itertools import accumulate, count, islice
 from jmsjca.config import Clock
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError
-from jmsjca.providers.holder import Holder
+from jmsjca.providers.common.consumer import Holder
+from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.delivery import STOMPDelivery
-from jmsjca.providers.stomp.dialect import Dialect
-from jmsjca.providers.stomp.frames import Frame
-from jmsjca.providers.stomp.supply import Subscriptions
+from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.providers.stomp.subscription import Subscriptions
 from jmsjca.spi import Delivery, Order
 
 __all__ = ["STOMPConsumer"]

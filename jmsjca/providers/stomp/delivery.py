@@ -1,15 +1,29 @@
-"""One message that came over STOMP."""
+"""A message received over STOMP, decoded when it is first looked at."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from jmsjca.destinations import Destination
 from jmsjca.messages import Message
-from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.common.unit import DeliveryOwner
+from jmsjca.providers.stomp.brokers.dialect import Dialect
+from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.spi import Unit
 
-if TYPE_CHECKING:
-    from jmsjca.providers.stomp.consumer import STOMPConsumer
-    from jmsjca.providers.stomp.unit import STOMPUnit
+__all__ = ["STOMPDelivery", "STOMPDeliveryOwner"]
 
-__all__ = ["STOMPDelivery"]
+
+class STOMPDeliveryOwner(DeliveryOwner, Protocol):
+    """Who received a delivery, as the delivery knows it."""
+
+    @property
+    def source(self) -> Destination:
+        """Where the messages come from."""
+        ...
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the broker writes them."""
+        ...
 
 
 class STOMPDelivery:
@@ -28,12 +42,12 @@ class STOMPDelivery:
 
     __slots__ = ("_failures", "_message", "consumer", "frame", "handle", "size", "unit")
 
-    def __init__(self, frame: Frame, handle: int, consumer: "STOMPConsumer", failures: int = 0) -> None:
+    def __init__(self, frame: Frame, handle: int, consumer: STOMPDeliveryOwner, failures: int = 0) -> None:
         self.frame = frame
         self.handle = handle
         self.size = frame.size
         self.consumer = consumer
-        self.unit: STOMPUnit | None = None
+        self.unit: Unit | None = None
         self._failures = failures
         self._message: Message | None = None
 

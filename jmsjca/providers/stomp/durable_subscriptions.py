@@ -1,16 +1,18 @@
-"""Durable subscriptions: that a name has one consumer and one topic, and their end."""
+"""Durable subscriptions: one consumer and one topic for each name, and their removal."""
 
 from collections.abc import Callable
 from typing import Protocol
 
-from jmsjca.destinations import Destination, Subscription, Topic
-from jmsjca.errors import IllegalStateError, InvalidDestinationError
-from jmsjca.providers.stomp.dialect import Dialect
-from jmsjca.providers.stomp.rabbitmq import RabbitMQ
-from jmsjca.providers.stomp.receipts import RefusedError
-from jmsjca.providers.stomp.wire import Wire
+from jmsjca.config.text import check_text
+from jmsjca.destinations import Destination, Queue, Subscription, Topic
+from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError
+from jmsjca.providers.common.broker_profile import Broker
+from jmsjca.providers.stomp.brokers.dialect import Dialect
+from jmsjca.providers.stomp.brokers.rabbitmq import RabbitMQ
+from jmsjca.providers.stomp.errors import RefusedError
+from jmsjca.providers.stomp.protocol.session import Wire
 
-__all__ = ["Durables"]
+__all__ = ["Durables", "check_no_local", "check_subscription"]
 
 
 class _Consumer(Protocol):
@@ -104,3 +106,38 @@ class Durables:
             wire.request("UNSUBSCRIBE", {"id": "end", **dialect.unsubscribe(source)})
         finally:
             wire.close(wire.reply_timeout)
+
+
+def check_no_local(broker: Broker, source: Destination | Subscription) -> None:
+    """Refuse to spare a consumer its own connection's messages where that would not hold.
+
+    Raises:
+        NotSupportedError: The broker cannot, or not for durable subscriptions.
+        InvalidDestinationError: It is a queue.
+    """
+    broker.require("no_local")
+    if isinstance(source, Queue):
+        raise InvalidDestinationError(f"no_local is for topics; consumers of {source} get all messages.")
+    broker.require("durable_no_local", asked=isinstance(source, Subscription) and source.durable)
+
+
+def check_subscription(broker: Broker, source: Destination | Subscription, client_id: str | None) -> None:
+    """Refuse a subscription that the broker cannot keep, or that is another client's.
+
+    Raises:
+        NotSupportedError: It is shared, or durable, and the broker cannot.
+        InvalidClientIDError: It belongs to another client id than the connection's.
+        InvalidDestinationError: Its name cannot be written.
+    """
+    if not isinstance(source, Subscription):
+        return
+    check_text(source.name, f"The name {source.name!a:.200}", InvalidDestinationError)
+    broker.require("shared", asked=source.shared)
+    if not source.durable:
+        return
+    broker.require("durable")
+    if not source.client_id or source.client_id != client_id:
+        raise InvalidClientIDError(
+            f"The durable subscription {source.name!r} belongs to the client id {source.client_id!r}, but this"
+            f" connection has {client_id!r}."
+        )

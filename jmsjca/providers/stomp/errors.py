@@ -1,10 +1,11 @@
-"""What the ERROR frames of the brokers mean."""
+"""The brokers' ERROR frames as JMS errors."""
 
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from jmsjca.errors import (
+    ConnectionLostError,
     InvalidClientIDError,
     InvalidDestinationError,
     InvalidSelectorError,
@@ -12,9 +13,11 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
-from jmsjca.providers.stomp.receipts import RefusedError
+from jmsjca.providers.stomp.protocol.frames import Frame
 
-__all__ = ["explained"]
+__all__ = ["RefusedError", "explained", "reason_of"]
+
+_SHOWN = 500  # characters of what a broker says
 
 # Brokers have no codes in STOMP, only texts; the first that fits counts.
 _MEANINGS: tuple[tuple[re.Pattern[str], type[JMSError]], ...] = (
@@ -47,3 +50,26 @@ def explained(doing: str) -> Generator[None, None, None]:
             if pattern.search(error.text):
                 raise kind(f"The broker says that this client cannot {doing}: {error.text}") from error
         raise
+
+
+def reason_of(frame: Frame) -> str:
+    """What the broker says is wrong, on one line: it may repeat what anybody sent."""
+    first = frame.body[:_SHOWN].decode(errors="replace").strip().partition("\n")[0]
+    text = ": ".join(dict.fromkeys(part for part in (frame.headers.get("message", "").strip(), first) if part))
+    return "".join(character if character.isprintable() else " " for character in text[:_SHOWN]) or "no reason given"
+
+
+class RefusedError(ConnectionLostError):
+    """An ERROR frame, which ends the connection.
+
+    Attributes:
+        receipt: The receipt that the refused frame asked for; None if the broker does not say.
+        text: What the broker says.
+        alone: True if nothing was unanswered when it came but what one wait is for.
+    """
+
+    def __init__(self, text: str, receipt: str | None, *, alone: bool = False) -> None:
+        super().__init__(f"The broker refused something and ended the connection: {text}")
+        self.receipt = receipt
+        self.text = text
+        self.alone = alone

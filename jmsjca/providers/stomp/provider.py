@@ -6,13 +6,13 @@ from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.network import NetworkOptions, open_socket, require_protection
-from jmsjca.providers.stomp.channel import Channel
+from jmsjca.providers.common.network import NetworkOptions, open_socket, require_protection
+from jmsjca.providers.stomp.brokers.dialect import Dialect
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
 from jmsjca.providers.stomp.connection import STOMPConnection
-from jmsjca.providers.stomp.dialect import Dialect
-from jmsjca.providers.stomp.dialects import choose_dialect
-from jmsjca.providers.stomp.refusals import explained
-from jmsjca.providers.stomp.wire import Wire
+from jmsjca.providers.stomp.errors import explained
+from jmsjca.providers.stomp.protocol.session import Wire
+from jmsjca.providers.stomp.protocol.transport import Channel
 
 __all__ = ["STOMPProvider"]
 

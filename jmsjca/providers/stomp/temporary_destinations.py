@@ -7,9 +7,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from jmsjca.destinations import Destination, DestinationKind, Subscription
 from jmsjca.errors import ConnectionLostError, InvalidDestinationError
-from jmsjca.providers.stomp.dialect import Dialect, destination_of
-from jmsjca.providers.stomp.frames import Frame
-from jmsjca.providers.stomp.wire import Wire
+from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
+from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.providers.stomp.protocol.session import Wire
 
 __all__ = ["Temporaries"]
 

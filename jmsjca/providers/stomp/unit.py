@@ -1,4 +1,4 @@
-"""A unit over STOMP: a note, written at its end in one burst."""
+"""A unit over STOMP: notes deliveries and sends, and writes all of it in one burst at its end."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -6,13 +6,13 @@ from functools import partial
 from jmsjca.destinations import Destination
 from jmsjca.errors import ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
-from jmsjca.providers.note import Note
-from jmsjca.providers.stomp.burst import Burst
+from jmsjca.providers.common.unit import Note
+from jmsjca.providers.stomp.brokers.dialect import Dialect
+from jmsjca.providers.stomp.commit import Burst
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.delivery import STOMPDelivery
-from jmsjca.providers.stomp.dialect import Dialect
-from jmsjca.providers.stomp.frames import Frame
-from jmsjca.providers.stomp.wire import Wire
+from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.providers.stomp.protocol.session import Wire
 from jmsjca.spi import Delivery
 
 __all__ = ["STOMPUnit"]

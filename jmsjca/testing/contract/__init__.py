@@ -12,45 +12,28 @@ more than a URL, so they are imported by name: `jmsjca.testing.contract.poison`,
 for brokers behind a network.
 """
 
-from jmsjca.testing.contract.bodies import TestBodies
-from jmsjca.testing.contract.browsing import TestAdmin, TestBrowsing
-from jmsjca.testing.contract.client_ids import TestClientIds
-from jmsjca.testing.contract.configured import TestDefaultSettings, TestSettings
-from jmsjca.testing.contract.connections import TestClosing, TestRefusals
-from jmsjca.testing.contract.crashes import TestCrashes
-from jmsjca.testing.contract.dead_letter_places import TestDeadLetterPlaces
-from jmsjca.testing.contract.deaths import TestDeaths
-from jmsjca.testing.contract.delivery import TestDelivery
-from jmsjca.testing.contract.durable_rules import TestDurableRules
-from jmsjca.testing.contract.exclusive import TestExclusiveConsumers
-from jmsjca.testing.contract.expired_messages import TestExpiry
-from jmsjca.testing.contract.failed_messages import TestDeadLetters
-from jmsjca.testing.contract.give_back import TestGiveBack
-from jmsjca.testing.contract.groups import TestGroups, TestWholeGroups
-from jmsjca.testing.contract.groups_and_others import TestGroupsAndOthers
+from jmsjca.testing.contract.admin import TestAdmin, TestBrowsing, TestRemoving
+from jmsjca.testing.contract.connections import TestClientIds, TestClosing, TestRefusals
+from jmsjca.testing.contract.dead_letters import TestDeadLetterPlaces, TestDeadLetters
+from jmsjca.testing.contract.destination_settings import TestDefaultSettings, TestExpiry, TestSettings
+from jmsjca.testing.contract.exclusive_consumers import TestExclusiveConsumers
+from jmsjca.testing.contract.groups import TestGroups, TestGroupsAndOthers, TestWholeGroups
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
-from jmsjca.testing.contract.headers import TestHeaders
-from jmsjca.testing.contract.large_messages import TestLargeMessages
-from jmsjca.testing.contract.many_destinations import TestManyDestinations
-from jmsjca.testing.contract.maps import TestMaps
-from jmsjca.testing.contract.neighbours import TestNeighbours
-from jmsjca.testing.contract.no_local import TestNoLocal
-from jmsjca.testing.contract.objects import TestObjects
-from jmsjca.testing.contract.ordering import TestOrdering
-from jmsjca.testing.contract.properties import TestProperties
-from jmsjca.testing.contract.removing import TestRemoving
-from jmsjca.testing.contract.rollbacks import TestRollback
-from jmsjca.testing.contract.selecting import TestSelectors
-from jmsjca.testing.contract.selective_consumers import TestSelectiveConsumers
-from jmsjca.testing.contract.selective_subscriptions import TestSelectiveSubscriptions
-from jmsjca.testing.contract.sending import TestDuplicates, TestSending
-from jmsjca.testing.contract.shared_durables import TestSharedDurableSubscriptions
-from jmsjca.testing.contract.shared_subscriptions import TestSharedSubscriptions
-from jmsjca.testing.contract.streams import TestStreams
-from jmsjca.testing.contract.subscriptions import TestDurableSubscriptions, TestTopics
-from jmsjca.testing.contract.temporary_destinations import TestTemporaryDestinations
-from jmsjca.testing.contract.temporary_kinds import TestTemporaryQueues, TestTemporaryTopics
-from jmsjca.testing.contract.units import TestCommit, TestUnitStates
+from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestObjects, TestProperties
+from jmsjca.testing.contract.prefetch import TestGiveBack, TestLargeMessages
+from jmsjca.testing.contract.processes import TestCrashes, TestDeaths, TestNeighbours
+from jmsjca.testing.contract.receiving import TestDelivery, TestOrdering
+from jmsjca.testing.contract.selectors import TestSelectiveConsumers, TestSelectiveSubscriptions, TestSelectors
+from jmsjca.testing.contract.sending import TestDuplicates, TestManyDestinations, TestSending
+from jmsjca.testing.contract.shared_subscriptions import TestSharedDurableSubscriptions, TestSharedSubscriptions
+from jmsjca.testing.contract.structured_messages import TestMaps, TestStreams
+from jmsjca.testing.contract.subscriptions import TestDurableRules, TestDurableSubscriptions, TestNoLocal, TestTopics
+from jmsjca.testing.contract.temporary_destinations import (
+    TestTemporaryDestinations,
+    TestTemporaryQueues,
+    TestTemporaryTopics,
+)
+from jmsjca.testing.contract.units import TestCommit, TestRollback, TestUnitStates
 
 __all__ = [
     "PATIENCE",

@@ -1,4 +1,4 @@
-"""Exclusive consumers: one receives, the others stand by."""
+"""Cases for exclusive consumers: one receives, the others stand by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.spi import Consumer, Order
-from jmsjca.testing.contract.configuring import Configured, configure
+from jmsjca.testing.contract.destination_settings import Configured, configure
 from jmsjca.testing.contract.harness import Harness, bodies
 
 __all__ = ["TestExclusiveConsumers"]

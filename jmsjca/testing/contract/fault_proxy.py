@@ -1,19 +1,19 @@
-"""A wire that can be cut: a TCP proxy on loopback between a provider and its broker; for AMQP 1.0 and STOMP, no TLS."""
+"""A TCP proxy on loopback that cuts a connection at a frame; for AMQP 1.0 and STOMP 1.2, without TLS."""
 
 from __future__ import annotations
 
+import re
 import selectors
 import socket
 import struct
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
-from jmsjca.testing.contract.frames import AMQPSplitter, Frame, Splitter, STOMPSplitter
-
-__all__ = ["Moment", "Wire"]
+__all__ = ["AMQPSplitter", "Frame", "Moment", "STOMPSplitter", "Splitter", "Wire"]
 
 Moment = Literal["before", "unanswered", "answered", "never"]
 
@@ -180,3 +180,164 @@ class _Link:
                 pass
         for end in (self._broker, self._wakes, self._woken):
             end.close()
+
+
+_COMMANDS = {b"SEND": "send", b"ACK": "acknowledge", b"BEGIN": "begin", b"COMMIT": "commit", b"ABORT": "rollback"}
+_PERFORMATIVES = {0x12: "attach", 0x13: "flow", 0x14: "send", 0x15: "acknowledge", 0x16: "detach"}
+_BEGIN, _TRANSFER, _DISPOSITION, _DECLARE, _DISCHARGE, _AMQP_VALUE = 0x11, 0x14, 0x15, 0x31, 0x32, 0x77
+_FIELDS = 6  # as many as are looked at
+_TRUE = 0x41  # stands for true; as a role it is that of the receiver, who answers a transfer
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of either protocol.
+
+    Args:
+        data: Its bytes.
+        kind: "send", "acknowledge", "begin" or "commit" where it is one; "other"; "" for what is no frame at all.
+        asks: What it wants an answer to.
+        answers: What it answers: a name, and the first and last of a range of numbers.
+    """
+
+    data: bytes
+    kind: str = ""
+    asks: tuple[object, int] | None = None
+    answers: tuple[object, int, int] | None = None
+
+    def answers_to(self, asked: tuple[object, int]) -> bool:
+        """Tell whether this is the answer to what another frame asked."""
+        if self.answers is None:
+            return False
+        name, first, last = self.answers
+        return name == asked[0] and first <= asked[1] <= last
+
+
+class Splitter(Protocol):
+    """Cuts one direction of a connection into frames."""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Take bytes as they come, and give the frames that are whole by now."""
+        ...
+
+
+class AMQPSplitter:
+    """Frames of AMQP 1.0: a size in front, a performative inside."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._channels: dict[int, int] = {}  # the other side's name of each channel
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Take bytes as they come, and give the frames that are whole by now."""
+        self._buffer += data
+        while len(self._buffer) >= 8 and len(self._buffer) >= (size := self._size()):
+            whole, self._buffer = self._buffer[:size], self._buffer[size:]
+            yield self._frame(whole)
+
+    def _size(self) -> int:
+        return 8 if self._buffer.startswith(b"AMQP") else int.from_bytes(self._buffer[:4], "big")
+
+    def _frame(self, data: bytes) -> Frame:
+        at = data[4] * 4
+        if data.startswith(b"AMQP") or data[5] or at >= len(data):  # a greeting, a login, a heartbeat
+            return Frame(data)
+        performative, at = _descriptor(data, at)
+        fields, end = _fields(data, at)
+        fields += [None] * _FIELDS  # what is not written is null
+        channel = int.from_bytes(data[6:8], "big")
+        if performative == _BEGIN and fields[0] is not None:
+            self._channels[channel] = fields[0]
+        if performative == _DISPOSITION and fields[0] == _TRUE:
+            first = fields[1] or 0
+            last = first if fields[2] is None else fields[2]
+            return Frame(data, "acknowledge", answers=(self._channels.get(channel, channel), first, last))
+        if performative == _TRANSFER and fields[1] is not None:  # it begins a message
+            whole = fields[5] != _TRUE
+            return Frame(data, _content(data, end) if whole else "send", asks=(channel, fields[1]))
+        return Frame(data, _PERFORMATIVES.get(performative, "other"))
+
+
+class STOMPSplitter:
+    """Frames of STOMP 1.2: a command, headers, and a body that a NUL ends."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Take bytes as they come, and give the frames that are whole by now."""
+        self._buffer += data
+        while self._buffer and (size := self._size()):
+            whole, self._buffer = self._buffer[:size], self._buffer[size:]
+            yield self._frame(whole)
+
+    def _size(self) -> int:
+        """The length of the first frame; 0 if there is more to come."""
+        if self._buffer[0] in b"\r\n":
+            return 1
+        head = re.search(rb"\r?\n\r?\n", self._buffer)
+        if not head:
+            return 0
+        length = re.search(rb"\ncontent-length:(\d+)", self._buffer[: head.start()])
+        end = head.end() + int(length[1]) if length else self._buffer.find(b"\0", head.end())
+        return end + 1 if 0 <= end < len(self._buffer) else 0
+
+    def _frame(self, data: bytes) -> Frame:
+        if data in {b"\r", b"\n"}:
+            return Frame(data)
+        head = re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0]
+        command, receipt = head.split(b"\n")[0].strip(), re.search(rb"\nreceipt(-id)?:([^\r\n]*)", head)
+        asks = (receipt[2], 0) if receipt and not receipt[1] else None
+        answers = (receipt[2], 0, 0) if receipt and receipt[1] else None
+        return Frame(data, _COMMANDS.get(command, "other"), asks, answers)
+
+
+def _content(data: bytes, at: int) -> str:
+    """What a transfer holds: a message, or one of the two commands to a transaction coordinator."""
+    while data[at : at + 1] == b"\0":
+        section, at = _descriptor(data, at)
+        if section == _AMQP_VALUE and data[at : at + 1] == b"\0":
+            return _command(data, at)
+        at = _value(data, at)[1]
+    return "send"
+
+
+def _command(data: bytes, at: int) -> str:
+    command, at = _descriptor(data, at)
+    if command == _DISCHARGE:
+        fields, _ = _fields(data, at)
+        return "rollback" if fields[1:] == [_TRUE] else "commit"
+    return "begin" if command == _DECLARE else "send"
+
+
+def _descriptor(data: bytes, at: int) -> tuple[int, int]:
+    number, after = _value(data, at + 1)
+    return number or 0, after
+
+
+def _fields(data: bytes, at: int) -> tuple[list[int | None], int]:
+    """The fields of a list, as far as they are numbers, and where it ends."""
+    _, end = _value(data, at)
+    at += {0x45: 1, 0xC0: 3, 0xD0: 9}[data[at]]
+    fields: list[int | None] = []
+    while at < end:
+        number, at = _value(data, at)
+        fields.append(number)
+    return fields, end
+
+
+def _value(data: bytes, at: int) -> tuple[int | None, int]:
+    """A value if it is a number (or true, as 0x41), and where it ends: the upper half of its first byte tells that."""
+    code = data[at]
+    if code == 0:  # described: its descriptor, then the value itself
+        return None, _value(data, _value(data, at + 1)[1])[1]
+    at, kind = at + 1, code >> 4
+    if kind in {0xA, 0xC, 0xE}:
+        return None, at + 1 + data[at]
+    if kind in {0xB, 0xD, 0xF}:
+        return None, at + 4 + int.from_bytes(data[at : at + 4], "big")
+    width = 0 if kind == 4 else 1 << (kind - 5)
+    if not width:
+        return {0x40: None, 0x41: 0x41}.get(code, 0), at
+    number = int.from_bytes(data[at : at + width], "big")
+    return (_TRUE if number else 0) if code == 0x56 else number, at + width

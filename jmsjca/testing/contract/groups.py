@@ -1,12 +1,51 @@
-"""Message groups: what belongs together goes to one consumer, as long as it is there."""
+"""Cases for message groups, also beside priorities, selectors, subscriptions and browsers."""
 
 from __future__ import annotations
 
-from jmsjca.spi import Order
-from jmsjca.testing.contract.grouping import Grouping, grouped, send_groups, two_consumers
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from jmsjca.destinations import Destination, Subscription
+from jmsjca.messages import TextMessage
+from jmsjca.spi import Consumer, Order
 from jmsjca.testing.contract.harness import Contract, Harness, bodies
 
-__all__ = ["TestGroups", "TestWholeGroups"]
+__all__ = [
+    "Grouping",
+    "TestGroups",
+    "TestGroupsAndOthers",
+    "TestWholeGroups",
+    "grouped",
+    "send_groups",
+    "two_consumers",
+]
+
+
+class Grouping(Contract):
+    """The base of contract classes about message groups."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_groups(self, harness: Harness) -> None:
+        harness.require("groups", "groups_apart", "exact_credit")
+
+
+def two_consumers(harness: Harness, source: Destination | Subscription) -> Sequence[Consumer]:
+    """Two consumers, the first one first."""
+    return [harness.connection.consumer(source, window=0, order=Order.ANY) for _ in range(2)]
+
+
+def send_groups(harness: Harness, to: Destination, words: str, **headers: Any) -> None:
+    """Send messages whose first character is their group; one that begins with a hyphen has none."""
+    harness.send_messages(to, *(grouped(word[0], word) for word in words.split()), **headers)
+
+
+def grouped(group: str, body: str) -> TextMessage:
+    """A message of a group; a hyphen stands for none. Its property ``even`` tells what its last digit is."""
+    if group == "-":
+        return TextMessage(body)
+    return TextMessage(body, properties={"JMSXGroupID": group, "even": body[-1] in "02468"})
 
 
 class TestWholeGroups(Contract):
@@ -162,3 +201,75 @@ class TestGroups(Grouping):
         first, second = (harness.connection.consumer(queue, window=0) for queue in queues)
         harness.gather(first, 1)
         assert bodies(harness.gather(second, 1)) == ["a1"]
+
+
+class TestGroupsAndOthers(Grouping):
+    """``JMSXGroupID`` (JMS 3.1, section 3.5.9; what is done with it is Artemis' way; capability groups)."""
+
+    def test_higher_priority_goes_first_within_a_group(self, harness: Harness) -> None:
+        """Groups tell who gets a message, priorities when (JMS 3.1, section 3.4.10)."""
+        harness.require("priority")
+        queue = harness.queue()
+        first, second = two_consumers(harness, queue)
+        send_groups(harness, queue, "a1 b1")
+        harness.settle([*harness.gather(first, 1), *harness.gather(second, 1)])
+        send_groups(harness, queue, "a2 b2", priority=1)
+        send_groups(harness, queue, "b3 a3", priority=8)
+        assert bodies(harness.gather(first, 2)) == ["a3", "a2"]
+        assert bodies(harness.gather(second, 2)) == ["b3", "b2"]
+
+    def test_selector_and_group_hold_together(self, harness: Harness) -> None:
+        """What another consumer's group or one's own selector keeps away stays (JMS 3.1, section 3.8)."""
+        harness.require("selectors")
+        queue = harness.queue()
+        first = harness.connection.consumer(queue, selector="even = TRUE", window=0, order=Order.ANY)
+        second = harness.connection.consumer(queue, window=0, order=Order.ANY)
+        send_groups(harness, queue, "a1 a2 b1")
+        assert bodies(harness.gather(first, 1)) == ["a2"]  # and with it the group
+        assert bodies(harness.gather(second, 1)) == ["b1"]
+        send_groups(harness, queue, "b2 a4")
+        assert bodies(harness.gather(first, 1)) == ["a4"]
+        assert bodies(harness.gather(second, 1)) == ["b2"]
+        first.close()
+        assert bodies(harness.gather(second, 3)) == ["a1", "a2", "a4"]
+
+    def test_one_unit_may_hold_many_groups(self, harness: Harness) -> None:
+        """More groups than a broker may keep apart: none is lost or doubled (Artemis' message groups)."""
+        queue = harness.queue()
+        sent = [f"{n}." for n in range(3000)]
+        harness.send_messages(queue, *(grouped(body, body) for body in sent))
+        first, second = two_consumers(harness, queue)
+        came = harness.gather(first, 1000)
+        harness.gather(second, 500)
+        second.close()
+        came += harness.gather(first, 2000)
+        assert bodies(came[:1000]) == sent[:1000]
+        assert sorted(bodies(came)) == sorted(sent)
+
+    def test_group_properties_come_as_they_were_sent(self, harness: Harness) -> None:
+        """The client sets both, the broker neither (JMS 3.1, section 3.5.9)."""
+        queue = harness.queue()
+        harness.send_messages(queue, TextMessage("a", properties={"JMSXGroupID": "a", "JMSXGroupSeq": 7}))
+        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+        assert dict(delivery.message.properties) == {"JMSXGroupID": "a", "JMSXGroupSeq": 7}
+
+    def test_groups_of_a_shared_subscription(self, harness: Harness) -> None:
+        """Its consumers compete as those of a queue do (JMS 3.1, section 8.3.2; Artemis' message groups)."""
+        harness.require("shared")
+        topic = harness.topic()
+        first, second = two_consumers(harness, Subscription(topic, topic.name, shared=True, volatile=True))
+        send_groups(harness, topic, "a1 b1 a2 b2")
+        assert bodies(harness.gather(first, 1)) == ["a1"]
+        assert bodies(harness.gather(second, 2)) == ["b1", "b2"]
+        assert bodies(harness.gather(first, 1)) == ["a2"]
+
+    def test_browser_shows_all_groups(self, harness: Harness) -> None:
+        """It takes nothing, so no group keeps it out or becomes its own (JMS 3.1, section 4.1.6)."""
+        harness.require("browse")
+        queue = harness.queue()
+        send_groups(harness, queue, "a1 b1 a2")
+        first, second = two_consumers(harness, queue)
+        harness.gather(first, 1)
+        shown = [d.message.body for chunk in harness.connection.browse(queue) for d in chunk]
+        assert shown[-2:] == ["b1", "a2"]
+        assert bodies(harness.gather(second, 1)) == ["b1"]

@@ -1,4 +1,4 @@
-"""What the contract cases are written with: connections, unique names, and messages that are sent and gathered."""
+"""The harness of the contract cases: connections, unique names, and messages that are sent and gathered."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import pytest
 
 from jmsjca.config import Limits
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import JMSError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import Message, TextMessage
 from jmsjca.spi import Connection, Consumer, Delivery, Order, Unit
 
-__all__ = ["PATIENCE", "Contract", "Harness"]
+__all__ = ["PATIENCE", "Contract", "Harness", "again", "through"]
 
 PATIENCE = 30.0
 """Seconds until a case gives up waiting for what must come. No case depends on how long it really takes."""
@@ -228,3 +228,23 @@ def moment(seconds: float) -> datetime:
 
 def _is_marker(delivery: Delivery) -> bool:
     return _MARK.encode() in delivery.raw
+
+
+def through(harness: Harness, message: Message) -> Message:
+    """Send a message to a queue, and receive it."""
+    queue = harness.queue()
+    harness.send_messages(queue, message)
+    [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+    return delivery.message
+
+
+def again(harness: Harness, message: Message) -> tuple[Message, Delivery]:
+    """Send a message to a queue, receive it, roll it back, and receive it again: as it was first, and that delivery."""
+    queue = harness.queue()
+    harness.send_messages(queue, message)
+    consumer = harness.connection.consumer(queue)
+    [first] = harness.gather(consumer, 1)
+    message = first.message
+    harness.holding([first]).rollback()
+    [second] = harness.gather(consumer, 1)
+    return message, second

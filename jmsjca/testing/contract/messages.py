@@ -1,12 +1,25 @@
-"""Text and bytes arrive as they were sent."""
+"""Cases for text, bytes and object messages, headers and properties: they arrive as they were sent."""
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import MessageEOFError, MessageFormatError, MessageNotWriteableError, NotSupportedError
 from jmsjca.messages import (
+    Byte,
     BytesMessage,
+    DeliveryMode,
+    Double,
+    Float,
+    Int,
+    Long,
     MapMessage,
     Message,
     ObjectMessage,
@@ -15,10 +28,9 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
 )
-from jmsjca.testing.contract.harness import Contract, Harness, prepare
-from jmsjca.testing.contract.round_trip import through
+from jmsjca.testing.contract.harness import Contract, Harness, again, moment, prepare, through
 
-__all__ = ["TestBodies"]
+__all__ = ["TestBodies", "TestHeaders", "TestObjects", "TestProperties"]
 
 
 class TestBodies(Contract):
@@ -144,3 +156,257 @@ class TestBodies(Contract):
         assert not message.is_body_assignable_to(bytes)
         with pytest.raises(MessageFormatError):
             message.get_body(bytes)
+
+
+class TestHeaders(Contract):
+    """Headers arrive as the producer set them (JMS 3.1, section 3.4)."""
+
+    def test_every_header_arrives(self, harness: Harness) -> None:
+        """Each header has a value that differs from its default."""
+        sent = {
+            "correlation_id": "request 1",
+            "reply_to": Topic("answers"),
+            "type": "order",
+            "delivery_mode": DeliveryMode.NON_PERSISTENT,
+            "priority": 7,
+            "timestamp": moment(-1),
+            "expiration": moment(3600),
+            "message_id": "ID:one",
+        }
+        queue = harness.queue()
+        harness.send_messages(queue, Message(), **sent)
+        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+        assert {name: getattr(delivery.message, name) for name in sent} == sent
+        assert delivery.message.destination == queue
+
+    def test_delivery_time_arrives(self, harness: Harness) -> None:
+        """JMSDeliveryTime tells the receiver from when on the message could come (JMS 3.1, section 3.4.13)."""
+        harness.require("delivery_delay")
+        queue, when = harness.queue(), moment(0.01)
+        harness.send_messages(queue, Message(), delivery_time=when)
+        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+        assert delivery.message.delivery_time == when
+
+    def test_headers_that_were_not_set_are_absent(self, harness: Harness) -> None:
+        """Absent is None, not a made-up value."""
+        message = through(harness, Message())
+        absent = ("correlation_id", "reply_to", "type", "expiration")
+        assert {name: getattr(message, name) for name in absent} == dict.fromkeys(absent)
+        assert (message.priority, message.delivery_mode) == (4, DeliveryMode.PERSISTENT)
+
+    def test_reply_to_a_queue_arrives(self, harness: Harness) -> None:
+        """A reply goes to the kind of destination that was named."""
+        queue = harness.queue()
+        harness.send_messages(queue, Message(), reply_to=Queue("answers"))
+        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+        assert delivery.message.reply_to == Queue("answers")
+
+    def test_topic_is_the_destination_of_what_it_brings(self, harness: Harness) -> None:
+        """A subscriber sees the topic that the message was sent to (JMS 3.1, section 3.4.1)."""
+        topic = harness.topic()
+        consumer = harness.connection.consumer(topic)
+        harness.send(topic, "a")
+        [delivery] = harness.gather(consumer, 1)
+        assert delivery.message.destination == topic
+
+    def test_headers_of_a_received_message_can_be_changed(self, harness: Harness) -> None:
+        """Unlike properties and body (JMS 3.1, section 3.10); sent on, it arrives so."""
+        message = through(harness, TextMessage("a", correlation_id="old", type="old", reply_to=Queue("old")))
+        message.correlation_id, message.type, message.reply_to = "new", None, Topic("new")
+        got = through(harness, message)
+        assert (got.correlation_id, got.type, got.reply_to) == ("new", None, Topic("new"))
+
+    def test_delivery_count_is_a_property(self, harness: Harness) -> None:
+        """JMSXDeliveryCount is 1 at first, more when the message comes again (JMS 3.1, section 3.5.11)."""
+        harness.require("delivery_count")
+        first, second = again(harness, TextMessage("a"))
+        assert first.get_int_property("JMSXDeliveryCount") == 1
+        assert second.message.get_int_property("JMSXDeliveryCount") == second.count == 2
+        assert "JMSXDeliveryCount" in second.message.get_property_names()
+        assert dict(second.message.properties) == {}  # nobody sent it
+
+
+_VALUES = [
+    pytest.param(value, id=f"{type(value).__name__}={value!r:.20}")
+    for value in (
+        *(True, False, None, "", "text", "ünïcödé \U0001f600", 'quotes " and \\ and \n lines', "x" * 70_000),
+        *(Byte(-128), Byte(127), Short(-(1 << 15)), Short((1 << 15) - 1), Int(-(1 << 31)), Int((1 << 31) - 1)),
+        *(Long(-(1 << 63)), Long((1 << 63) - 1), Long(5), 5, 1 << 40),
+        *(Float(1.5), Float(3.4e38), Float(1e-45), Double(5), Double(1.7e308), Double(5e-324), -0.0, 0.1),
+        *(Float(math.inf), Double(-math.inf)),
+    )
+]
+
+
+class TestProperties(Contract):
+    """Properties keep their values and their types (JMS 3.1, section 3.5)."""
+
+    @pytest.mark.parametrize("value", _VALUES)
+    def test_value_and_type_arrive(self, harness: Harness, value: Any) -> None:
+        """Every type with its bounds; a null property is one that exists without a value."""
+        got = through(harness, Message(properties={"p": value})).properties
+        assert dict(got) == {"p": value}
+        assert value is None or type_name(got["p"]) == type_name(value)
+        assert repr(got["p"]) == repr(value)  # tells -0.0 from 0.0
+
+    def test_not_a_number_arrives(self, harness: Harness) -> None:
+        """NaN is a value too, of either precision."""
+        got = through(harness, Message(properties={"f": Float(math.nan), "d": math.nan})).properties
+        assert {name: (type_name(v), math.isnan(float(v or 0))) for name, v in got.items()} == {
+            "f": ("float", True),
+            "d": ("double", True),
+        }
+
+    def test_names_of_every_kind_arrive(self, harness: Harness) -> None:
+        """Identifiers with the signs that the selector syntax allows, vendor and JMSX names, dots."""
+        names = ["a", "_a", "$a", "a1", "größe", "JMSXGroupID", "JMS_vendor_x", "JMSJCA.name"]
+        sent: dict[str, object] = dict.fromkeys(names, "1")
+        assert dict(through(harness, Message(properties=sent)).properties) == sent
+
+    def test_received_properties_are_read_only(self, harness: Harness) -> None:
+        """Setting one needs `clear_properties` first (JMS 3.1, section 3.10)."""
+        message = through(harness, TextMessage("body", properties={"a": 1}))
+        with pytest.raises(MessageNotWriteableError):
+            message.properties["a"] = 2
+        message.clear_properties()
+        message.properties["a"] = 2
+        assert (dict(message.properties), message.body) == ({"a": 2}, "body")
+
+    def test_names_differ_by_case(self, harness: Harness) -> None:
+        """Identifiers are case-sensitive (JMS 3.1, section 3.8.1.1)."""
+        assert dict(through(harness, Message(properties={"a": 1, "A": 2})).properties) == {"a": 1, "A": 2}
+
+    def test_many_properties_arrive(self, harness: Harness) -> None:
+        """JMS sets no bound to their number (JMS 3.1, section 3.5)."""
+        sent: dict[str, object] = {f"p{number}": number for number in range(300)}
+        assert dict(through(harness, Message(properties=sent)).properties) == sent
+
+    def test_received_values_convert_by_their_type(self, harness: Harness) -> None:
+        """What was set as a short can be read as a wider type, not as a narrower (JMS 3.1, section 3.5.4)."""
+        message = through(harness, Message(properties={"s": Short(7), "t": "7", "b": True}))
+        assert (message.get_long_property("s"), message.get_string_property("s")) == (7, "7")
+        assert (message.get_byte_property("t"), message.get_string_property("b")) == (7, "true")
+        for read in (message.get_byte_property, message.get_double_property, message.get_boolean_property):
+            with pytest.raises(MessageFormatError):
+                read("s")
+
+    def test_null_reads_as_what_is_not_set(self, harness: Harness) -> None:
+        """Both convert alike, but only one of them exists (JMS 3.1, sections 3.5.4 and 3.5.8)."""
+        message = through(harness, Message(properties={"empty": None}))
+        assert (message.property_exists("empty"), message.property_exists("missing")) == (True, False)
+        for name in ("empty", "missing"):
+            assert message.get_object_property(name) is None
+            assert message.get_string_property(name) is None
+            assert message.get_boolean_property(name) is False
+            with pytest.raises(MessageFormatError):
+                message.get_int_property(name)
+
+    def test_cleared_properties_are_back_when_the_message_comes_again(self, harness: Harness) -> None:
+        """What a consumer changes is its own copy (JMS 3.1, section 3.10)."""
+        queue = harness.queue()
+        harness.send_messages(queue, Message(properties={"a": 1}))
+        consumer = harness.connection.consumer(queue)
+        [delivery] = harness.gather(consumer, 1)
+        delivery.message.clear_properties()
+        delivery.message.properties["b"] = 2
+        harness.holding([delivery]).rollback()
+        [delivery] = harness.gather(consumer, 1)
+        assert dict(delivery.message.properties) == {"a": 1}
+
+
+_DECIMAL = frozenset({("decimal", "Decimal")})
+
+
+class TestObjects(Contract):
+    """A pickled object, as it was when it was given (JMS 3.1, section 3.11)."""
+
+    @pytest.fixture(autouse=True)
+    def structured(self, harness: Harness) -> None:
+        """Only for brokers that take such messages."""
+        harness.require("structured")
+
+    def test_object_arrives_for_who_names_its_classes(self, harness: Harness) -> None:
+        """Opt-in, by exact names (JMS 3.1, section 3.11)."""
+        sent = {"price": Decimal("1.50"), "parts": [1, "two", (3.0, b"four", None)]}
+        assert _received(harness, ObjectMessage(sent)).get_object(_DECIMAL) == sent
+
+    def test_object_of_another_class_is_refused(self, harness: Harness) -> None:
+        """A list of names allows what it names; the empty one nothing at all (JMS 3.1, section 3.11)."""
+        message = _received(harness, ObjectMessage(Path("a")))
+        for allowed in (_DECIMAL, frozenset({("pathlib", "*")})):
+            with pytest.raises(MessageFormatError):
+                message.get_object(allowed)
+        with pytest.raises(MessageFormatError):
+            _received(harness, ObjectMessage(["data"])).get_object(frozenset())
+
+    def test_body_is_refused(self, harness: Harness) -> None:
+        """Without names nothing is unpickled, not even harmless data (JMS 3.1, section 3.11)."""
+        message = _received(harness, ObjectMessage(["data"]))
+        for read in (lambda: message.body, lambda: message.get_body(object)):
+            with pytest.raises(MessageFormatError, match="get_object"):
+                read()
+        assert not message.is_body_assignable_to(object)
+
+    def test_hostile_pickle_passes_through_unharmed(self, harness: Harness, tmp_path: Path) -> None:
+        """Received, shown, browsed, rolled back, sent on: nobody runs it (JMS 3.1, section 3.11)."""
+        canary = tmp_path / "canary"
+        hostile = f"cos\nmkdir\n(V{canary}\ntR.".encode("raw-unicode-escape")  # leaves a trace when it is loaded
+        queue = harness.queue()
+        harness.send_messages(queue, ObjectMessage.from_pickled(hostile))
+        if harness.connection.capabilities.browse:
+            shown = list(chain.from_iterable(harness.connection.browse(queue)))
+            assert [_pickled(delivery.message) for delivery in shown] == [hostile]
+        consumer = harness.connection.consumer(queue)
+        harness.holding(harness.gather(consumer, 1)).rollback()
+        [delivery] = harness.gather(consumer, 1)
+        assert "ObjectMessage" in repr(delivery.message)
+        assert _pickled(through(harness, delivery.message)) == hostile
+        assert not canary.exists()
+
+    def test_bytes_that_are_no_pickle_arrive_unchanged(self, harness: Harness) -> None:
+        """They may be another language's objects (JMS 3.1, section 3.11.4)."""
+        foreign = b"\xac\xed\x00\x05 as Java begins" + bytes(range(256))
+        message = _received(harness, ObjectMessage.from_pickled(foreign))
+        assert message.pickled == foreign
+        with pytest.raises(MessageFormatError):
+            message.get_object(_DECIMAL)
+
+    def test_no_object_arrives_as_none(self, harness: Harness) -> None:
+        """The default is null (JMS 3.1, section 3.11.1)."""
+        message = _received(harness, ObjectMessage())
+        assert (message.body, message.pickled, message.get_object(_DECIMAL)) == (None, None, None)
+
+    def test_object_is_sent_as_it_was_when_it_was_given(self, harness: Harness) -> None:
+        """A message holds a snapshot (JMS 3.1, sections 3.9 and 3.11)."""
+        parts = [1]
+        message = ObjectMessage(parts)
+        parts.append(2)
+        assert _received(harness, message).get_object(_DECIMAL) == [1]
+
+    def test_received_object_is_read_only(self, harness: Harness) -> None:
+        """Until the body is cleared (JMS 3.1, sections 3.11.1 and 3.11.2)."""
+        message = _received(harness, ObjectMessage([1], properties={"p": 1}))
+        with pytest.raises(MessageNotWriteableError):
+            message.body = [2]
+        message.clear_body()
+        message.body = [3]
+        got = _received(harness, message)
+        assert (got.get_object(_DECIMAL), dict(got.properties)) == ([3], {"p": 1})
+
+    def test_raw_body_is_the_pickle(self, harness: Harness) -> None:
+        """For poison and for staging, whatever is in it."""
+        queue = harness.queue()
+        harness.send_messages(queue, ObjectMessage.from_pickled(b"cos\nsystem\n"))
+        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+        assert delivery.raw == b"cos\nsystem\n"
+
+
+def _received(harness: Harness, message: ObjectMessage) -> ObjectMessage:
+    received = through(harness, message)
+    assert isinstance(received, ObjectMessage)
+    return received
+
+
+def _pickled(message: Message) -> bytes | None:
+    assert isinstance(message, ObjectMessage)
+    return message.pickled

@@ -1,12 +1,370 @@
-"""What a network can do to a unit: cases for brokers that are reached over one, through a wire that is cut.
+"""Cases for brokers behind a network: connections that break, also during a commit, and refused sends.
 
-They need a URL of AMQP 1.0 or STOMP in the clear. `TestRefusedSends` needs the fixture ``jms_refused_destination`` too:
-a destination that the user of the URL may not send to. A provider's test module imports them beside those of
+The cases need a URL of AMQP 1.0 or STOMP in the clear. `TestRefusedSends` needs the fixture ``jms_refused_destination``
+too: a destination that the user of the URL may not send to. A provider's test module imports them beside those of
 `jmsjca.testing.contract`.
 """
 
-from jmsjca.testing.contract.cut_commits import TestCommitIsCut
-from jmsjca.testing.contract.cut_connections import TestConnectionIsCut
-from jmsjca.testing.contract.refused_sends import TestRefusedSends
+from __future__ import annotations
 
-__all__ = ["TestCommitIsCut", "TestConnectionIsCut", "TestRefusedSends"]
+import threading
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from jmsjca.destinations import Destination, Queue
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.spi import Connection, Order, Unit
+from jmsjca.testing.contract.fault_proxy import Moment, Wire
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
+
+__all__ = [
+    "DID_NOT_HAPPEN",
+    "Cuttable",
+    "TestCommitIsCut",
+    "TestConnectionIsCut",
+    "TestRefusedSends",
+    "connect",
+    "move",
+    "queues",
+]
+
+_REACHED = 1.0  # seconds in which a busy broker gets all of a commit; its answer never comes
+
+DID_NOT_HAPPEN = (TransactionRolledBackError, ConnectionLostError)
+
+
+class Cuttable(Contract):
+    """The base of the classes whose cases have a wire to cut."""
+
+    @pytest.fixture
+    def wire(self, jms_broker_url: str) -> Iterator[Wire]:
+        """Give a wire to the broker under test.
+
+        Args:
+            jms_broker_url: The broker.
+
+        Yields:
+            The wire; it is cut after the case.
+        """
+        wire = Wire(jms_broker_url)
+        yield wire
+        wire.close()
+
+
+def connect(harness: Harness, wire: Wire) -> tuple[Connection, threading.Event]:
+    """Connect through the wire, with an event that tells of its loss."""
+    lost = threading.Event()
+    return harness.connect(url=wire.url, lost=lambda _: lost.set()), lost
+
+
+def queues(harness: Harness, *bodies: str) -> tuple[Queue, Queue]:
+    """Name a queue that holds messages, and one that does not."""
+    source = harness.queue()
+    harness.send(source, *bodies)
+    return source, harness.queue()
+
+
+def move(harness: Harness, wire: Wire, source: Queue, target: Queue, messages: int = 1) -> tuple[Unit, threading.Event]:
+    """Open a unit, over the wire, that takes messages from one queue and sends as many to another."""
+    wire.trap = None
+    connection, lost = connect(harness, wire)
+    deliveries = harness.gather(connection.consumer(source, window=0), messages)
+    unit = harness.holding(deliveries, connection)
+    harness.note(unit, target, *["moved"] * messages)
+    return unit, lost
+
+
+class TestCommitIsCut(Cuttable):
+    """A commit whose answer does not come is in doubt: never success, never failure (JMS 3.1, section 6.2.7)."""
+
+    def test_commit_that_does_not_reach_the_broker(self, harness: Harness, wire: Wire) -> None:
+        """The client wrote it and cannot know that it did not arrive; neither part has happened."""
+        harness.require("atomic")
+        source, target = queues(harness, "a")
+        unit, _ = move(harness, wire, source, target)
+        wire.cut_at("commit", "before")
+        with pytest.raises(TransactionInDoubtError):
+            unit.commit()
+        assert wire.sprung
+        harness.expect(source, "a")
+        harness.expect(target)
+
+    def test_commit_whose_answer_is_lost(self, harness: Harness, wire: Wire) -> None:
+        """The broker has committed, the client cannot know; both parts have happened."""
+        harness.require("atomic")
+        source, target = queues(harness, "a")
+        unit, _ = move(harness, wire, source, target)
+        wire.cut_at("commit", "unanswered")
+        with pytest.raises(TransactionInDoubtError):
+            unit.commit()
+        assert wire.sprung
+        harness.expect(source)
+        harness.expect(target, "moved")
+
+    def test_commit_whose_answer_is_late(self, harness: Harness, wire: Wire) -> None:
+        """When the caller's time is over the outcome is not known, whatever comes later."""
+        harness.require("atomic")
+        source, target = queues(harness, "a")
+        unit, _ = move(harness, wire, source, target)
+        wire.cut_at("commit", "never")
+        with pytest.raises(TransactionInDoubtError):
+            unit.commit(timeout=_REACHED)
+        assert wire.sprung
+        harness.expect(target, "moved")
+
+    def test_commit_ends_at_its_timeout_wherever_it_waits(self, harness: Harness, wire: Wire) -> None:
+        """If the broker falls silent at the first frame, the outcome is known or in doubt, but never success."""
+        unit, _ = move(harness, wire, *queues(harness, "a"))
+        wire.cut_at("any", "never")
+        with pytest.raises((TransactionInDoubtError, *DID_NOT_HAPPEN)):
+            unit.commit(timeout=0.05)
+
+    def test_commit_that_was_answered_has_happened(self, harness: Harness, wire: Wire) -> None:
+        """What breaks afterwards is no business of the unit."""
+        harness.require("atomic")
+        source, target = queues(harness, "a")
+        unit, lost = move(harness, wire, source, target)
+        wire.cut_at("commit", "answered")
+        unit.commit()
+        assert lost.wait(PATIENCE)
+        harness.expect(source)
+        harness.expect(target, "moved")
+
+    @pytest.mark.parametrize("moment", ["before", "unanswered"])
+    def test_cut_at_every_frame_of_a_commit(self, harness: Harness, wire: Wire, moment: Moment) -> None:
+        """Both parts have happened or neither, and what the caller is told is true."""
+        harness.require("atomic")
+        fates = list(_cut_at_every_frame(harness, wire, moment))
+        assert len(fates) > 1
+        for told, kept, moved in fates:
+            assert (kept, moved) in _possible(told)
+
+    @pytest.mark.parametrize(("moment", "arrived"), [("before", []), ("unanswered", ["a"]), ("never", ["a"])])
+    def test_single_send_is_in_doubt(self, harness: Harness, wire: Wire, moment: Moment, arrived: list[str]) -> None:
+        """Without transactions too, a message whose receipt is not confirmed is neither sent nor not sent."""
+        harness.require_lack("transacted_send")
+        queue = harness.queue()
+        connection, _ = connect(harness, wire)
+        unit = harness.unit(connection)
+        harness.note(unit, queue, "a")
+        wire.cut_at("send", moment)
+        with pytest.raises(TransactionInDoubtError):
+            unit.commit(timeout=0.5 if moment == "never" else None)
+        harness.expect(queue, *arrived)
+
+    def test_move_that_is_not_atomic_loses_nothing(self, harness: Harness, wire: Wire) -> None:
+        """Sends are confirmed before anything is acknowledged: a cut may double a message, never lose it."""
+        harness.require_lack("atomic")
+        fates = list(_cut_at_every_frame(harness, wire, "before"))
+        assert fates
+        for told, kept, moved in fates:
+            assert kept + moved >= 2
+            assert moved == 0 or not isinstance(told, DID_NOT_HAPPEN)
+            assert moved == 2 or told is not None
+
+
+def _cut_at_every_frame(harness: Harness, wire: Wire, moment: Moment) -> Iterator[tuple[JMSError | None, int, int]]:
+    """Move two messages in a unit, each time with a cut one frame later, until there is no such frame.
+
+    Yields:
+        What the commit told, how many messages are left in the source, and how many are in the target.
+    """
+    for frame in count():
+        source, target = queues(harness, *"ab")
+        unit, _ = move(harness, wire, source, target, 2)
+        wire.cut_at("any", moment, skip=frame)
+        told = _outcome(unit)
+        if not wire.sprung:
+            return
+        wire.cut()
+        yield told, *_fates(harness, source, target, 2)
+
+
+def _outcome(unit: Unit) -> JMSError | None:
+    try:
+        unit.commit()
+    except JMSError as error:
+        return error
+    return None
+
+
+def _fates(harness: Harness, source: Queue, target: Queue, sent: int) -> tuple[int, int]:
+    """How many messages are in each of two queues; in both together as many as were sent, or more."""
+    connection = harness.connect()
+    consumers = connection.consumer(source, order=Order.ANY), connection.consumer(target, order=Order.ANY)
+    found = [0, 0]
+    for _ in range(round(PATIENCE / 0.02)):
+        for number, consumer in enumerate(consumers):
+            found[number] += len(consumer.receive(10, 0.01))
+        if sum(found) >= sent:
+            break
+    for number, (consumer, queue) in enumerate(zip(consumers, (source, target), strict=True)):
+        found[number] += not harness.nothing_comes(consumer, queue)
+    connection.close()
+    return found[0], found[1]
+
+
+def _possible(told: JMSError | None) -> list[tuple[int, int]]:
+    """What may have become of two messages that were to be moved in one unit: how many are kept, how many moved."""
+    if isinstance(told, DID_NOT_HAPPEN):
+        return [(2, 0)]
+    return [(0, 2), (2, 0)] if told else [(0, 2)]
+
+
+class TestConnectionIsCut(Cuttable):
+    """A connection that breaks while no commit is under way: what was open is lost, and all comes again."""
+
+    def test_break_is_told_once(self, harness: Harness, wire: Wire) -> None:
+        """``lost`` of `Provider.connect` is called when the connection breaks, with a `ConnectionLostError`."""
+        told: list[JMSError] = []
+        first, second = threading.Event(), threading.Event()
+
+        def lost(error: JMSError) -> None:
+            """Note what is told, and how often."""
+            (second if told else first).set()
+            told.append(error)
+
+        connection = harness.connect(url=wire.url, lost=lost)
+        wire.cut()
+        assert first.wait(PATIENCE)
+        connection.close()
+        assert [type(error) for error in told] == [ConnectionLostError]
+        assert not second.is_set()
+
+    def test_own_end_is_not_told(self, harness: Harness, wire: Wire) -> None:
+        """Closing a connection is no loss."""
+        told: list[JMSError] = []
+        harness.connect(url=wire.url, lost=told.append).close()
+        wire.cut()
+        assert not told
+
+    def test_everything_says_so(self, harness: Harness, wire: Wire) -> None:
+        """Every call raises `ConnectionLostError`; closing what is left does not."""
+        queue = harness.queue()
+        connection, _ = connect(harness, wire)
+        consumer, unit = connection.consumer(queue), harness.unit(connection)
+        wire.cut()
+        with pytest.raises(ConnectionLostError):
+            consumer.receive(1, PATIENCE)
+        with pytest.raises(ConnectionLostError):
+            connection.consumer(queue)
+        with pytest.raises(ConnectionLostError):
+            harness.note(unit, queue, "never")
+        consumer.close()
+        connection.close()
+
+    def test_waiting_receive_ends(self, harness: Harness, wire: Wire) -> None:
+        """A receive that would wait for ever ends with the connection."""
+        connection, _ = connect(harness, wire)
+        waiting = harness.in_background(connection.consumer(harness.queue()).receive, 1, None)
+        wire.cut()
+        assert isinstance(waiting.exception(PATIENCE), ConnectionLostError)
+
+    def test_what_was_held_comes_again(self, harness: Harness, wire: Wire) -> None:
+        """Taken by a unit or not, looked at or still on its way."""
+        queue = harness.queue()
+        harness.send(queue, *"abcde")
+        connection, _ = connect(harness, wire)
+        first, *_ = harness.gather(connection.consumer(queue), 2)
+        harness.holding([first], connection)
+        wire.cut()
+        harness.expect(queue, *"abcde", ordered=False)  # some may come before the broker has noticed the cut
+
+    def test_what_was_held_is_marked_redelivered(self, harness: Harness, wire: Wire) -> None:
+        """Somebody may have seen it (JMS 3.1, section 3.4.7; capability counts_lost)."""
+        harness.require("counts_lost")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        connection, _ = connect(harness, wire)
+        harness.gather(connection.consumer(queue), 1)
+        wire.cut()
+        [again] = harness.gather(harness.connection.consumer(queue), 1)
+        assert again.redelivered
+        assert again.count in {2, None}
+
+    def test_late_commit_did_not_happen(self, harness: Harness, wire: Wire) -> None:
+        """Nothing was written before the cut, so the outcome is known: no `TransactionInDoubtError`."""
+        source, target = queues(harness, "a")
+        unit, lost = move(harness, wire, source, target)
+        wire.cut()
+        assert lost.wait(PATIENCE)
+        with pytest.raises(DID_NOT_HAPPEN):
+            unit.commit()
+        harness.expect(source, "a")
+        harness.expect(target)
+
+    def test_late_rollback_needs_nothing(self, harness: Harness, wire: Wire) -> None:
+        """The broker has taken back by itself what the unit took; whoever rolls back learns that it was lost."""
+        source, target = queues(harness, "a")
+        unit, lost = move(harness, wire, source, target)
+        wire.cut()
+        assert lost.wait(PATIENCE)
+        with pytest.raises(ConnectionLostError):
+            unit.rollback()
+        harness.expect(source, "a")
+        harness.expect(target)
+
+
+class TestRefusedSends(Contract):
+    """A move whose target the broker refuses: known at the commit, and then nothing has happened."""
+
+    def test_refused_send_rolls_back(self, harness: Harness, jms_refused_destination: Destination) -> None:
+        """`TransactionRolledBackError`, and what the unit took comes again."""
+        source = harness.queue()
+        harness.send(source, *"ab")
+        unit = harness.holding(harness.gather(harness.connection.consumer(source), 1))
+        harness.note(unit, jms_refused_destination, "refused")
+        with pytest.raises(TransactionRolledBackError):
+            unit.commit()
+        harness.connection.close()
+        harness.expect(source, "a", "b", ordered=False)  # the broker may have ended the connection, and clears up later
+
+    def test_refused_send_takes_the_others_with_it(
+        self, harness: Harness, jms_refused_destination: Destination
+    ) -> None:
+        """What else the unit sent was not sent (capability transacted_send)."""
+        harness.require("transacted_send")
+        target = harness.queue()
+        unit = harness.unit()
+        for to in (target, jms_refused_destination, target):
+            harness.note(unit, to, "never")
+        with pytest.raises(TransactionRolledBackError):
+            unit.commit()
+        harness.expect(target)
+
+    def test_refused_send_without_transactions_is_honest(
+        self, harness: Harness, jms_refused_destination: Destination
+    ) -> None:
+        """If some messages were sent already the unit did not roll back: the outcome is mixed, so it is in doubt."""
+        harness.require_lack("transacted_send")
+        target = harness.queue()
+        unit = harness.unit()
+        for to in (target, jms_refused_destination, target):
+            harness.note(unit, to, "some")
+        with pytest.raises((TransactionInDoubtError, TransactionRolledBackError)) as told:
+            unit.commit()
+        if told.type is TransactionRolledBackError:
+            harness.expect(target)
+
+    def test_unit_after_a_refused_one_commits(self, harness: Harness, jms_refused_destination: Destination) -> None:
+        """The messages can be worked off in another way, on a connection that may be a new one."""
+        source = harness.queue()
+        harness.send(source, *"ab")
+        connection = harness.connect()
+        unit = harness.holding(harness.gather(connection.consumer(source), 1), connection)
+        harness.note(unit, jms_refused_destination, "refused")
+        with pytest.raises(TransactionRolledBackError):
+            unit.commit()
+        connection.close()
+        harness.settle(again := harness.gather(harness.connection.consumer(source), 2))
+        assert sorted(bodies(again)) == ["a", "b"]
+        harness.connection.close()
+        harness.expect(source)
+
+    def test_refused_destination_fails_the_check(self, harness: Harness, jms_refused_destination: Destination) -> None:
+        """An endpoint learns it when it starts, not with its first poison (capability checks)."""
+        harness.require("checks")
+        with pytest.raises(JMSError):
+            harness.connection.check(jms_refused_destination)

@@ -1,4 +1,4 @@
-"""A message that cannot be decoded harms nobody but whoever looks at it.
+"""Cases for messages that cannot be decoded: only who looks at one is affected.
 
 These cases need the fixture ``jms_poison``: a function that puts such a message into a queue behind jmsjca's back. A
 provider's test module imports them by name, beside those of `jmsjca.testing.contract`.

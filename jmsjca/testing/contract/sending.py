@@ -1,11 +1,11 @@
-"""What a sender asks for: priority, expiry, delay, and that a message sent again counts once."""
+"""Cases for sending: priority, expiry, delay, duplicates, and many destinations in one unit."""
 
 from __future__ import annotations
 
 from jmsjca.messages import TextMessage
 from jmsjca.testing.contract.harness import Contract, Harness, bodies, moment
 
-__all__ = ["TestDuplicates", "TestSending"]
+__all__ = ["TestDuplicates", "TestManyDestinations", "TestSending"]
 
 _DUPLICATE_ID = "_AMQ_DUPL_ID"
 
@@ -124,3 +124,34 @@ class TestDuplicates(Contract):
 
 def _named(body: str, duplicate_id: str) -> TextMessage:
     return TextMessage(body, properties={_DUPLICATE_ID: duplicate_id})
+
+
+class TestManyDestinations(Contract):
+    """One commit sends to all of them (JMS 3.1, section 6.2.7)."""
+
+    def test_sends_reach_many_destinations(self, harness: Harness) -> None:
+        """One commit sends to queues and to a topic."""
+        queues, topic = [harness.queue(), harness.queue()], harness.topic()
+        subscriber = harness.connect().consumer(topic)
+        unit = harness.unit()
+        for to in (*queues, topic, queues[0]):
+            harness.note(unit, to, "a")
+        unit.commit()
+        harness.expect(queues[0], "a", "a")
+        harness.expect(queues[1], "a")
+        assert bodies(harness.gather(subscriber, 1)) == ["a"]
+
+    def test_sends_reach_more_destinations_than_a_connection_has_links(self, harness: Harness) -> None:
+        """Whatever a provider keeps for each destination, the unit is not bounded by it."""
+        queues, topic = [harness.queue() for _ in range(70)], harness.topic()
+        connection = harness.connect()
+        subscriber = connection.consumer(topic)
+        unit = harness.unit()
+        for to in (*queues, topic):
+            harness.note(unit, to, str(to))
+        unit.commit()
+        assert bodies(harness.gather(subscriber, 1)) == [str(topic)]
+        for queue in queues:
+            consumer = connection.consumer(queue)
+            assert bodies(harness.gather(consumer, 1)) == [str(queue)]
+            consumer.close()

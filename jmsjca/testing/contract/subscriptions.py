@@ -1,16 +1,19 @@
-"""Topics and their subscriptions, durable and not."""
+"""Cases for topics and their subscriptions, durable and not, and for ``no_local``."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from jmsjca.destinations import Queue
-from jmsjca.errors import InvalidDestinationError
-from jmsjca.testing.contract.harness import Contract, Harness, bodies
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
+from jmsjca.messages import TextMessage
+from jmsjca.spi import Connection, Consumer
+from jmsjca.testing.contract.harness import Contract, Harness, bodies, prepare
 
-__all__ = ["TestDurableSubscriptions", "TestTopics"]
+__all__ = ["TestDurableRules", "TestDurableSubscriptions", "TestNoLocal", "TestTopics"]
 
 
 class TestTopics(Contract):
@@ -143,3 +146,243 @@ class TestDurableSubscriptions(Contract):
         consumers = [harness.connect(s.client_id).consumer(s) for s in subscriptions]
         harness.send(topic, "a")
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
+
+
+class TestDurableRules(Contract):
+    """Unshared durable subscriptions (JMS 3.1, section 8.3.3; capability subscription_lock)."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_subscription_lock(self, harness: Harness) -> None:
+        harness.require("durable", "subscription_lock")
+
+    def test_second_consumer_is_refused(self, harness: Harness) -> None:
+        """It has one active consumer at a time, and that one loses nothing by the attempt (JMS 3.1, section 8.3.3)."""
+        subscription, connection = _subscription(harness)
+        first = _subscribed(harness, subscription, connection)
+        with pytest.raises(IllegalStateError):
+            connection.consumer(subscription)
+        assert bodies(harness.gather(first, 2)) == ["a", "b"]
+
+    def test_refused_consumer_holds_no_place(self, harness: Harness) -> None:
+        """When the first one closes there is no other (JMS 3.1, section 8.3.3)."""
+        subscription, connection = _subscription(harness)
+        first = _subscribed(harness, subscription, connection)
+        with pytest.raises(IllegalStateError):
+            connection.consumer(subscription)
+        first.close()
+        assert bodies(harness.gather(connection.consumer(subscription), 2)) == ["a", "b"]
+
+    def test_next_consumer_goes_on(self, harness: Harness) -> None:
+        """As soon as the first one is closed (JMS 3.1, section 8.3.3)."""
+        subscription, connection = _subscription(harness)
+        first = _subscribed(harness, subscription, connection)
+        harness.settle(harness.gather(first, 1), connection)
+        first.close()
+        assert bodies(harness.gather(connection.consumer(subscription), 1)) == ["b"]
+
+    def test_next_consumer_need_not_wait_for_units(self, harness: Harness) -> None:
+        """Even if one still holds what the first consumer received (JMS 3.1, section 8.3.3)."""
+        harness.require("ends_at_close")
+        subscription, connection = _subscription(harness)
+        first = _subscribed(harness, subscription, connection)
+        taken, _ = harness.gather(first, 2)
+        unit = harness.holding([taken], connection)
+        first.close()
+        second = connection.consumer(subscription)
+        assert bodies(harness.gather(second, 1)) == ["b"]
+        unit.rollback()
+        assert bodies(harness.gather(second, 1)) == ["a"]
+
+    def test_another_topic_is_refused_while_it_is_in_use(self, harness: Harness) -> None:
+        """That would be a second consumer (JMS 3.1, section 8.3.3)."""
+        subscription, connection = _subscription(harness)
+        first = _subscribed(harness, subscription, connection)
+        with pytest.raises(IllegalStateError):
+            connection.consumer(replace(subscription, topic=harness.topic()))
+        assert bodies(harness.gather(first, 2)) == ["a", "b"]
+
+    def test_another_topic_makes_it_anew(self, harness: Harness) -> None:
+        """As good as unsubscribing: what waited goes, and the old topic adds nothing (JMS 3.1, section 8.3.3)."""
+        subscription, connection = _subscription(harness)
+        _subscribed(harness, subscription, connection).close()
+        moved = replace(subscription, topic=harness.topic())
+        consumer = connection.consumer(moved)
+        harness.send(subscription.topic, "old topic")
+        harness.send(moved.topic, "new topic")
+        assert bodies(harness.gather(consumer, 1)) == ["new topic"]
+        assert harness.nothing_comes(consumer, moved)
+
+    def test_other_names_of_the_client_are_not_concerned(self, harness: Harness) -> None:
+        """A client may have many, each with its own consumer and messages (JMS 3.1, section 8.3.3)."""
+        subscription, connection = _subscription(harness)
+        other = replace(subscription, name="other")
+        first, second = (connection.consumer(s) for s in (subscription, other))
+        harness.send(subscription.topic, "a")
+        assert [bodies(harness.gather(consumer, 1)) for consumer in (first, second)] == [["a"], ["a"]]
+        second.close()
+        connection.remove(other)
+        harness.send(subscription.topic, "b")
+        assert bodies(harness.gather(first, 1)) == ["b"]
+
+    def test_volatile_one_of_the_same_name_is_another(self, harness: Harness) -> None:
+        """A shared subscription that is not durable is completely separate (JMS 3.1, section 8.3.3)."""
+        harness.require("shared")
+        subscription, connection = _subscription(harness)
+        durable = connection.consumer(subscription)
+        volatile = connection.consumer(replace(subscription, shared=True, volatile=True))
+        harness.send(subscription.topic, "a")
+        assert [bodies(harness.gather(consumer, 1)) for consumer in (durable, volatile)] == [["a"], ["a"]]
+
+    def test_one_in_use_is_not_removed(self, harness: Harness) -> None:
+        """Unsubscribing under an active consumer is an error (JMS 3.1, section 8.3.3)."""
+        subscription, connection = _subscription(harness)
+        consumer = _subscribed(harness, subscription, connection)
+        with pytest.raises(IllegalStateError):
+            connection.remove(subscription)
+        assert bodies(harness.gather(consumer, 2)) == ["a", "b"]
+
+    def test_removed_one_cannot_be_removed_again(self, harness: Harness) -> None:
+        """There is nothing left (JMS 3.1, `Session.unsubscribe`: InvalidDestinationException)."""
+        subscription, connection = _subscription(harness)
+        connection.consumer(subscription).close()
+        connection.remove(subscription)
+        with pytest.raises(InvalidDestinationError):
+            connection.remove(subscription)
+
+    def test_removing_one_leaves_that_of_another_client(self, harness: Harness) -> None:
+        """A name is a client's own (JMS 3.1, sections 6.1.2 and 8.3.3)."""
+        mine, connection = _subscription(harness)
+        other = replace(mine, client_id=harness.subscription().client_id)
+        connection.consumer(mine).close()
+        others_connection = harness.connect(other.client_id)
+        others_connection.consumer(other)
+        harness.send(mine.topic, "a")
+        connection.remove(mine)
+        others_connection.close()
+        harness.expect(other, "a")
+
+
+def _subscription(harness: Harness) -> tuple[Subscription, Connection]:
+    """A durable subscription to be, and the connection of its client."""
+    subscription = harness.subscription()
+    return subscription, harness.connect(subscription.client_id)
+
+
+def _subscribed(harness: Harness, subscription: Subscription, connection: Connection) -> Consumer:
+    """Its consumer, for which two messages wait."""
+    consumer = connection.consumer(subscription)
+    harness.send(subscription.topic, *"ab")
+    return consumer
+
+
+class TestNoLocal(Contract):
+    """``no_local`` (JMS 3.1, sections 8.3.1 and 8.3.3; capability no_local)."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_no_local(self, harness: Harness) -> None:
+        harness.require("no_local")
+
+    def test_own_messages_are_not_added(self, harness: Harness) -> None:
+        """Those of every other connection are (JMS 3.1, section 8.3.1)."""
+        topic, other = harness.topic(), harness.connect()
+        consumer = harness.connection.consumer(topic, no_local=True)
+        _send(harness, harness.connection, topic, "mine")
+        _send(harness, other, topic, "another's")
+        _send(harness, harness.connection, topic, "mine again")
+        assert bodies(harness.gather(consumer, 1)) == ["another's"]
+        assert harness.nothing_comes(consumer, topic)
+
+    def test_it_binds_nobody_else(self, harness: Harness) -> None:
+        """A neighbour without it hears all, also on the same connection (JMS 3.1, section 8.3.1)."""
+        topic = harness.topic()
+        harness.connection.consumer(topic, no_local=True)
+        neighbour = harness.connection.consumer(topic)
+        _send(harness, harness.connection, topic, "mine")
+        assert bodies(harness.gather(neighbour, 1)) == ["mine"]
+
+    def test_without_it_own_messages_come(self, harness: Harness) -> None:
+        """The default is false (JMS 3.1, `Session.createConsumer`)."""
+        topic = harness.topic()
+        consumer = harness.connection.consumer(topic)
+        _send(harness, harness.connection, topic, "mine")
+        assert bodies(harness.gather(consumer, 1)) == ["mine"]
+
+    def test_it_holds_within_a_unit(self, harness: Harness) -> None:
+        """It counts whose unit sent a message, not whose it settles (JMS 3.1, section 8.3.1)."""
+        queue, topic, other = harness.queue(), harness.topic(), harness.connect()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(topic, no_local=True)
+        for connection, body in ((harness.connection, "mine"), (other, "another's")):
+            source = connection.consumer(queue, window=0)
+            unit = harness.holding(harness.gather(source, 1), connection)
+            harness.note(unit, topic, body)
+            unit.commit()
+            source.close()  # it may have been sent the next one
+        assert bodies(harness.gather(consumer, 1)) == ["another's"]
+
+    def test_selector_and_it_hold_together(self, harness: Harness) -> None:
+        """A message must pass both (JMS 3.1, section 8.3.1)."""
+        harness.require("selectors", "priority")
+        topic = harness.topic()
+        consumer = harness.connection.consumer(topic, selector="JMSPriority > 5", no_local=True)
+        harness.send(topic, "mine", priority=9)
+        other = harness.connect()
+        _send(harness, other, topic, "low", priority=1)
+        _send(harness, other, topic, "another's", priority=9)
+        assert bodies(harness.gather(consumer, 1)) == ["another's"]
+
+    def test_durable_one_is_spared_its_clients_messages(self, harness: Harness) -> None:
+        """Of any connection with its client id, also while it is inactive (JMS 3.1, section 8.3.3)."""
+        harness.require("durable", "durable_no_local")
+        subscription = harness.subscription()
+        first = harness.connect(subscription.client_id)
+        first.consumer(subscription, no_local=True)
+        _send(harness, first, subscription.topic, "mine")
+        first.close()
+        second = harness.connect(subscription.client_id)
+        _send(harness, second, subscription.topic, "mine again")
+        harness.send(subscription.topic, "another's")
+        consumer = second.consumer(subscription, no_local=True)
+        assert bodies(harness.gather(consumer, 1)) == ["another's"]
+        assert harness.nothing_comes(consumer, subscription)
+
+    def test_change_makes_a_durable_one_anew(self, harness: Harness) -> None:
+        """Another value of it makes another subscription (JMS 3.1, section 8.3.3)."""
+        harness.require("durable", "durable_no_local")
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
+        connection.consumer(subscription, no_local=True).close()
+        harness.send(subscription.topic, "old")
+        consumer = connection.consumer(subscription)
+        _send(harness, connection, subscription.topic, "mine")
+        assert bodies(harness.gather(consumer, 1)) == ["mine"]
+
+    def test_same_value_goes_on(self, harness: Harness) -> None:
+        """Nothing changed, so what waits is kept (JMS 3.1, section 8.3.3)."""
+        harness.require("durable", "durable_no_local")
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
+        connection.consumer(subscription, no_local=True)
+        harness.send(subscription.topic, "kept")
+        connection.close()
+        consumer = harness.connect(subscription.client_id).consumer(subscription, no_local=True)
+        assert bodies(harness.gather(consumer, 1)) == ["kept"]
+
+    def test_durable_one_is_refused_where_it_would_not_hold(self, harness: Harness) -> None:
+        """Another connection of the client would be heard, and nothing is silently weakened (JMS 3.1, 8.3.3)."""
+        harness.require("durable")
+        harness.require_lack("durable_no_local")
+        subscription = harness.subscription()
+        with pytest.raises(NotSupportedError):
+            harness.connect(subscription.client_id).consumer(subscription, no_local=True)
+
+    def test_queues_refuse_it(self, harness: Harness) -> None:
+        """JMS leaves open what it does there (`Session.createConsumer`), and nothing is silently ignored here."""
+        with pytest.raises(InvalidDestinationError):
+            harness.connection.consumer(harness.queue(), no_local=True)
+
+
+def _send(harness: Harness, connection: Connection, to: Destination, body: str, **headers: Any) -> None:
+    unit = harness.unit(connection)
+    unit.send(prepare(TextMessage(body), to, **headers), to)
+    unit.commit()

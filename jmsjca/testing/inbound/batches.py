@@ -1,14 +1,19 @@
-"""Batches: up to so many messages are one unit, and the handler is told when it ends."""
+"""Cases for batches: their size, what ends them, and how the handler is told."""
 
 from __future__ import annotations
 
+import queue
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from jmsjca import Message, Session
-from jmsjca.testing.inbound.hearing import Chance, Failed
-from jmsjca.testing.inbound.stage import Inbound, Stage, forward
+from jmsjca import Message, Outcome, Session
+from jmsjca.errors import InvalidActivationSpecError
+from jmsjca.testing.contract.harness import PATIENCE
+from jmsjca.testing.inbound.harness import Chance, Failed, Inbound, Stage, forward
 
-__all__ = ["TestBatches"]
+__all__ = ["TestBatchRules", "TestBatches", "TestSyncBatches"]
 
 
 @pytest.mark.parametrize("mode", ["sync", "cc"])
@@ -52,3 +57,163 @@ class TestBatches(Inbound):
         stage.listen(handler, concurrency_mode=mode, batch_size=50, transaction="none")
         stage.pass_many()
         assert 0 < len(stage.rest(stage.ends)) < stage.many
+
+
+END = "end"
+modes = pytest.mark.parametrize("mode", ["sync", "cc"])
+
+
+class Noting:
+    """A handler that notes bodies, and the ends of batches, and may do something else before it returns.
+
+    Args:
+        also: What it does.
+    """
+
+    def __init__(self, also: Callable[[Message], object] = lambda _: None) -> None:
+        self._also = also
+        self.seen: queue.Queue[Any] = queue.Queue()
+
+    def __call__(self, message: Message) -> None:
+        """Note what came."""
+        self.seen.put(END if message.end_of_batch else message.body)
+        self._also(message)
+
+    def batch(self) -> list[Any]:
+        """Wait for the next batch: the bodies before its end."""
+        return list(iter(lambda: self.seen.get(timeout=PATIENCE), END))
+
+    def batches(self, count: int) -> list[list[Any]]:
+        """Wait for the batches that so many messages make."""
+        batches: list[list[Any]] = []
+        while sum(map(len, batches)) < count:
+            batches.append(self.batch())
+        return batches
+
+
+class TestBatchRules(Inbound):
+    """The rules of batches (JMSJCA manual, batch processing)."""
+
+    @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+    @pytest.mark.parametrize("size", [0, 1])
+    def test_a_size_of_one_makes_no_batches(self, stage: Stage, mode: str, size: int) -> None:
+        """Only a greater one does: no end is told, and there is no index but 0."""
+        handler = Noting(lambda message: indexes.append((message.batch_index, message.batch_size)))
+        indexes: list[tuple[int, int]] = []
+        stage.send(*"ab")
+        stage.listen(handler, concurrency_mode=mode, batch_size=size)
+        stage.heard.await_outcome(Outcome.COMMITTED, 2)
+        stage.adapter.stop()
+        assert sorted(handler.seen.queue) == ["a", "b"]
+        assert indexes == [(0, 1), (0, 1)]
+
+    def test_serial_has_none(self, stage: Stage) -> None:
+        """It is refused, and the modes that have them are named."""
+        with pytest.raises(InvalidActivationSpecError, match="'sync' or 'cc'"):
+            stage.listen(print, batch_size=2)
+
+    @modes
+    def test_its_end_is_told_by_a_property(self, stage: Stage, mode: str) -> None:
+        """It is absent on other messages."""
+        found: queue.Queue[tuple[object, object]] = queue.Queue()
+
+        def handler(message: Message) -> None:
+            found.put((message.body, message.get_object_property("JMSJCA.EndOfBatch")))
+
+        stage.send("a")
+        stage.listen(handler, concurrency_mode=mode, batch_size=2)
+        assert [found.get(timeout=PATIENCE) for _ in range(2)] == [("a", None), (None, True)]
+
+    @modes
+    def test_index_and_size(self, stage: Stage, mode: str) -> None:
+        """The index is how many came before, of the end how many there were; the size is the configured one."""
+        found: list[tuple[object, object]] = []
+
+        def note(message: Message) -> None:
+            found.append(
+                (message.get_object_property("JMSJCA.batchIndex"), message.get_object_property("JMSJCA.batchSize"))
+            )
+
+        handler = Noting(note)
+        stage.send(*"abcd")
+        stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=2)
+        batches = handler.batches(4)
+        stage.adapter.stop()
+        assert found == [(index, 2) for batch in batches for index in range(len(batch) + 1)]
+
+    @modes
+    def test_no_batch_is_greater_than_the_size(self, stage: Stage, mode: str) -> None:
+        """Its end comes on top."""
+        handler = Noting()
+        bodies = stage.send_many()
+        stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=7)
+        batches = handler.batches(len(bodies))
+        stage.adapter.stop()
+        assert 1 <= min(map(len, batches)) <= max(map(len, batches)) == 7
+        assert sorted(body for batch in batches for body in batch) == bodies
+
+    @modes
+    @pytest.mark.parametrize("how", ["raises", "rolls back"])
+    def test_a_failure_ends_it_early_and_its_end_is_told(self, stage: Stage, mode: str, how: str) -> None:
+        """Also if it was the first message that failed. What was not seen is not counted."""
+        failures = ["a"]
+
+        def fail_once(message: Message) -> None:
+            if failures and not message.end_of_batch:
+                failures.pop()
+                message.set_rollback_only()
+                if how == "raises":
+                    raise Failed
+
+        handler = Noting(fail_once)
+        stage.send(*"abc")
+        stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=3)
+        assert handler.batch() == ["a"]
+        stage.heard.await_outcome(Outcome.ROLLED_BACK)
+        stage.heard.await_outcome(Outcome.COMMITTED, 3)
+        stage.adapter.stop()
+        assert sorted(body for body in handler.seen.queue if body != END) == ["a", "b", "c"]
+
+    @modes
+    def test_failing_at_its_end_rolls_all_of_it_back(self, stage: Stage, mode: str) -> None:
+        """The end is in the unit."""
+        failures = [Failed()]
+
+        def fail_once(message: Message) -> None:
+            if failures and message.end_of_batch:
+                raise failures.pop()
+
+        handler = Noting(fail_once)
+        stage.send(*"abc")
+        stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=3)
+        first = handler.batch()
+        stage.heard.await_outcome(Outcome.ROLLED_BACK, len(first))
+        assert sorted(body for batch in handler.batches(3) for body in batch) == ["a", "b", "c"]
+
+    @modes
+    def test_failed_batches_can_be_split(self, stage: Stage, mode: str) -> None:
+        """The good messages do not share the fate of the bad one (`split_failed_batches`, beyond the manual)."""
+
+        def fail(message: Message) -> None:
+            if message.body == "bad":
+                raise Failed
+
+        spec = {"batch_size": 5, "split_failed_batches": True, "endpoint_pool_max_size": 1}
+        stage.send("a", "b", "bad", "c", "d")
+        stage.listen(Noting(fail), concurrency_mode=mode, redelivery_handling=f"2:move(queue:{stage.out.name})", **spec)
+        stage.heard.await_outcome(Outcome.COMMITTED, 4)
+        assert stage.arrive(stage.out, 1) == ["bad"]
+        stage.adapter.stop()
+        stage.expect_rest(stage.source)
+        stage.expect_rest(stage.out)
+
+
+class TestSyncBatches(Inbound):
+    """Batches of receivers."""
+
+    def test_a_pause_ends_it(self, stage: Stage) -> None:
+        """No message for 100 milliseconds."""
+        handler = Noting()
+        stage.listen(handler, concurrency_mode="sync", endpoint_pool_max_size=1, batch_size=3)
+        stage.send("a")
+        assert handler.batch() == ["a"]

@@ -1,18 +1,31 @@
-"""Held acknowledgement: units that somebody acknowledges, here or elsewhere, lose nothing and double nothing."""
+"""Cases for held acknowledgement: who may acknowledge, when and how often, and that nothing is lost or doubled."""
 
 from __future__ import annotations
 
+import asyncio
+import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from jmsjca import Message, Session
-from jmsjca.testing.inbound.hearing import Chance
-from jmsjca.testing.inbound.holding import Holding, HoldingOnItsOwn
-from jmsjca.testing.inbound.stage import Inbound, Stage, forward
+from jmsjca import Message, Outcome, Session, Settlement
+from jmsjca.config import ActivationSpec
+from jmsjca.errors import ConfigurationError, IllegalStateError
+from jmsjca.testing.contract.harness import PATIENCE
+from jmsjca.testing.inbound.harness import Chance, Failed, Inbound, Stage, forward
 
-__all__ = ["TestHeldBatches", "TestHeldMessages"]
+__all__ = [
+    "Hands",
+    "Holding",
+    "HoldingOnItsOwn",
+    "TestHeldBatches",
+    "TestHeldMessages",
+    "TestHoldRules",
+    "TestSettling",
+    "TestTimeouts",
+]
 
 modes = pytest.mark.parametrize("mode", ["sync", "cc"])
 
@@ -143,3 +156,266 @@ class TestHeldBatches(Inbound):
         stage.listen(handler, redelivery_handling=handling, **spec)
         stage.many = 100
         stage.pass_many()
+
+
+@pytest.mark.parametrize("mode", ["sync", "cc"])
+class TestHoldRules(Inbound):
+    """The rules (JMSJCA manual, hold-until-acknowledge)."""
+
+    def test_settled_when_acknowledged_on_another_thread(self, stage: Stage, mode: str) -> None:
+        """Whoever that is."""
+        hands = Hands(stage, mode)
+        stage.send("a")
+        message = hands.take()
+        with ThreadPoolExecutor() as other:
+            settlement = other.submit(message.acknowledge).result()
+        assert settlement.wait(PATIENCE) is Outcome.COMMITTED
+        stage.adapter.stop()
+        stage.expect_rest(stage.source)
+
+    def test_acknowledged_before_the_handler_returns(self, stage: Stage, mode: str) -> None:
+        """The unit waits for the return."""
+        outcomes: list[object] = []
+
+        def handler(message: Message) -> None:
+            outcomes.append(message.acknowledge().outcome)
+
+        stage.send("a")
+        stage.listen(handler, concurrency_mode=mode, hold_until_ack=True)
+        stage.heard.await_outcome(Outcome.COMMITTED)
+        assert outcomes == [None]
+
+    def test_acknowledged_in_a_coroutine(self, stage: Stage, mode: str) -> None:
+        """The settlement can be awaited."""
+
+        async def work() -> Outcome:
+            return await message.acknowledge()
+
+        hands = Hands(stage, mode)
+        stage.send("a")
+        message = hands.take()
+        assert asyncio.run(work()) is Outcome.COMMITTED
+
+    def test_acknowledging_twice_is_as_once(self, stage: Stage, mode: str) -> None:
+        """It stands for no other message of the unit. Also when the unit is settled."""
+        hands = Hands(stage, mode, batch_size=2, endpoint_pool_max_size=1)
+        stage.send(*"abcd")
+        batch, later = hands.take_batch(), hands.take_batch()
+        *_, last = [message.acknowledge() for message in (*batch[:1] * 5, *later)]
+        assert last.wait(PATIENCE) is Outcome.COMMITTED
+        assert batch[0].acknowledge().outcome is None
+        *_, last = [message.acknowledge() for message in batch]
+        assert last.wait(PATIENCE) is Outcome.COMMITTED
+        assert batch[0].acknowledge().outcome is Outcome.COMMITTED
+
+    def test_rolling_back_is_for_before(self, stage: Stage, mode: str) -> None:
+        """After the acknowledgement it is refused."""
+        hands = Hands(stage, mode)
+        stage.send("a")
+        message = hands.take()
+        message.set_boolean_property("JMSJCA.setRollbackOnly", True)
+        assert message.acknowledge().wait(PATIENCE) is Outcome.ROLLED_BACK
+        again = hands.take()
+        settlement = again.acknowledge()
+        with pytest.raises(IllegalStateError, match="acknowledged already"):
+            again.set_boolean_property("JMSJCA.setRollbackOnly", True)
+        assert settlement.wait(PATIENCE) is Outcome.COMMITTED
+
+    def test_an_exception_rolls_back_and_needs_no_acknowledgement(self, stage: Stage, mode: str) -> None:
+        """As if the handler had rolled back and acknowledged."""
+        failures = [Failed()]
+
+        def handler(message: Message) -> None:
+            if failures:
+                raise failures.pop()
+            message.acknowledge()
+
+        stage.send("a")
+        stage.listen(handler, concurrency_mode=mode, hold_until_ack=True)
+        stage.heard.await_outcome(Outcome.ROLLED_BACK)
+        stage.heard.await_outcome(Outcome.COMMITTED)
+
+    @pytest.mark.parametrize("rolled_back", [0, -1, None])
+    def test_a_batch_is_settled_with_its_last_acknowledgement(
+        self, stage: Stage, mode: str, rolled_back: int | None
+    ) -> None:
+        """That of each message and of the end, in any order; any of them can roll it back."""
+        hands = Hands(stage, mode, batch_size=2, endpoint_pool_max_size=1)
+        stage.send(*"ab")
+        messages = hands.take_batch()
+        if rolled_back is not None:
+            messages[rolled_back].set_rollback_only()
+        settlements = [message.acknowledge() for message in reversed(messages)]
+        expected = Outcome.COMMITTED if rolled_back is None else Outcome.ROLLED_BACK
+        assert {settlement.wait(PATIENCE) for settlement in settlements} == {expected}
+
+    def test_rolling_back_ends_the_batch(self, stage: Stage, mode: str) -> None:
+        """As soon as possible: the handler sees the end next."""
+        seen: queue.Queue[object] = queue.Queue()
+
+        def handler(message: Message) -> None:
+            if seen.empty():
+                message.set_rollback_only()
+            seen.put(message.body)
+            message.acknowledge()
+
+        stage.send(*"abc")
+        stage.listen(handler, concurrency_mode=mode, hold_until_ack=True, batch_size=3, endpoint_pool_max_size=1)
+        assert [seen.get(timeout=PATIENCE) for _ in range(2)] == ["a", None]
+
+    def test_more_are_outstanding_than_there_are_threads(self, stage: Stage, mode: str) -> None:
+        """A handler that has returned holds no thread; never more than `max_outstanding` units are open."""
+        hands = Hands(stage, mode, endpoint_pool_max_size=2, max_outstanding=20)
+        stage.send(*(f"{number:02}" for number in range(30)))
+        held = [hands.take() for _ in range(20)]
+        assert len(hands) == 0
+        for message in held[:10]:
+            message.acknowledge()
+        held = held[10:] + [hands.take() for _ in range(10)]
+        assert {message.acknowledge().wait(PATIENCE) for message in held} == {Outcome.COMMITTED}
+
+    def test_switched_on_in_the_manuals_words(self, stage: Stage, mode: str) -> None:
+        """HoldUntilAck=1."""
+        words = {
+            "concurrencyMode": mode,
+            "destination": stage.source.name,
+            "destinationType": "javax.jms.Queue",
+            "HoldUntilAck": "1",
+        }
+        held: queue.Queue[Message] = queue.Queue()
+        stage.adapter.activate(ActivationSpec.from_properties(words), held.put).start()
+        stage.send("a")
+        assert held.get(timeout=PATIENCE).acknowledge().wait(PATIENCE) is Outcome.COMMITTED
+
+
+class Holding:
+    """Forwards each message in its unit, and acknowledges: one in ten on another thread.
+
+    Args:
+        stage: Where it plays.
+        rollbacks: How often a message rolls its unit back; what is sent then never arrives.
+    """
+
+    def __init__(self, stage: Stage, rollbacks: float = 0.0) -> None:
+        self._stage = stage
+        self._rolls_back = Chance(rollbacks)
+        self._goes_elsewhere = Chance(0.1)
+        self._others = ThreadPoolExecutor()
+
+    def __call__(self, message: Message, session: Session) -> None:
+        """Do the work for a message, or for the end of a batch."""
+        self.work(message, session)
+        self.acknowledge(message)
+
+    def work(self, message: Message, session: Session) -> None:
+        """Forward a message, and roll it back now and then."""
+        forward(message, session, self._stage.ends if message.end_of_batch else self._stage.out)
+        if self._rolls_back(message.body):
+            message.set_boolean_property("JMSJCA.setRollbackOnly", True)
+            forward(message, session, self._stage.never)
+
+    def acknowledge(self, message: Message) -> None:
+        """Acknowledge a message here or elsewhere."""
+        if self._goes_elsewhere(message.body):
+            self._others.submit(message.acknowledge)
+        else:
+            message.acknowledge()
+
+
+class HoldingOnItsOwn(Holding):
+    """Forwards in a transaction of its own, which it rolls back when it rolls back the receipt."""
+
+    def __call__(self, message: Message) -> None:  # type: ignore[override]  # jmsjca looks which parameters there are
+        """Do the work for a message, or for the end of a batch."""
+        with self._stage.connection.create_session(transacted=True) as session:
+            self.work(message, session)
+            if message.rollback_only:
+                session.rollback()
+            else:
+                session.commit()
+        self.acknowledge(message)
+
+
+class Hands:
+    """A handler that puts messages where the case takes them; and the listener with held acknowledgement."""
+
+    def __init__(self, stage: Stage, mode: str, **spec: Any) -> None:
+        self._held: queue.Queue[Message] = queue.Queue()
+        self.activation = stage.listen(self._held.put, concurrency_mode=mode, hold_until_ack=True, **spec)
+
+    def take(self) -> Message:
+        """Wait for the next message."""
+        return self._held.get(timeout=PATIENCE)
+
+    def take_batch(self) -> list[Message]:
+        """Wait for the messages of a batch, its end among them."""
+        messages = [self.take()]
+        while not messages[-1].end_of_batch:
+            messages.append(self.take())
+        return messages
+
+    def settle(self, message: Message, action: str) -> Settlement:
+        """Settle a message by its id."""
+        assert message.message_id
+        return self.activation.settle(message.message_id, action)
+
+    def __len__(self) -> int:
+        return self._held.qsize()
+
+
+@pytest.mark.parametrize("mode", ["sync", "cc"])
+class TestTimeouts(Inbound):
+    """Nobody acknowledges (the Jitterbit connector's acknowledgement timeout)."""
+
+    def test_the_listener_limits_the_wait(self, stage: Stage, mode: str) -> None:
+        """The message comes again; who acknowledges the first delivery after that learns of it."""
+        hands = Hands(stage, mode, acknowledgement_timeout=0.05)
+        stage.send("a")
+        late = hands.take()
+        again = hands.take()
+        assert again.redelivered
+        assert late.acknowledge().wait(PATIENCE) is Outcome.ROLLED_BACK
+
+    def test_a_message_limits_its_own_wait(self, stage: Stage, mode: str) -> None:
+        """By the property JBXAcknowledgmentTimeout, in seconds; others wait."""
+        hands = Hands(stage, mode, endpoint_pool_max_size=1)
+        message = stage.connection.create_session().create_text_message("impatient")
+        message.set_double_property("JBXAcknowledgmentTimeout", 0.05)
+        stage.send("patient")
+        stage.harness.send_messages(stage.source, message)
+        patient = hands.take()
+        assert [hands.take().body for _ in range(3)] == ["impatient"] * 3
+        assert patient.acknowledge().wait(PATIENCE) is Outcome.COMMITTED
+
+
+class TestSettling(Inbound):
+    """`Activation.settle` (the acknowledge activity of the Jitterbit connector)."""
+
+    @pytest.mark.parametrize("action", ["JBXCommit", "jbxcommit"])
+    def test_commits(self, stage: Stage, action: str) -> None:
+        """In upper or lower case."""
+        hands = Hands(stage, "sync")
+        stage.send("a")
+        assert hands.settle(hands.take(), action).wait(PATIENCE) is Outcome.COMMITTED
+
+    def test_rolls_back(self, stage: Stage) -> None:
+        """The message comes again, and can be settled again."""
+        hands = Hands(stage, "sync")
+        stage.send("a")
+        assert hands.settle(hands.take(), "JBXRollback").wait(PATIENCE) is Outcome.ROLLED_BACK
+        again = hands.take()
+        assert again.redelivered
+        assert hands.settle(again, "JBXCommit").wait(PATIENCE) is Outcome.COMMITTED
+
+    def test_refuses_what_it_does_not_know(self, stage: Stage) -> None:
+        """Another action, an unknown id, and one that is settled."""
+        hands = Hands(stage, "sync")
+        stage.send("a")
+        message = hands.take()
+        with pytest.raises(ConfigurationError, match="JBXRollback"):
+            hands.settle(message, "commit")
+        with pytest.raises(IllegalStateError, match="No message"):
+            hands.activation.settle("ID:unknown", "JBXCommit")
+        message.acknowledge().wait(PATIENCE)
+        with pytest.raises(IllegalStateError, match="already"):
+            hands.settle(message, "JBXCommit")

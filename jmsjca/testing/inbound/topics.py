@@ -1,4 +1,4 @@
-"""Listeners to topics: one receiver in mode "sync", several handlers in mode "cc", and durable subscriptions."""
+"""Cases for listeners to topics: one receiver in mode sync, several handlers in mode cc, durable subscriptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from jmsjca import Message, Outcome
 from jmsjca.testing.contract.harness import PATIENCE
-from jmsjca.testing.inbound.stage import Inbound, Stage
+from jmsjca.testing.inbound.harness import Inbound, Stage
 
 __all__ = ["TestDurableListeners", "TestTopics"]
 

@@ -4,19 +4,7 @@ import pytest
 from jms_java import OurClient, describe
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import (
-    Byte,
-    BytesMessage,
-    Char,
-    Double,
-    Float,
-    Int,
-    Long,
-    MapMessage,
-    Message,
-    Short,
-    TextMessage,
-)
+from jmsjca.messages import Byte, BytesMessage, Char, Double, Float, Int, Long, MapMessage, Message, Short, TextMessage
 
 MAPS = {
     "nothing": {},

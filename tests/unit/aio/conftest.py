@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from jmsjca.aio.offer import Offer
+from jmsjca.aio.consumer import Offer
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
-from jmsjca.providers.embedded.stores import forget
+from jmsjca.providers.embedded.store.store import forget
 from tests.unit.outbound import PATIENCE
 
 

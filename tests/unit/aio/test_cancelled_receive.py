@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from jmsjca import AcknowledgeMode, ConnectionFactory, TextMessage, aio
 from jmsjca.errors import ResourceAllocationError
-from jmsjca.outbound.work import WorkUnit
-from jmsjca.providers.embedded.stores import forget
+from jmsjca.outbound.unit_of_work import WorkUnit
+from jmsjca.providers.embedded.store.store import forget
 from tests.unit.aio.tasks import cancelled
 from tests.unit.outbound import PATIENCE, QUEUE, put
 from tests.unit.outbound import shown as waiting

@@ -3,8 +3,9 @@
 from proton import Message as WireMessage
 
 from jmsjca.destinations import Queue
-from jmsjca.providers.amqp.codec import decode, encode
-from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import encode
 
 QUEUE = Queue("q")
 NOW = 1_700_000_000.0

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from jmsjca.config import SYSTEM_CLOCK, Clock, Limits
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import JMSError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.providers.amqp.connection import AMQPConnection
-from jmsjca.providers.amqp.engine import Engine
+from jmsjca.providers.amqp.engine.engine import Engine
 from tests.unit.amqp.peer import SECONDS, Peer
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jmsjca.providers.amqp.brokers import broker_of
+from jmsjca.providers.amqp.brokers.registry import broker_of
 
 ARTEMIS, BROKER_J = "apache-activemq-artemis", "Apache Qpid Broker-J Core"
 ALONE, DELAYS, SHARES = "sole-connection-for-container", "DELAYED_DELIVERY", "SHARED-SUBS"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsjca.providers.amqp.budget import Budget
+from jmsjca.providers.amqp.links.credit import Budget
 
 MOST = 1000
 SIZES = st.integers(1, 3 * MOST)

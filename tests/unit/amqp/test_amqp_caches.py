@@ -8,13 +8,12 @@ from importlib import import_module
 from jmsjca.destinations import Queue, TemporaryQueue
 from jmsjca.messages import Byte, TextMessage
 from jmsjca.providers import amqp
-from jmsjca.providers.amqp.codec import decode, encode
-from jmsjca.providers.amqp.encoding.marks import Symbol
-from jmsjca.providers.amqp.encoding.writing import write
-from jmsjca.providers.amqp.mapping import usual_bodies
-from jmsjca.providers.amqp.mapping.kinds import KIND
-from jmsjca.providers.amqp.mapping.moulds import caster
-from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.codec import decoder
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import caster, encode
+from jmsjca.providers.amqp.codec.jms_mapping import KIND
+from jmsjca.providers.common.amqp_types import Symbol, write
 from tests.unit.amqp.wire.memory import MIB, growth_below
 
 MOST = 4096
@@ -64,9 +63,9 @@ def test_long_annotations_are_not_kept():
 
 def test_of_how_messages_begin_only_a_short_one_is_kept():
     assert decode(annotated(x=100 * "x"), Origin(QUEUE)).body == b"a"
-    kept = usual_bodies._latest[0][0]
+    kept = decoder._latest[0][0]
     assert decode(annotated(x=200 * "x"), Origin(QUEUE)).body == b"a"
-    assert usual_bodies._latest[0][0] == kept != b""
+    assert decoder._latest[0][0] == kept != b""
 
 
 def test_a_connection_is_not_kept_for_its_temporary_destinations():

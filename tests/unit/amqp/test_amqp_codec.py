@@ -22,9 +22,9 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
 )
-from jmsjca.providers.amqp.addresses import Naming
-from jmsjca.providers.amqp.codec import decode, encode
-from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.codec.addresses import Naming, Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import encode
 from tests.unit.amqp.coding import NOW, QUEUE, through, wire
 
 

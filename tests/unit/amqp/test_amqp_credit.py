@@ -3,8 +3,7 @@
 import pytest
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.amqp.answered_credit import AnsweredCredit
-from jmsjca.providers.amqp.credit import DrainedCredit
+from jmsjca.providers.amqp.links.credit import AnsweredCredit, DrainedCredit
 
 
 class FakeLink:

@@ -8,16 +8,13 @@ from hypothesis import strategies as st
 from proton import Message as WireMessage
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import (
-    Int,
-    TextMessage,
-)
-from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.messages import Int, TextMessage
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import encode
+from jmsjca.providers.amqp.codec.sections import header_of, split
 from jmsjca.providers.amqp.delivery import ReceivedMessage
-from jmsjca.providers.amqp.encoding.reading import MALFORMED
-from jmsjca.providers.amqp.header import header_of
-from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.sections import split
+from jmsjca.providers.common.amqp_types import MALFORMED
 from tests.unit.amqp.coding import NOW, QUEUE, read
 
 

@@ -4,7 +4,7 @@ import pytest
 from proton import Message
 
 from jmsjca.destinations import Queue
-from jmsjca.providers.amqp import failures
+from jmsjca.providers.amqp import redelivery
 
 QUEUE = Queue("q")
 
@@ -79,6 +79,6 @@ def test_what_failed_first_is_forgotten_first():
             self.encoded, self.message = body, self
             self.delivered_id = "id"
 
-    memory = failures.Failures(most=2)
+    memory = redelivery.Failures(most=2)
     memory.note(map(Failed, [b"a", b"b", b"a", b"c"]))
     assert list(memory.of([b"a", b"b", b"c"])) == [2, 0, 1]

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from jmsjca.providers.amqp.mailbox import Errand, Mailbox
+from jmsjca.providers.amqp.engine.task_queue import Errand, Mailbox
 
 NOW, SOON = True, False
 SECONDS = 20

@@ -5,6 +5,7 @@ import socket
 import pytest
 from proton import Condition, symbol
 
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import (
     ConnectionLostError,
@@ -13,7 +14,6 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
-from jmsjca.links import ConnectionSettings, connect
 
 LOGIN = "allow_insecure_login=true"
 

@@ -9,16 +9,7 @@ from proton import byte, decimal64, float32, int32, short, symbol, timestamp, ub
 
 from jmsjca.destinations import Topic
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import (
-    BytesMessage,
-    Float,
-    Int,
-    Long,
-    Message,
-    ObjectMessage,
-    Short,
-    TextMessage,
-)
+from jmsjca.messages import BytesMessage, Float, Int, Long, Message, ObjectMessage, Short, TextMessage
 from tests.unit.amqp.coding import NOW, QUEUE, read, through, wire
 
 # As Java's JMS client maps messages (AMQP JMS Mapping): types of messages 0, 3 and 5, of destinations 0 and 1.

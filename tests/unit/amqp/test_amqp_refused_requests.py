@@ -4,9 +4,9 @@ import pytest
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import JMSError, JMSSecurityError
-from jmsjca.providers.amqp.artemis_admin import ArtemisAdmin
-from jmsjca.providers.amqp.qpid_admin import QpidAdmin
-from jmsjca.providers.amqp.requests import Answer
+from jmsjca.providers.amqp.admin import Answer
+from jmsjca.providers.amqp.brokers.artemis import ArtemisAdmin
+from jmsjca.providers.amqp.brokers.qpid import QpidAdmin
 
 QUEUE = Queue("q")
 CALLS = {

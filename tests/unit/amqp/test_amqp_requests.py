@@ -8,7 +8,7 @@ from proton import Message as WireMessage
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.messages import Message
-from jmsjca.providers.amqp.requests import Requests
+from jmsjca.providers.amqp.admin import Requests
 
 
 class Cut:

@@ -4,8 +4,8 @@ import pytest
 from proton import Collector
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.amqp.owners import Events
-from jmsjca.providers.amqp.sessions import Sessions
+from jmsjca.providers.amqp.engine.events import Events
+from jmsjca.providers.amqp.engine.sessions import Sessions
 
 
 class Transport:

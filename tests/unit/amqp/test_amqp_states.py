@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proton import Data
 
-from jmsjca.providers.amqp.encoding.marks import Described, Symbol, ULong
-from jmsjca.providers.amqp.encoding.writing import write
-from jmsjca.providers.amqp.states import ACCEPTED, accepted_in, outcome_in, taken_in, transaction_in
+from jmsjca.providers.amqp.links.delivery_states import ACCEPTED, accepted_in, outcome_in, taken_in, transaction_in
+from jmsjca.providers.common.amqp_types import Described, Symbol, ULong, write
 
 NAME = b"\xff\x00\xfe\x01"
 REJECTED = 0x25

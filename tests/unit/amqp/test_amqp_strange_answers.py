@@ -10,9 +10,9 @@ from jmsjca import errors
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Queue, Subscription, TemporaryQueue, Topic
 from jmsjca.errors import JMSError
-from jmsjca.providers.amqp.artemis_admin import ArtemisAdmin
-from jmsjca.providers.amqp.qpid_admin import QpidAdmin
-from jmsjca.providers.amqp.requests import Answer
+from jmsjca.providers.amqp.admin import Answer
+from jmsjca.providers.amqp.brokers.artemis import ArtemisAdmin
+from jmsjca.providers.amqp.brokers.qpid import QpidAdmin
 from jmsjca.spi import Depth
 
 GONE = object()

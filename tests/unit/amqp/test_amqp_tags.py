@@ -2,8 +2,7 @@
 
 from proton import Connection
 
-from jmsjca.providers.amqp.proton_calls import ffi, lib, pointer_to
-from jmsjca.providers.amqp.proton_deliveries import Tags, send
+from jmsjca.providers.amqp.engine.proton_ffi import Tags, ffi, lib, pointer_to, send
 
 
 def tag_of(delivery):

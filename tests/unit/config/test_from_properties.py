@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jmsjca import AcknowledgeMode, ActivationSpec, Queue, Topic
-from jmsjca.config.spec_properties import fields_from
+from jmsjca.config.deployment_descriptor import fields_from
 from jmsjca.destinations import Subscription
 from jmsjca.errors import InvalidActivationSpecError
 

@@ -8,11 +8,10 @@ from concurrent.futures import Executor
 from jmsjca import Hooks, Queue, spi
 from jmsjca.config import SYSTEM_CLOCK, Clock, Limits
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.handlers import Handler
-from jmsjca.inbound.modes import delivery_of
+from jmsjca.inbound.endpoint import Endpoint, Terms
+from jmsjca.inbound.handler import Handler
+from jmsjca.inbound.lifecycle import delivery_of
 from jmsjca.inbound.statistics import Statistics
-from jmsjca.inbound.terms import Terms
 from jmsjca.messages import TextMessage
 from tests.unit.inbound import PATIENCE
 

@@ -8,8 +8,8 @@ import pytest
 
 from jmsjca import ActivationSpec, DestinationSettings, Queue, Topic
 from jmsjca.errors import NotSupportedError
-from jmsjca.inbound.adjustment import Adjustments
-from jmsjca.inbound.terms import terms_of
+from jmsjca.inbound.capability_check import Adjustments
+from jmsjca.inbound.endpoint import terms_of
 from tests.unit.delivering.stage import until
 from tests.unit.inbound import PATIENCE, Inbox
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca import Outcome, Queue, TextMessage
-from jmsjca.inbound.asked import asked_timeout
+from jmsjca.inbound.hold_until_ack import asked_timeout
 from jmsjca.messages import Double, Long
 from tests.unit.delivering.stage import Performance, endpoint_of, terms
 from tests.unit.inbound import PATIENCE

@@ -10,9 +10,8 @@ from concurrent.futures import CancelledError
 import pytest
 
 from jmsjca import Hooks, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
-from jmsjca.inbound.handlers import Handler
-from jmsjca.inbound.loops import HandlerLoop
-from jmsjca.inbound.parameters import Given
+from jmsjca.inbound.handler import Handler, HandlerLoop
+from jmsjca.inbound.handler_arguments import Given
 from tests.unit.inbound import PATIENCE, in_thread, send, waiting
 
 MODES = ["serial", "sync", "cc"]

@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca import AcknowledgeMode, ActivationSpec, Outcome
-from jmsjca.inbound.terms import terms_of
+from jmsjca.inbound.endpoint import terms_of
 from tests.unit.delivering.stage import Performance, endpoint_of, put
 
 AUTO, DUPS_OK = AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK

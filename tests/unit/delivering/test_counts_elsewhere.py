@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from jmsjca import Queue, ResourceAdapter
-from jmsjca.inbound.moving import Mover
+from jmsjca.inbound.redelivery import Mover
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Performance, depth, endpoint_of, put, terms, until
 from tests.unit.inbound import PATIENCE, send

@@ -13,10 +13,9 @@ from interleaving import explore
 from jmsjca import Outcome
 from jmsjca.config import SYSTEM_CLOCK
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.held import HeldInHand
-from jmsjca.inbound.keeper import Keeper
-from jmsjca.inbound.outstanding import Outstanding
-from jmsjca.redelivery.cache import EncounterCache
+from jmsjca.inbound.concurrency import Outstanding
+from jmsjca.inbound.hold_until_ack import HeldInHand, Keeper
+from jmsjca.redelivery.encounter import EncounterCache
 from jmsjca.spi import Order
 from tests.unit.delivering.stage import depth, endpoint_of, put, terms
 from tests.unit.inbound import Recorder

@@ -14,11 +14,11 @@ from interleaving import explore
 
 from jmsjca import ActivationSpec, Hooks
 from jmsjca.config import Clock
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ConnectionLostError, IllegalStateError, NotSupportedError
 from jmsjca.hooks import HookChain
-from jmsjca.inbound import activation, attempt, life, service
+from jmsjca.inbound import activation, lifecycle
 from jmsjca.inbound.activation import Activation
-from jmsjca.links import ConnectionSettings, connect
 
 WHOLE = os.environ.get("JMSJCA_ALL_ORDERS") == "1"
 SAMPLE = 60
@@ -78,10 +78,10 @@ class Stage:
         self.schedule, self.refusals = schedule, list(refusals)
         self.links, self.told, self.deliveries, self.acts = [], Told(schedule), [], 0
         threads = SimpleNamespace(Lock=self.make_lock, Event=schedule.event, Thread=self.make_thread)
-        for module in (life, service, attempt, activation):
+        for module in (lifecycle, activation):
             patch.setattr(module, "threading", threads)
-        patch.setattr(service, "Connector", lambda settings: SimpleNamespace(connect=partial(self.connect, settings)))
-        patch.setattr(attempt, "delivery_of", self.delivery_of)
+        patch.setattr(lifecycle, "Connector", lambda settings: SimpleNamespace(connect=partial(self.connect, settings)))
+        patch.setattr(lifecycle, "delivery_of", self.delivery_of)
         settings = ConnectionSettings("embedded://every-state", clock=StoppedClock(), wait=self.wait)
         spec = ActivationSpec(destination="q")
         self.activation = Activation(spec, lambda message: None, settings, HookChain([self.told]))

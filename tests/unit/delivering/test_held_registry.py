@@ -4,8 +4,8 @@ import pytest
 
 from jmsjca import Outcome, TextMessage
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.delivered import Held
-from jmsjca.inbound.registry import HeldMessages
+from jmsjca.inbound.acknowledgement_registry import HeldMessages
+from jmsjca.inbound.hold_until_ack import Held
 
 REMEMBERED = 1000
 

@@ -5,7 +5,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsjca.inbound.life import Life
+from jmsjca.inbound.lifecycle import Life
 
 TABLE = {
     "Down": {"start": "Connecting"},

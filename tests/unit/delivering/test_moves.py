@@ -11,7 +11,7 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jmsjca.inbound.moving import Mover
+from jmsjca.inbound.redelivery import Mover
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Breaks, Performance, depth, endpoint_of, put, terms, until
 

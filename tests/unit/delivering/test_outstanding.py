@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from jmsjca import ActivationSpec, Outcome
-from jmsjca.inbound.outstanding import Outstanding
+from jmsjca.inbound.concurrency import Outstanding
 from tests.unit.inbound import PATIENCE, in_thread, send
 
 

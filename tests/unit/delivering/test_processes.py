@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from jmsjca import ResourceAdapter
-from jmsjca.inbound.workers import Workers
+from jmsjca.inbound.cc_dispatcher import Workers
 from tests.unit.inbound import PATIENCE, send, waiting
 
 _BEGIN = """
@@ -122,7 +122,7 @@ def test_what_it_does_not_finish_in_time_comes_again(url, mode):
     send(ResourceAdapter(url), "a")
     script = """
 import logging
-from jmsjca.inbound import process
+from jmsjca.inbound import shutdown as process
 process._GRACE = 0
 logging.disable()
 adapter.listener("q", concurrency_mode=mode)(blocked)

@@ -12,10 +12,9 @@ import pytest
 from interleaving import explore
 
 from jmsjca.errors import ResourceAllocationError
-from jmsjca.inbound import supply
-from jmsjca.inbound.outstanding import Outstanding
-from jmsjca.inbound.supply import Supplies
-from jmsjca.inbound.turns import Turns
+from jmsjca.inbound import sync_dispatcher
+from jmsjca.inbound.concurrency import Outstanding, Turns
+from jmsjca.inbound.sync_dispatcher import Supplies
 from tests.unit.delivering.stage import Breaks, Performance, endpoint_of, put, terms
 from tests.unit.inbound import PATIENCE
 
@@ -105,7 +104,7 @@ def test_what_is_behind_a_blocked_handler_goes_to_others(capsys, monkeypatch, co
             made._changed = Condition(schedule, made._lock)
             return made
 
-        monkeypatch.setattr(supply, "Turns", turns)
+        monkeypatch.setattr(sync_dispatcher, "Turns", turns)
         receivers = Receivers(schedule, count)
 
         def check():

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from jmsjca import BytesMessage, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
 from jmsjca.errors import ConfigurationError
-from jmsjca.inbound.handlers import Handler
-from jmsjca.inbound.parameters import Given
+from jmsjca.inbound.handler import Handler
+from jmsjca.inbound.handler_arguments import Given
 from tests.unit.inbound import PATIENCE, send, waiting
 
 MESSAGES = [TextMessage('{"item": "tea"}'), TextMessage('{"item": "rice"}')]

@@ -6,7 +6,8 @@ import pytest
 from preemption import Preemption
 
 import jmsjca.redelivery
-from jmsjca.redelivery import Decision, Delay, Deliver, RedeliveryHandler, RedeliveryPolicy, cache, decisions, encounter
+from jmsjca.redelivery import Decision, Delay, Deliver, RedeliveryHandler, RedeliveryPolicy, encounter
+from jmsjca.redelivery import handler as handler_module
 
 ROOM = str(Path(jmsjca.redelivery.__file__).parent)
 
@@ -18,7 +19,7 @@ def play(monkeypatch):
     def every_order(first, second, prepare=lambda _: None):
         for step in range(1, 10_000):
             preemption = Preemption(step, ROOM)
-            for module in (cache, decisions, encounter):
+            for module in (handler_module, encounter):
                 monkeypatch.setattr(module, "Lock", preemption.lock)
             handler = RedeliveryHandler(RedeliveryPolicy.parse("1:5;9:delete"), capacity=2)
             prepare(handler)

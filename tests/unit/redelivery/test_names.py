@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca.messages import Properties, rollback_key
-from jmsjca.redelivery.names import rollback_names
+from jmsjca.messages.vendor_properties import rollback_names
 
 
 @pytest.mark.parametrize("key", ["a", "1", "a.b", "ä_ß", "null"])

@@ -104,7 +104,7 @@ assert "lark" in sys.modules
 def test_many_threads_may_read_the_first_selectors():
     script = """
 import sys, threading
-from jmsjca.selectors import Selector, reading
+from jmsjca.selectors import Selector, parser as reading
 reading._parser()  # as the first of them leaves it
 sys.setswitchinterval(1e-6)
 started, results = threading.Barrier(8), []

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from jmsjca import Connection, ConnectionFactory, JMSContext, MessageConsumer
-from jmsjca.outbound.flow import Flow
+from jmsjca.outbound.lifecycle import Flow
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
-from jmsjca.providers.embedded.stores import forget
+from jmsjca.providers.embedded.store.store import forget
 from tests.unit.outbound import PATIENCE
 
 

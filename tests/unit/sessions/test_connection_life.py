@@ -8,7 +8,7 @@ import pytest
 
 import jmsjca
 from jmsjca.errors import ConnectionLostError
-from jmsjca.outbound.alarm import Alarm
+from jmsjca.outbound.connection import Alarm
 from tests.unit.outbound import PATIENCE
 
 LOST = ConnectionLostError("gone")

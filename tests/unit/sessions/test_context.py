@@ -2,16 +2,8 @@
 
 import pytest
 
-from jmsjca import (
-    AcknowledgeMode,
-    ConnectionFactory,
-    Topic,
-)
-from jmsjca.errors import (
-    IllegalStateError,
-    InvalidDestinationError,
-    NotSupportedError,
-)
+from jmsjca import AcknowledgeMode, ConnectionFactory, Topic
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
 from tests.unit.outbound import QUEUE, left, take
 
 

@@ -5,7 +5,7 @@ import pytest
 from jmsjca import AcknowledgeMode, Outcome, Queue
 from jmsjca.errors import IllegalStateError, ResourceAllocationError
 from jmsjca.outbound import Session
-from jmsjca.outbound.work import WorkUnit
+from jmsjca.outbound.unit_of_work import WorkUnit
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from tests.unit.outbound import QUEUE, left, put, shown, take
 

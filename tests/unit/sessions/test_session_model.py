@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from jmsjca import AcknowledgeMode, ConnectionFactory, Limits, Message, TextMessage
-from jmsjca.providers.embedded.stores import forget
+from jmsjca.providers.embedded.store.store import forget
 from tests.unit.outbound import QUEUE
 
 TRANSACTED = "transacted"

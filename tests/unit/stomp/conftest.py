@@ -7,9 +7,9 @@ import pytest
 
 from jmsjca.config import Limits
 from jmsjca.errors import JMSError
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
 from jmsjca.providers.stomp.connection import STOMPConnection
-from jmsjca.providers.stomp.dialects import choose_dialect
-from jmsjca.providers.stomp.wire import Wire
+from jmsjca.providers.stomp.protocol.session import Wire
 from tests.unit.stomp.fakes import FakeChannel, StillClock
 
 

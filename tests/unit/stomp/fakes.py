@@ -3,7 +3,7 @@
 import queue
 from collections.abc import Callable
 
-from jmsjca.providers.stomp.channel import WriteError
+from jmsjca.providers.stomp.protocol.transport import WriteError
 from tests.unit.stomp.letters import read, write
 
 

@@ -21,8 +21,8 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
 )
-from jmsjca.providers.stomp.dialects import choose_dialect
-from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.protocol.frames import Frame
 from tests.unit.stomp.letters import read
 
 SERVERS = ["ActiveMQ/6.3.1", "ActiveMQ-Artemis/2.56.0", "RabbitMQ/3.10.8", "Eclipse OpenMQ(tm)", "Other/1"]

@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from jmsjca.destinations import Queue, Topic
-from jmsjca.providers.stomp.brokers import BROKERS
+from jmsjca.providers.stomp.brokers.registry import BROKERS
 from jmsjca.spi import Order
 from tests.unit.stomp.letters import read
 

@@ -5,9 +5,9 @@ from itertools import chain, product
 
 import pytest
 
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError, TransactionInDoubtError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import DUPLICATE_ID, TextMessage
 from tests.unit.stomp.peer import Fault, Peer
 

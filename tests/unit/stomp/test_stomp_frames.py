@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.dialects import choose_dialect
-from jmsjca.providers.stomp.frames import connect_frame, encode_frame
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.protocol.frames import connect_frame, encode_frame
 from tests.unit.stomp.letters import read
 
 hostile = st.text(st.sampled_from("\0\r\n:\\acnr\ud800ä\U0001f600 "), max_size=12) | st.text(max_size=12)

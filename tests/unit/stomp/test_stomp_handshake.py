@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError, NotSupportedError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from tests.unit.stomp.peer import Fault, Peer
 

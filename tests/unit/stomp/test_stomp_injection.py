@@ -7,8 +7,8 @@ import pytest
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.dialects import choose_dialect
-from jmsjca.providers.stomp.frames import connect_frame, encode_frame
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.protocol.frames import connect_frame, encode_frame
 from tests.unit.stomp.slow_reader import BrokenError, head_lines, read_header, read_line
 
 MANY = 10_000

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from jmsjca.destinations import Queue
 from jmsjca.errors import MessageFormatError, NotSupportedError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, MapMessage, Short, TextMessage, entry, type_name
-from jmsjca.providers.stomp.dialects import choose_dialect
-from jmsjca.providers.stomp.java_maps import from_xml, to_xml
+from jmsjca.providers.stomp.brokers.activemq import from_xml, to_xml
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
 from tests.unit.stomp.letters import read
 
 texts = st.text(

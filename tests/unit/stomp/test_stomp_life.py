@@ -6,12 +6,10 @@ import threading
 
 import pytest
 
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, NotSupportedError
-from jmsjca.links import ConnectionSettings, connect
-from jmsjca.providers.stomp.heartbeat import Heartbeat
-from jmsjca.providers.stomp.library import agreed_heartbeat
-from jmsjca.providers.stomp.progress import Progress
+from jmsjca.providers.stomp.protocol.heartbeat import Heartbeat, Progress, agreed_heartbeat
 from tests.unit.stomp.fakes import StillClock
 from tests.unit.stomp.letters import read
 

@@ -4,7 +4,7 @@ import pytest
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.stomp.parser import FrameParser
+from jmsjca.providers.stomp.protocol.frames import FrameParser
 from tests.unit.stomp.letters import read, write
 from tests.unit.stomp.malformed import BODY, GOOD, vectors
 

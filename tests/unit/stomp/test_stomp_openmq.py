@@ -5,8 +5,8 @@ import pytest
 from jmsjca.destinations import Queue, destination
 from jmsjca.errors import InvalidDestinationError, TransactionInDoubtError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.dialects import choose_dialect
-from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.spi import Order
 from tests.unit.stomp.letters import read
 

@@ -2,11 +2,10 @@
 
 from preemption import Preemption
 
-from jmsjca.providers.stomp import incoming
-from jmsjca.providers.stomp.frames import Frame
-from jmsjca.providers.stomp.incoming import Incoming
-from jmsjca.providers.stomp.parser import FrameParser
-from jmsjca.providers.stomp.receipts import RefusedError
+from jmsjca.providers.stomp.errors import RefusedError
+from jmsjca.providers.stomp.protocol import session
+from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
+from jmsjca.providers.stomp.protocol.session import Incoming
 
 ERROR = Frame("ERROR", {"message": "no"}, b"", 20)
 
@@ -21,8 +20,8 @@ def refused(act, *arguments):
 
 def test_somebody_is_told_of_it_whenever_it_comes(monkeypatch):
     for step in range(1, 10_000):
-        preemption = Preemption(step, incoming.__file__)
-        monkeypatch.setattr(incoming, "Lock", preemption.lock, raising=False)
+        preemption = Preemption(step, session.__file__)
+        monkeypatch.setattr(session, "Lock", preemption.lock, raising=False)
         stream = Incoming(FrameParser(1000))
         told = []
         hearing = stream.hearing_out()

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.stomp import heads, parser
-from jmsjca.providers.stomp.parser import FrameParser
+from jmsjca.providers.stomp.protocol import frames as frames_module
+from jmsjca.providers.stomp.protocol.frames import FrameParser
 from tests.unit.stomp.letters import write
 
 BASE = {"destination": "/queue/q", "message-id": "1", "subscription": "s"}
@@ -87,10 +87,10 @@ MALFORMED = {
     "no receipt-id": b"RECEIPT\n\n\0",
     "no version": b"CONNECTED\n\n\0",
     "receipt with a body": b"RECEIPT\nreceipt-id:1\n\nbody\0",
-    "too many headers": HEAD + b"\na:b" * (heads.MAX_HEADERS + 1) + b"\n\n\0",
-    "endless header": HEAD + b"\n" + b"x" * (heads.MAX_LINE + 1),
-    "long header": HEAD + b"\na:" + b"x" * heads.MAX_LINE + b"\n\n\0",
-    "endless headers": HEAD + b"\na:b" * (parser.MAX_HEAD // 4 + 1),
+    "too many headers": HEAD + b"\na:b" * (frames_module.MAX_HEADERS + 1) + b"\n\n\0",
+    "endless header": HEAD + b"\n" + b"x" * (frames_module.MAX_LINE + 1),
+    "long header": HEAD + b"\na:" + b"x" * frames_module.MAX_LINE + b"\n\n\0",
+    "endless headers": HEAD + b"\na:b" * (frames_module.MAX_HEAD // 4 + 1),
 }
 
 

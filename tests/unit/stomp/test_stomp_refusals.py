@@ -2,6 +2,7 @@
 
 import pytest
 
+from jmsjca.connections import may_pass
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidClientIDError,
@@ -10,9 +11,7 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
-from jmsjca.links import may_pass
-from jmsjca.providers.stomp.receipts import RefusedError
-from jmsjca.providers.stomp.refusals import explained
+from jmsjca.providers.stomp.errors import RefusedError, explained
 
 
 @pytest.mark.parametrize(

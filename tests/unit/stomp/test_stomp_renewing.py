@@ -4,7 +4,7 @@ import pytest
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.spi import Order
 from tests.unit.stomp.letters import read
 

@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
+from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError
-from jmsjca.links import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from tests.unit.stomp.peer import Fault, Peer
 

@@ -11,10 +11,9 @@ from proton import Data, byte, float32, int32, short, symbol, timestamp, ubyte, 
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.messages import Byte, BytesMessage, Double, Float, Int, Long, Message, Short, TextMessage
-from jmsjca.providers.stomp.dialects import choose_dialect
-from jmsjca.providers.stomp.frames import Frame
-from jmsjca.providers.stomp.parser import FrameParser
-from jmsjca.providers.stomp.sections import read_section
+from jmsjca.providers.stomp.brokers.rabbitmq import read_section
+from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
 
 PLAIN = {"destination": "/queue/q", "message-id": "T_1@@session@@1", "subscription": "1"}
 # Written by RabbitMQ 3.10.8 for a text with properties that came over AMQP 1.0.

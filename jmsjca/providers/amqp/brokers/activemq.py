@@ -1,8 +1,7 @@
-"""What ActiveMQ Classic can do over AMQP 1.0, and what it did where it cannot."""
+"""ActiveMQ Classic over AMQP 1.0: capabilities, and the observed evidence of gaps."""
 
-from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import ENDS_LATE, everywhere
-from jmsjca.providers.evidence import Broker, Gap
+from jmsjca.providers.amqp.brokers.profile import ENDS_LATE, AMQPBroker, everywhere
+from jmsjca.providers.common.broker_profile import Broker, Gap
 from jmsjca.spi import Capabilities
 
 __all__ = ["ACTIVEMQ"]

@@ -1,14 +1,14 @@
-"""What the provider knows about a broker that speaks AMQP 1.0."""
+"""The profile of a broker that speaks AMQP 1.0, and the gaps of the protocol itself."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jmsjca.destinations import Destination
-from jmsjca.providers.amqp.addresses import Naming
-from jmsjca.providers.evidence import Broker
+from jmsjca.providers.amqp.codec.addresses import Naming
+from jmsjca.providers.common.broker_profile import Broker, Gap
 
-__all__ = ["AMQPBroker"]
+__all__ = ["ENDS_LATE", "AMQPBroker", "everywhere"]
 
 _RELAY = "ANONYMOUS-RELAY"
 
@@ -70,3 +70,31 @@ class AMQPBroker:
     def relays_to(self, to: Destination) -> bool:
         """True if a message gets there over the link to all destinations."""
         return self.relays and to.name not in self.unrelayed
+
+
+ENDS_LATE = (
+    "ends_at_close",
+    "detach -> what is unsettled goes back; so a closed consumer's link stays while a unit holds messages of it.",
+)
+
+
+def everywhere(*, delays: str, settings: str) -> tuple[Gap, ...]:
+    """The gaps, with what a broker's documentation tells of them.
+
+    Args:
+        delays: Of delays before a message comes again.
+        settings: Of who sets what a destination does.
+    """
+    return (
+        Gap(
+            "redelivery_delay",
+            "The outcome modified has delivery-failed, undeliverable-here and annotations, and no delay (AMQP 1.0,"
+            " section 3.4.5).",
+            delays,
+        ),
+        Gap(
+            "configurable",
+            "No frame of AMQP changes what a destination does with its messages; who operates the broker does that.",
+            settings,
+        ),
+    )

@@ -1,11 +1,18 @@
-"""What Qpid Broker-J can do over AMQP 1.0, and what it did where it cannot."""
+"""Qpid Broker-J over AMQP 1.0: capabilities, the observed evidence of gaps, and its virtual host's management."""
 
-from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import ENDS_LATE, everywhere
-from jmsjca.providers.evidence import Broker, Gap
-from jmsjca.spi import Capabilities
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["QPID"]
+from jmsjca.config import DestinationSettings
+from jmsjca.destinations import Destination, Queue, Subscription, destination
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
+from jmsjca.messages import MapMessage
+from jmsjca.providers.amqp.admin import Fields, Requests, list_of, number_of
+from jmsjca.providers.amqp.brokers.profile import ENDS_LATE, AMQPBroker, everywhere
+from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.spi import Capabilities, Depth
+
+__all__ = ["ADDRESS", "QPID", "QpidAdmin"]
 
 _DATA = Broker(
     "Apache Qpid Broker-J",
@@ -91,3 +98,138 @@ QPID = AMQPBroker(
     settled_sends=True,
     offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
 )
+
+ADDRESS = "$management"
+
+_ITSELF, _QUEUE, _EXCHANGE = "org.amqp.management", "org.apache.qpid.Queue", "org.apache.qpid.Exchange"
+_MADE_FOR_A_LINK = "DELETE_ON_CREATING_LINK_CLOSE"
+_SUBSCRIPTION = "qpidsub_/"
+_FAILED, _FORBIDDEN, _MISSING = 400, 403, 404
+_ESCAPES = str.maketrans({"_": "__", ".": "_:", "(": "_O", ")": "_C", "<": "_L", ">": "_R"})
+
+
+class QpidAdmin:
+    """Needs the right to manage the virtual host.
+
+    Args:
+        requests: Where to ask.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    def destinations(self) -> Sequence[Destination]:
+        """All queues, the topics that have subscriptions, and all temporary topics.
+
+        What has no name is left out: other clients can make such a thing, and nobody can ask for it.
+        """
+        found = {
+            destination(row.text("name"), "queue", temporary=_is_made_for_link(row))
+            for row in self._query(_QUEUE)
+            if row.text("name") and not row.text("name").startswith(_SUBSCRIPTION)
+        }
+        made = {destination(name, "topic", temporary=True) for name in self._made_for_links(_EXCHANGE) if name}
+        _, exchange = self._ask(_EXCHANGE, "READ", {**_path("amq.topic"), "actuals": "false"})
+        bindings = map(Fields, list_of("bindings", Fields(exchange).get("bindings") or []))
+        topics = {destination(key, "topic") for binding in bindings if (key := binding.text("bindingKey"))}
+        return sorted(found | made | topics, key=str)
+
+    def depth(self, source: Destination | Subscription) -> Depth:
+        """Count the messages of a queue or a named subscription."""
+        counts = self._counts(source)
+        if counts is None:
+            return Depth(0, 0, 0)
+        held = counts.number("unacknowledgedMessages")
+        return Depth(counts.number("queueDepthMessages") - held, held, 0)
+
+    def purge(self, source: Destination | Subscription) -> int:
+        """Remove what waits there; what somebody holds stays.
+
+        Raises:
+            IllegalStateError: It is a subscription, and somebody holds messages of it: the broker would take them away.
+        """
+        depth = self.depth(source)
+        if isinstance(source, Queue):
+            return self._requests.consume(source, depth.ready)
+        if depth.held:
+            raise IllegalStateError(f"Somebody holds {depth.held} messages of {source}; they would be taken from him.")
+        where = self._place(source) if depth.ready else None
+        return number_of("of messages", self._ask(_QUEUE, "clearQueue", where)[1]) if where else 0
+
+    def remove(self, queue: Destination) -> None:
+        """Remove a queue with its messages.
+
+        Raises:
+            InvalidDestinationError: There is none.
+            IllegalStateError: It has consumers.
+        """
+        own = isinstance(queue, Queue) and queue.name not in self._made_for_links(_QUEUE)
+        counts = self._counts(queue) if own else None
+        if counts is None:
+            raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
+        if counts.number("consumerCount"):
+            raise IllegalStateError(f"{queue} still has consumers; close them first.")
+        self._ask(_QUEUE, "DELETE", _path(queue.name))
+
+    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
+        """Refused: whoever runs the broker sets what destinations do."""
+        del settings
+        raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
+
+    def settings(self, address: Destination | None) -> DestinationSettings:
+        """Refused, as `configure`."""
+        raise NotSupportedError(f"Settings of {address} are told by the broker's own configuration.")
+
+    def _counts(self, source: Destination | Subscription) -> Fields | None:
+        where = self._place(source)
+        status, counts = self._ask(_QUEUE, "getStatistics", where) if where else (_MISSING, None)
+        return None if status == _MISSING else Fields(counts)
+
+    def _place(self, source: Destination | Subscription) -> dict[str, str] | None:
+        """How the queue is named that holds the messages. That of a subscription has a name that is no path."""
+        if isinstance(source, Queue):
+            return _path(source.name)
+        if isinstance(source, Destination):
+            raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
+        name = _queue_of(source)
+        return next(
+            ({"identity": row.text("identity")} for row in self._query(_QUEUE) if row.text("name") == name), None
+        )
+
+    def _made_for_links(self, kind: str) -> set[str]:
+        return {row.text("name") for row in self._query(kind) if _is_made_for_link(row)}
+
+    def _query(self, kind: str) -> list[Fields]:
+        """The attributes of each object of a kind."""
+        table = Fields(self._ask(_ITSELF, "QUERY", {"entityType": kind, "identity": "self"})[1])
+        names = [str(name) for name in table.list("attributeNames")]
+        return [Fields(dict(zip(names, list_of("of attributes", row), strict=False))) for row in table.list("results")]
+
+    def _ask(self, kind: str, operation: str, further: dict[str, str]) -> tuple[int, Any]:
+        """Carry an operation out: its status and its result."""
+        request = MapMessage({}, properties={"type": kind, "operation": operation, **further})
+        answer = self._requests.ask(request)
+        status = answer.properties.get("statusCode")
+        if not isinstance(status, int):
+            raise JMSError(f"The broker's management answered {operation} without a status.")
+        if status >= _FAILED and status != _MISSING:
+            refused = status == _FORBIDDEN
+            raise (JMSSecurityError if refused else JMSError)(
+                f"The broker refuses {operation}: {str(answer.properties.get('statusDescription'))[:500]}"
+            )
+        return int(status), answer.body
+
+
+def _is_made_for_link(row: Fields) -> bool:
+    return bool(row.get("lifetimePolicy") == _MADE_FOR_A_LINK)
+
+
+def _path(name: str) -> dict[str, str]:
+    return {"index": "object-path", "key": name}
+
+
+def _queue_of(source: Subscription) -> str:
+    """The queue that holds the messages, as `ExchangeSendingDestination` names it."""
+    owner = "_global_" if source.client_id is None else source.client_id.translate(_ESCAPES)
+    kind = "nondurable" if source.volatile else "durable"
+    return f"{_SUBSCRIPTION}{owner}_/{str(source.name).translate(_ESCAPES)}_/{kind}"

@@ -1,8 +1,7 @@
-"""What RabbitMQ with its AMQP 1.0 plug-in can do over AMQP 1.0, and what it did where it cannot."""
+"""RabbitMQ with its AMQP 1.0 plug-in: capabilities, and the observed evidence of gaps."""
 
-from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.gaps import everywhere
-from jmsjca.providers.evidence import Broker, Gap
+from jmsjca.providers.amqp.brokers.profile import AMQPBroker, everywhere
+from jmsjca.providers.common.broker_profile import Broker, Gap
 from jmsjca.spi import Capabilities
 
 __all__ = ["RABBITMQ"]

@@ -1,16 +1,19 @@
-"""The brokers that the provider knows, by the product names of their open frames."""
+"""The known brokers by the product names of their open frames, and who speaks to their management."""
 
 from collections.abc import Collection
 
-from jmsjca.providers.amqp.activemq import ACTIVEMQ
-from jmsjca.providers.amqp.artemis import ARTEMIS
-from jmsjca.providers.amqp.broker import AMQPBroker
-from jmsjca.providers.amqp.qpid import QPID
-from jmsjca.providers.amqp.rabbitmq import RABBITMQ
-from jmsjca.providers.evidence import Broker
+from jmsjca.providers.amqp.admin import Asker, Manager, Requests
+from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
+from jmsjca.providers.amqp.brokers.artemis import ADDRESS as ARTEMIS_ADDRESS
+from jmsjca.providers.amqp.brokers.artemis import ARTEMIS, ArtemisAdmin
+from jmsjca.providers.amqp.brokers.profile import AMQPBroker
+from jmsjca.providers.amqp.brokers.qpid import ADDRESS as QPID_ADDRESS
+from jmsjca.providers.amqp.brokers.qpid import QPID, QpidAdmin
+from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ
+from jmsjca.providers.common.broker_profile import Broker
 from jmsjca.spi import Capabilities
 
-__all__ = ["BROKERS", "broker_of"]
+__all__ = ["BROKERS", "broker_of", "manager_of"]
 
 _KNOWN = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ)
 _LITTLE = Capabilities(give_back="local", client_ids=True, structured=True, shared_between_processes=True)
@@ -37,3 +40,18 @@ def broker_of(product: str, offered: Collection[str]) -> AMQPBroker:
     """
     found = next((broker for broker in _KNOWN if broker.product == product), _UNKNOWN)
     return found.settled(offered)
+
+
+def manager_of(product: str, asker: Asker, seconds: float) -> Manager | None:
+    """Speak to the management of a broker; None if it has none over AMQP.
+
+    Args:
+        product: The broker's name for itself.
+        asker: The connection.
+        seconds: How long to wait for each answer.
+    """
+    if product == "apache-activemq-artemis":
+        return ArtemisAdmin(Requests(asker, ARTEMIS_ADDRESS, seconds))
+    if product == "Apache Qpid Broker-J Core":
+        return QpidAdmin(Requests(asker, QPID_ADDRESS, seconds))
+    return None

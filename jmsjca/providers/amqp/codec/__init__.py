@@ -1,1 +1,1 @@
-"""How JMS messages are mapped to AMQP 1.0 and back, as Java's JMS clients do it, so that both see the same."""
+"""JMS messages as AMQP 1.0 bytes and back, mapped as Java's JMS clients do it."""

@@ -1,14 +1,58 @@
-"""Ids: AMQP has them as text, bytes, numbers and UUIDs, JMS as text alone, in which a prefix tells the others."""
+"""The JMS mapping: message ids, values, message types, content types and properties."""
 
 import binascii
+import codecs
+import re
 import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.amqp.encoding.marks import ULong
+from jmsjca.messages import (
+    GROUP_ID,
+    Byte,
+    BytesMessage,
+    Char,
+    Double,
+    EntryValue,
+    Float,
+    Int,
+    Long,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Properties,
+    PropertyValue,
+    Short,
+    StreamMessage,
+    TextMessage,
+)
+from jmsjca.providers.common.amqp_types import NULL, Symbol, Timestamp, UByte, UInt, ULong, UShort, map_of, text, write
 
-__all__ = ["ENCODED", "as_correlation_id", "as_id", "as_message_id"]
+__all__ = [
+    "ENCODED",
+    "JAVA_NULL",
+    "KIND",
+    "KINDS",
+    "OBJECT",
+    "OCTETS",
+    "TYPED",
+    "application_properties",
+    "as_correlation_id",
+    "as_entry",
+    "as_id",
+    "as_message_id",
+    "as_property",
+    "charset_of",
+    "decoded",
+    "group_fields",
+    "kind_of",
+    "own_time_to_live",
+    "received_properties",
+]
+
+_LONGS = 1 << 63
 
 _ID = "ID:"
 ENCODED = "ID:AMQP_"
@@ -77,3 +121,206 @@ _MAKERS: dict[str, Callable[[str], Any]] = {
     _ULONG: _ulong,
     _BINARY: binascii.unhexlify,
 }
+
+
+def _long(value: int) -> PropertyValue:
+    return Long(value) if value < _LONGS else str(int(value))
+
+
+# Unsigned numbers become the next wider type that holds them all.
+_WIDER: dict[type, Callable[[Any], PropertyValue]] = {
+    UByte: Short,
+    UShort: Int,
+    UInt: Long,
+    ULong: _long,
+    Timestamp: Long,
+    Symbol: str,
+    uuid.UUID: str,
+}
+_OF_PROPERTIES = frozenset({type(None), bool, Byte, Short, Int, Long, Float, Double, str})
+_OF_ENTRIES = _OF_PROPERTIES | {Char, bytes}
+
+
+def as_property(value: Any) -> PropertyValue:
+    """A property, with its JMS type; what has none there becomes text."""
+    kind: type = value.__class__
+    return cast("PropertyValue", value) if kind in _OF_PROPERTIES else _WIDER.get(kind, str)(value)
+
+
+def as_entry(value: Any) -> EntryValue:
+    """An entry of a map or a stream message, with its JMS type.
+
+    Raises:
+        MessageFormatError: It has none there.
+    """
+    kind: type = value.__class__
+    if kind in _OF_ENTRIES:
+        return cast("EntryValue", value)
+    if kind not in _WIDER:
+        raise MessageFormatError(f"a map or stream message holds no {kind.__name__}")
+    return _WIDER[kind](value)
+
+
+KIND = "x-opt-jms-msg-type"
+KINDS: dict[int, type[Message]] = {
+    0: Message,
+    1: ObjectMessage,
+    2: MapMessage,
+    3: BytesMessage,
+    4: StreamMessage,
+    5: TextMessage,
+}
+JAVA_NULL = b"\xac\xed\x00\x05p"
+"""What Java writes for an object message that holds none."""
+
+_NUMBERS = {kind: number for number, kind in KINDS.items()}
+
+
+def kind_of(message: Message) -> int:
+    """The number of the type of a message."""
+    number = _NUMBERS.get(type(message))
+    return _number_of_base(message) if number is None else number
+
+
+def _number_of_base(message: Message) -> int:
+    """Applications may have types of their own."""
+    return next(_NUMBERS[base] for base in type(message).__mro__ if base in _NUMBERS)
+
+
+OCTETS = "application/octet-stream"
+OBJECT = "application/x-java-serialized-object"
+
+_TYPE = re.compile(r"\s*([^\s/;]+)/([^\s/;]+)\s*(?:;(.*))?", re.DOTALL)
+_CHARSET = re.compile(r"\s*charset\s*=\s*(?:\"([^\"]+)\"|([^\s\";]+))\s*\Z", re.IGNORECASE)
+_TEXTS = {"json", "xml", "javascript", "ecmascript", "xml-dtd", "xml-external-parsed-entity"}
+_SUFFIXES = ("+json", "+xml")
+# Encodings of texts that others use; Python knows some more, and some of those are slow or no encodings of texts.
+_KNOWN = re.compile(
+    r"(utf|iso8859|ascii|latin|cp\d|windows|koi8|mac|gb|big5|hz|shift_jis|euc|iso2022|johab|tis|ptcp)[\w-]*\Z"
+)
+
+
+def charset_of(content_type: str) -> str | None:
+    """The encoding of a text of that content type; None if it is no text.
+
+    Raises:
+        MessageFormatError: It is no content type, or names an encoding that nobody here knows.
+    """
+    parts = _TYPE.fullmatch(content_type)
+    if parts is None:
+        raise MessageFormatError(f"{content_type!r:.100} is no content type")
+    if not _is_text(parts[1].lower(), parts[2].lower()):
+        return None
+    named = [parameter for parameter in (parts[3] or "").split(";") if "charset" in parameter.lower()]
+    return _codec(named[0]) if named else "utf-8"
+
+
+def decoded(encoded: bytes, charset: str) -> str:
+    """Decode a text. Without a mark of the order of bytes the high one comes first, as in the network.
+
+    Raises:
+        ValueError: The bytes are none.
+    """
+    marks = _MARKS.get(charset)
+    return encoded.decode(charset if marks is None or encoded.startswith(marks) else f"{charset}-be")
+
+
+_MARKS = {"utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE), "utf-32": (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE)}
+
+
+def _is_text(kind: str, subtype: str) -> bool:
+    return kind == "text" or (kind == "application" and (subtype in _TEXTS or subtype.endswith(_SUFFIXES)))
+
+
+def _codec(parameter: str) -> str:
+    found = _CHARSET.match(parameter)
+    if found is None:
+        raise MessageFormatError(f"{parameter!r:.100} names no charset")
+    name = found[1] or found[2]
+    try:
+        codec = codecs.lookup(name).name
+    except LookupError:
+        codec = ""
+    if not _KNOWN.match(codec):
+        raise MessageFormatError(f"nobody here knows the charset {name!r:.100}")
+    return codec
+
+
+GROUP_SEQUENCE = "JMSXGroupSeq"
+REPLY_GROUP = "JMS_AMQP_REPLY_TO_GROUP_ID"
+USER = "JMSXUserID"
+TIME_TO_LIVE = "JMS_AMQP_TTL"
+TYPED = "JMS_AMQP_TYPED_ENCODING"
+
+_ELSEWHERE = frozenset({GROUP_ID, GROUP_SEQUENCE, REPLY_GROUP, TIME_TO_LIVE, TYPED, USER, "JMSXDeliveryCount"})
+_APPLICATION_PROPERTIES = b"\x00\x53\x74"
+_UNSIGNED, _SIGN = 1 << 32, 1 << 31
+_REMEMBERED = 128  # characters: strangers name the properties of messages that are passed on
+
+
+def application_properties(properties: Properties) -> bytes:
+    """Write what no field holds as a section; nothing if there is nothing."""
+    parts: list[bytes] = []
+    for name, value in properties.items():
+        if name not in _ELSEWHERE:
+            parts += (_known_name(name) if len(name) <= _REMEMBERED else text(name), write(value))
+    return _APPLICATION_PROPERTIES + map_of(parts) if parts else b""
+
+
+_known_name = lru_cache(1024)(text)  # programs use few names, again and again
+
+
+def group_fields(properties: Properties) -> list[bytes]:
+    """Write what is told of groups: the id, the place in it, and the group that replies should belong to."""
+    if _ELSEWHERE.isdisjoint(properties):
+        return []
+    sequence = properties.get(GROUP_SEQUENCE)
+    number = NULL if sequence is None else write(UInt(_integer(GROUP_SEQUENCE, sequence) % _UNSIGNED))
+    return [_text(properties.get(GROUP_ID)), number, _text(properties.get(REPLY_GROUP))]
+
+
+def own_time_to_live(properties: Properties) -> int | None:
+    """The milliseconds that a property sets in place of the producer's; None if none does.
+
+    Raises:
+        MessageFormatError: The header has no room for it.
+    """
+    if TIME_TO_LIVE not in properties or properties[TIME_TO_LIVE] is None:
+        return None
+    milliseconds = _integer(TIME_TO_LIVE, properties[TIME_TO_LIVE])
+    if not 0 <= milliseconds < _UNSIGNED:
+        raise MessageFormatError(f"{TIME_TO_LIVE} is {milliseconds}, not between 0 and 2 to the power of 32")
+    return milliseconds
+
+
+def received_properties(values: Mapping[Any, Any], fields: list[Any], *, typed: bool) -> Properties:
+    """The properties of a received message.
+
+    Args:
+        values: The application properties.
+        fields: Those of the section of properties.
+        typed: True if the body is an object of AMQP's own types.
+    """
+    found: dict[str, PropertyValue] = {str(name): as_property(value) for name, value in values.items()}
+    user, group, sequence, reply_group = fields[1], *fields[10:13]
+    if user is not None:
+        found[USER] = user.decode(errors="replace") if isinstance(user, bytes) else str(user)
+    if group is not None:
+        found[GROUP_ID] = str(group)
+    if sequence is not None:
+        found[GROUP_SEQUENCE] = Int((sequence + _SIGN) % _UNSIGNED - _SIGN)
+    if reply_group is not None:
+        found[REPLY_GROUP] = str(reply_group)
+    if typed:
+        found[TYPED] = True
+    return Properties.received(found)
+
+
+def _integer(name: str, value: PropertyValue) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    raise MessageFormatError(f"{name} is a whole number, not {type(value).__name__}")
+
+
+def _text(value: PropertyValue) -> bytes:
+    return NULL if value is None else text(str(value))

@@ -1,11 +1,14 @@
-"""Where the sections of a message begin (AMQP 1.0, section 3.2), found without decoding what is in them."""
+"""The sections of a message (AMQP 1.0, section 3.2): found in its bytes, and decoded when needed."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.common.amqp_types import MALFORMED, Described, UInt, four_bytes, read
 
 __all__ = [
     "ANNOTATIONS",
@@ -15,12 +18,15 @@ __all__ = [
     "PROPERTIES",
     "SEQUENCE",
     "VALUE",
+    "Header",
+    "Incoming",
     "Sections",
     "bare",
     "body",
     "end_of",
     "expected",
     "fields_of",
+    "header_of",
     "split",
     "values",
 ]
@@ -184,3 +190,156 @@ def _end_of_any(raw: bytes, at: int) -> int:
         size = int.from_bytes(raw[at + 1 : at + 1 + width], "big") if width else 0
         at, values = at + 1 + more + size, values - 1
     return at
+
+
+_USUAL = b"\x00\x53\x70\xc0"  # how all write it: described by a small number, a short list
+_NAME = "amqp:header:list"
+_HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
+
+
+class Header(NamedTuple):
+    """What the header of a message tells of its deliveries."""
+
+    before: int  #: how often it was delivered before
+    first: bool  #: True if nobody else can have acquired it
+
+    def deliveries(self, failures: int, *, counts: bool) -> int | None:
+        """How often the message was delivered, this time included; None if nobody knows.
+
+        Args:
+            failures: How often it failed here, which the broker does not know.
+            counts: True if the broker counts deliveries.
+        """
+        return self.before + 1 + failures if counts or failures else None
+
+    def redelivered(self, failures: int, *, counts: bool) -> bool:
+        """True if the message was delivered before. Takes what `deliveries` takes."""
+        return failures > 0 or (self.before > 0 if counts else not self.first)
+
+
+_NOTHING = Header(0, first=False)
+
+
+def header_of(raw: bytes) -> Header:
+    """Decode the header alone: poison behind it does no harm."""
+    try:
+        if raw.startswith(_USUAL):
+            return _remembered(raw[3 : 5 + raw[4]])
+        section, _ = read(raw[:_HEADER_BYTES])
+        is_header = isinstance(section, Described) and section.descriptor in {HEADER, _NAME}
+        return _told(section.value) if is_header else _NOTHING
+    except MALFORMED:
+        return _NOTHING
+
+
+@lru_cache(256)  # most messages have one of a few
+def _remembered(encoded: bytes) -> Header:
+    return _told(read(encoded)[0])
+
+
+def _told(fields: Any) -> Header:
+    first, before = fields_of(fields, 5)[3:]
+    return Header(int(before) if isinstance(before, UInt) else 0, first is True)
+
+
+_LONG_BINARY = 0xB0
+_REMEMBERED = 128  # bytes
+_NONE: dict[Any, Any] = {}
+_NO_HEADER: Sequence[Any] = (None,) * 5
+
+
+class Incoming:
+    """The encoded message, and what is known of it.
+
+    Args:
+        raw: Its bytes.
+        origin: What it was received from.
+        arrived: When, in seconds since the epoch.
+        failures: How often it failed here, which the broker does not know.
+
+    Attributes:
+        typed: True if the body is an object of AMQP's own types.
+    """
+
+    __slots__ = ("_fields", "_sections", "arrived", "failures", "origin", "raw", "typed")
+
+    def __init__(self, raw: bytes, origin: Origin, arrived: float = 0.0, failures: int = 0) -> None:
+        self.raw = raw
+        self._sections: Sections | None = None
+        self.origin = origin
+        self.arrived = arrived
+        self.failures = failures
+        self.typed = False
+        self._fields: list[Any] | None = None
+
+    @property
+    def sections(self) -> Sections:
+        """Where they are.
+
+        Raises:
+            MALFORMED: The bytes are no sections.
+        """
+        if self._sections is None:
+            self._sections = split(self.raw)
+        return self._sections
+
+    def value_of(self, code: int, otherwise: Any = None) -> Any:
+        """The value of a section of which there is one, or what stands for it if there is none."""
+        begin = self.sections.get(code)
+        return otherwise if begin is None else read(self.raw, begin)[0]
+
+    def data(self, begin: int) -> bytes:
+        """The bytes of the section of data that begins there, and of all that follow."""
+        raw, form = self.raw, self.raw[begin]
+        if form == _LONG_BINARY and begin + 5 + four_bytes(raw, begin + 1)[0] == len(raw):
+            return raw[begin + 5 :]  # of most there is one, at the end
+        return b"".join(filter(None, values(raw, DATA, begin)))  # some brokers write null for no bytes
+
+    def mapping(self, code: int) -> Mapping[Any, Any]:
+        """The value of a section that is a map; an empty one if there is none."""
+        found: dict[Any, Any] = expected(self.value_of(code, _NONE), dict)
+        return found
+
+    @property
+    def annotations(self) -> Mapping[Any, Any]:
+        """What brokers and clients say about the message."""
+        begin = self.sections.get(ANNOTATIONS)
+        if begin is None:
+            return _NONE
+        encoded = self.raw[begin : end_of(self.raw, begin)]
+        return _known_annotations(encoded) if len(encoded) <= _REMEMBERED else _annotations(encoded)
+
+    @property
+    def header(self) -> Sequence[Any]:
+        """The section that brokers change, whole; None where nothing is."""
+        begin = self.sections.get(HEADER)
+        if begin is None:
+            return _NO_HEADER
+        encoded = self.raw[begin : end_of(self.raw, begin)]
+        return _known_header(encoded) if len(encoded) <= _REMEMBERED else _header(encoded)
+
+    @property
+    def fields(self) -> list[Any]:
+        """The section of properties, whole; None where nothing is."""
+        if self._fields is None:
+            self._fields = fields_of(self.value_of(PROPERTIES, []), 13)
+        return self._fields
+
+    @property
+    def content_type(self) -> str | None:
+        """What the body is said to be; None if nothing is said."""
+        told = self.fields[6]
+        return str(told) if told else None
+
+
+def _annotations(encoded: bytes) -> Mapping[Any, Any]:
+    found: dict[Any, Any] = expected(read(encoded)[0], dict)
+    return found
+
+
+def _header(encoded: bytes) -> Sequence[Any]:
+    return fields_of(read(encoded)[0], len(_NO_HEADER))
+
+
+_known_annotations, _known_header = lru_cache(256)(_annotations), lru_cache(256)(_header)
+"""What is short, a sender writes again and again."""

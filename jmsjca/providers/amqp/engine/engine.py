@@ -1,28 +1,28 @@
 """One AMQP connection: proton's protocol engine, its socket, and the only thread that touches either."""
 
 import logging
+import os
 import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
 
 from proton import Collector, Connection, ProtonException, Transport
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.amqp.forks import left_by_forks
-from jmsjca.providers.amqp.loop import Loop
-from jmsjca.providers.amqp.mailbox import Errand, Mailbox
-from jmsjca.providers.amqp.owners import Events
-from jmsjca.providers.amqp.proton_calls import Buffer
-from jmsjca.providers.amqp.pump import Pump
-from jmsjca.providers.amqp.remote import Remote
-from jmsjca.providers.amqp.sessions import Sessions
-from jmsjca.providers.network import broken
+from jmsjca.forking import refusal
+from jmsjca.providers.amqp.engine.event_loop import Loop, Pump
+from jmsjca.providers.amqp.engine.events import Events, Remote
+from jmsjca.providers.amqp.engine.proton_ffi import Buffer
+from jmsjca.providers.amqp.engine.sessions import Sessions
+from jmsjca.providers.amqp.engine.task_queue import Errand, Mailbox
+from jmsjca.providers.common.network import broken
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "left_by_forks"]
 
 logger = logging.getLogger("jmsjca.amqp")
 
@@ -213,3 +213,23 @@ class Engine:
         self.sessions.lose(error)
         if self.remote.matters:
             self._lost(error)
+
+
+class _Left(Protocol):
+    def leave(self, error: ConnectionLostError) -> None: ...
+
+
+_left: WeakSet[_Left] = WeakSet()
+
+
+def left_by_forks(connection: _Left) -> None:
+    """Let a connection be left by whoever is forked off this process from now on."""
+    _left.add(connection)
+
+
+def _leave_all() -> None:
+    for connection in list(_left):
+        connection.leave(refusal())
+
+
+os.register_at_fork(after_in_child=_leave_all)

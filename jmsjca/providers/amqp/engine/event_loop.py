@@ -1,19 +1,151 @@
-"""What the thread of a connection does, turn by turn."""
+"""The event loop of a connection's thread: selector, timers, and bytes between socket and proton."""
 
+import heapq
+import itertools
 import selectors
 import socket
+import ssl
+from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 
-from proton import Session, Transport
+from proton import ProtonException, Session, Transport
 
 from jmsjca.config import Clock
-from jmsjca.providers.amqp.alarms import Alarms
-from jmsjca.providers.amqp.mailbox import Mailbox
-from jmsjca.providers.amqp.owners import Events
-from jmsjca.providers.amqp.proton_calls import is_closed, pointer_to, tick
-from jmsjca.providers.amqp.pump import Pump
+from jmsjca.providers.amqp.engine.events import Events
+from jmsjca.providers.amqp.engine.proton_ffi import (
+    Buffer,
+    capacity,
+    is_closed,
+    peek,
+    pending,
+    pointer_to,
+    pop,
+    push,
+    tick,
+)
+from jmsjca.providers.amqp.engine.task_queue import Mailbox
+from jmsjca.providers.common.network import acknowledge_quickly
 
-__all__ = ["Loop"]
+__all__ = ["Alarms", "Loop", "Pump"]
+
+
+class Alarms:
+    """Belongs on the engine's thread."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+
+    def set(self, when: float, function: Callable[[], None]) -> None:
+        """Run a function at a time of the monotonic clock."""
+        heapq.heappush(self._heap, (when, next(self._numbers), function))
+
+    def run(self, now: float) -> None:
+        """Run what is due."""
+        while self._heap and self._heap[0][0] <= now:
+            heapq.heappop(self._heap)[2]()
+
+    def next(self, otherwise: float) -> float:
+        """When the first is due, if that is before another time; 0 there is never."""
+        first = self._heap[0][0] if self._heap else 0.0
+        return min(first or otherwise, otherwise or first)
+
+
+_READS_PER_TURN = 4
+_PROTONS_ROOM = 8192  # bytes; it encodes all that there is as long as its buffer is not full
+_WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Pump:
+    """Reads and writes as far as that goes without waiting.
+
+    Args:
+        sock: The socket, not blocking.
+        transport: Proton's transport.
+        buffer: What to read into and to write from; others may use it in between.
+    """
+
+    def __init__(self, sock: socket.socket, transport: Transport, buffer: Buffer) -> None:
+        self._socket = sock
+        self._transport = transport
+        self._pointer = pointer_to(transport)
+        self._buffer = buffer
+        self._owes_receipt = False
+        # Less than that, and nothing more is there; but TLS gives a record at a time.
+        self._full = 0 if isinstance(sock, ssl.SSLSocket) else buffer.size
+
+    def check(self) -> None:
+        """Raise `ProtonException` if proton reads no more, which it does not always say."""
+        if capacity(self._pointer) < 0 and self._transport.capacity() < 0:  # which may tell more
+            raise ProtonException("what the broker sent is no AMQP")
+
+    def read(self, times: int = _READS_PER_TURN) -> None:
+        """Read what there is, in so many pieces at most."""
+        for _ in range(times):
+            if capacity(self._pointer) <= 0:
+                return
+            try:
+                size = self._socket.recv_into(self._buffer.view)
+            except _WOULD_BLOCK:
+                return
+            if not size:
+                self._transport.close_tail()
+                return
+            self._push(size)
+            self._owes_receipt = True
+            if size < self._full:
+                return
+
+    def acknowledge(self) -> None:
+        """Let TCP acknowledge what was read, before a wait; what was written since has done so."""
+        if self._owes_receipt:
+            self._owes_receipt = False
+            acknowledge_quickly(self._socket)
+
+    def last_word(self) -> ssl.SSLError | None:
+        """The alert with which the broker hung up; a write that fails hides it."""
+        try:
+            self.read()
+        except ssl.SSLError as alert:
+            return alert
+        except (OSError, ProtonException):
+            pass
+        return None
+
+    def _push(self, size: int) -> None:
+        """Proton takes some 16 KB at a time."""
+        at = 0
+        while at < size:
+            taken = push(self._pointer, self._buffer, at, size)
+            if taken < 0:  # it has failed, and its events tell why
+                return
+            if not taken:
+                raise ProtonException("proton takes nothing more of what the broker sent")
+            at += taken
+
+    def encode(self) -> bool:
+        """Let proton encode what is to be written, so that it is written before what comes later.
+
+        False if that is more than proton surely has room for, and the socket did not take all of it, either.
+        """
+        return 0 <= pending(self._pointer) < _PROTONS_ROOM or not self.write_ahead()
+
+    def write_ahead(self) -> bool:
+        """Write within a step, so that the broker has something to do meanwhile; True if not all was taken."""
+        with suppress(OSError):  # the end of the turn meets it again, and the connection ends
+            return self.write()
+        return True
+
+    def write(self) -> bool:
+        """Write what there is; True if the socket did not take all of it."""
+        while (size := peek(self._pointer, self._buffer)) > 0:
+            try:
+                pop(self._pointer, self._socket.send(self._buffer.view[:size]))
+                self._owes_receipt = False
+            except _WOULD_BLOCK:
+                return True
+        return False
 
 
 class Loop:

@@ -1,4 +1,4 @@
-"""The sessions of a connection, one for each link: who has them, and when another one may begin."""
+"""The AMQP sessions of a connection: one for each link."""
 
 import logging
 from collections import deque
@@ -9,9 +9,8 @@ from typing import Any
 from proton import Connection, Transport
 
 from jmsjca.errors import JMSError, ResourceAllocationError
-from jmsjca.providers.amqp.constants import REMOTE_CLOSED
-from jmsjca.providers.amqp.owners import Events, Owner
-from jmsjca.providers.amqp.proton_calls import pointer_to
+from jmsjca.providers.amqp.engine.events import Events, Owner
+from jmsjca.providers.amqp.engine.proton_ffi import REMOTE_CLOSED, pointer_to
 
 __all__ = ["Sessions"]
 

@@ -1,4 +1,4 @@
-"""What other threads want done on the thread of a connection."""
+"""Tasks that other threads hand to the thread of a connection."""
 
 import socket
 import threading

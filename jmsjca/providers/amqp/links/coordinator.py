@@ -1,19 +1,27 @@
-"""Transactions: the link to the broker's coordinator (AMQP 1.0, part 4)."""
+"""Transactions: the link to the broker's coordinator (AMQP 1.0, part 4), and transactions declared in advance."""
 
+import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from jmsjca.errors import JMSError, NotSupportedError, TransactionRolledBackError
-from jmsjca.providers.amqp.conditions import text_of
-from jmsjca.providers.amqp.constants import COORDINATOR
-from jmsjca.providers.amqp.declared import DeclaredAhead
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.link import LinkEnd
-from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to, public
-from jmsjca.providers.amqp.proton_deliveries import Tags, is_settled, remote_data, remote_state, send, settle
-from jmsjca.providers.amqp.states import (
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.engine.proton_ffi import (
+    COORDINATOR,
+    Pointer,
+    Tags,
+    is_settled,
+    pointer_to,
+    public,
+    remote_data,
+    remote_state,
+    send,
+    settle,
+)
+from jmsjca.providers.amqp.errors import text_of
+from jmsjca.providers.amqp.links.delivery_states import (
     ACCEPTED,
     COORDINATOR_CAPABILITIES,
     DECLARE,
@@ -23,8 +31,12 @@ from jmsjca.providers.amqp.states import (
     discharge,
     transaction_in,
 )
+from jmsjca.providers.amqp.links.link import LinkEnd
 
-__all__ = ["Coordinator"]
+__all__ = ["IDLE_SECONDS", "Coordinator", "Declared", "DeclaredAhead"]
+
+#: How long a transaction waits for its use. Brokers end those that take long; this one ends unused.
+IDLE_SECONDS = 1.0
 
 _ROLLED_BACK = "amqp:transaction:rollback"
 
@@ -159,3 +171,52 @@ def _names_in(data: Any) -> set[str]:
     """The symbols of which proton tells: one, or an array of them."""
     found = data.get_object() if data.next() else ()
     return {found} if isinstance(found, str) else set(map(str, getattr(found, "elements", found) or ()))
+
+
+class Declared(NamedTuple):
+    """A transaction that nobody uses yet.
+
+    Args:
+        reply: Gets the broker's answer.
+        until: When it has waited long enough.
+    """
+
+    reply: "Future[Any]"
+    until: float
+
+
+class DeclaredAhead:
+    """At most one transaction; who takes it out has it alone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: Declared | None = None
+        self._ended = float("-inf")
+
+    def is_busy(self, now: float) -> bool:
+        """True if a transaction ended shortly before this one: then another one will follow."""
+        before, self._ended = self._ended, now
+        return now - before < IDLE_SECONDS
+
+    def put(self, reply: "Future[Any]", now: float) -> None:
+        """Keep one that is being declared."""
+        with self._lock:
+            self._waiting = Declared(reply, now + IDLE_SECONDS)
+
+    def take(self) -> "Future[Any] | None":
+        """Use it, if there is one."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+        return waiting.reply if waiting else None
+
+    def take_if_idle(self, now: float) -> "Future[Any] | None":
+        """Take it to end it, if nobody has used it for long enough."""
+        with self._lock:
+            if self._waiting is None or now < self._waiting.until:
+                return None
+        return self.take()
+
+    def due(self) -> float | None:
+        """When it will have waited long enough; None if there is none."""
+        waiting = self._waiting
+        return waiting.until if waiting else None

@@ -1,4 +1,4 @@
-"""Delivery states on the wire: the outcomes of AMQP, alone or inside a transaction."""
+"""Delivery states as bytes: the outcomes of AMQP, alone or inside a transaction."""
 
 from contextlib import suppress
 from typing import Any
@@ -6,9 +6,8 @@ from typing import Any
 from proton import Condition, Delivery, symbol
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.amqp.encoding.marks import Described
-from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
-from jmsjca.providers.amqp.sections import fields_of
+from jmsjca.providers.amqp.codec.sections import fields_of
+from jmsjca.providers.common.amqp_types import MALFORMED, Described, read
 
 __all__ = [
     "ACCEPTED",

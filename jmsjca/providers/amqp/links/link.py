@@ -1,4 +1,4 @@
-"""What sending and receiving links share: attaching, the broker's refusal, the end."""
+"""The base of sending and receiving links: attach, the broker's refusal, detach."""
 
 import itertools
 from concurrent.futures import Future
@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.amqp.conditions import link_error
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.proton_calls import Pointer
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.engine.proton_ffi import Pointer
+from jmsjca.providers.amqp.errors import link_error
 
 __all__ = ["LinkEnd"]
 

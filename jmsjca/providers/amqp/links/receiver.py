@@ -1,26 +1,246 @@
-"""The receiving end of a link, as the engine's thread sees it: arrivals and settlement."""
+"""Receiving links: credit, transfers read whole and within bounds, settlement."""
 
 from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
 
 from proton import Condition
 
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
-from jmsjca.providers.amqp.answered_credit import AnsweredCredit
-from jmsjca.providers.amqp.arrivals import Arrivals
-from jmsjca.providers.amqp.constants import RECEIVER_SETTLES_FIRST, SENDER_UNSETTLED
-from jmsjca.providers.amqp.credit import Credit, DrainedCredit
-from jmsjca.providers.amqp.credited_link import CreditedLink
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.intake import Excess, Intake, Taken
-from jmsjca.providers.amqp.proton_calls import Pointer, pointer_to
-from jmsjca.providers.amqp.proton_deliveries import Settle
-from jmsjca.providers.amqp.source import Source
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.engine.proton_ffi import (
+    ABORTED,
+    RECEIVER_SETTLES_FIRST,
+    SENDER_UNSETTLED,
+    Buffer,
+    Pointer,
+    Settle,
+    advance,
+    current,
+    is_partial,
+    pointer_to,
+    receiving,
+    release,
+    settle,
+)
+from jmsjca.providers.amqp.links.credit import AnsweredCredit, Credit, DrainedCredit
+from jmsjca.providers.amqp.links.link import LinkEnd
+from jmsjca.providers.amqp.links.source import Source
 
-__all__ = ["ReceivingLink"]
+__all__ = ["Arrivals", "CreditedLink", "Excess", "Intake", "ReceivingLink", "Taken"]
+
+_REMINDER = 0.25  # seconds until the broker is asked again for the answer to a drain
 
 # So many messages may come unasked: where a broker is known to miscount, and where it has not heard of the link's end.
 _MOST_MORE = 1000
+
+
+class CreditedLink(LinkEnd):
+    """Everything but `attach` and `stop` belongs on the engine's thread.
+
+    Args:
+        engine: The connection.
+        name: Where from.
+        reply_timeout: Seconds to wait for the broker's answers.
+    """
+
+    def __init__(self, engine: Engine, name: str, reply_timeout: float) -> None:
+        super().__init__(engine, f"the receiver from {name}", reply_timeout)
+        self._name = name
+        self._asked_for: int = 0
+        self._credit: Credit | None = None  # made with the link
+
+    def grant(self, credit: int) -> None:
+        """Ask for so many more messages."""
+        if credit_of := self._usable():
+            self._asked_for += credit
+            credit_of.grant(credit)
+
+    def stop(self) -> bool:
+        """Ask for no more, and wait until what was on its way is here. Not on the engine's thread.
+
+        Returns:
+            True if the broker surely has no more.
+        """
+        answer = self._engine.call(lambda: credit.stop() if (credit := self._usable()) else _ended())
+        try:
+            return self._await_stop(answer)
+        except JMSError as error:
+            if self.error is None or isinstance(error.__cause__, TimeoutError):  # which is why it has ended
+                raise
+            return False  # it has ended meanwhile, and why is told by `Arrivals.broken`
+
+    def _await_stop(self, answer: "Future[bool]") -> bool:
+        for _ in range(int(self._reply_timeout / _REMINDER)):
+            with suppress(TimeoutError):
+                return answer.result(_REMINDER)
+            self._engine.call(lambda: credit.remind() if (credit := self._usable()) else None)
+        return self._engine.wait(answer, _REMINDER, f"the end of what was on its way from {self._name}")
+
+    def round_trip(self) -> "Future[bool]":
+        """Done when the broker has handled all that was written before."""
+        credit = self._usable()
+        return credit.confirm() if credit else _ended(self.error)
+
+    def revoke(self) -> None:
+        """Ask for no more, without waiting: the connection closes."""
+        if self._usable():
+            self._link.flow(-max(self._link.credit - self._link.queued, 0))  # below zero would be some four billions
+
+    def on_flow(self) -> None:
+        """The broker told its view of the credit."""
+        if credit := self._usable():
+            credit.answered()
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._credit = None
+
+    def _usable(self) -> Credit | None:
+        return self._credit if self.error is None and not self._ended.done() else None
+
+
+def _ended(error: JMSError | None = None) -> "Future[bool]":
+    """The answer where nobody answers."""
+    future: Future[bool] = Future()
+    if error is None:
+        future.set_result(False)
+    else:
+        future.set_exception(error)
+    return future
+
+
+class Excess(Exception):  # noqa: N818  # it is no failure of ours
+    """More came than may.
+
+    Args:
+        condition: What AMQP calls it.
+        what: What came.
+        remedy: What to do about it.
+    """
+
+    def __init__(self, condition: str, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.condition = condition
+        self.what = what
+        self.remedy = remedy
+
+
+class Taken(NamedTuple):
+    """What was there.
+
+    Args:
+        deliveries: Those that are complete.
+        messages: The encoded messages of these.
+        aborted: How many the broker gave up in the middle.
+    """
+
+    deliveries: list[Pointer]
+    messages: list[bytes]
+    aborted: int
+
+
+class Intake:
+    """Belongs on the engine's thread.
+
+    Args:
+        link: Proton's receiver.
+        buffer: For bytes on their way.
+        message_bytes: The largest message that is taken.
+    """
+
+    def __init__(self, link: Pointer, buffer: Buffer, message_bytes: int) -> None:
+        self._link = link
+        self._buffer = buffer
+        self._receive = receiving(link, buffer)
+        self._message_bytes = message_bytes
+        self._too_long = min(buffer.size, message_bytes + 1)  # for what is taken at once
+        self._begun = bytearray()
+
+    def take(self, most: int) -> Taken:
+        """Take what is there.
+
+        Args:
+            most: How many messages may come.
+
+        Raises:
+            Excess: A message is too large, or there are too many.
+        """
+        link, receive, content, too_long = self._link, self._receive, self._buffer.content, self._too_long
+        deliveries: list[Pointer] = []
+        messages: list[bytes] = []
+        aborted = 0
+        while delivery := current(link):
+            size = receive()
+            if 0 <= size < too_long and not self._begun and not is_partial(delivery):  # as nearly all come
+                encoded: bytes | None = content[:size]  # a copy
+            elif size == ABORTED:
+                self._drop(delivery)
+                aborted += 1
+                continue
+            else:
+                encoded = self._whole(delivery, size)
+            if encoded is None:
+                break
+            if len(deliveries) >= most:
+                raise Excess("amqp:link:transfer-limit-exceeded", "More than was asked for")
+            advance(link)
+            deliveries.append(delivery)
+            messages.append(encoded)
+        return Taken(deliveries, messages, aborted)
+
+    def decline(self) -> int:
+        """Let go what comes, by name, be it complete or not: the link is at its end. Tells how much that was."""
+        declined = 0
+        while delivery := current(self._link):
+            while self._receive() > 0:
+                pass
+            release([delivery])
+            declined += 1
+        return declined
+
+    def _drop(self, delivery: Pointer) -> None:
+        self._begun.clear()
+        settle(delivery)
+
+    def _whole(self, delivery: Pointer, size: int) -> bytes | None:
+        """The message, of which so many bytes are in the buffer; None as long as it is not complete."""
+        while size > 0:
+            self._begun += self._buffer.view[:size]
+            self._check(len(self._begun))
+            size = self._receive()
+        if is_partial(delivery):
+            return None
+        encoded = bytes(self._begun)
+        self._begun.clear()
+        return encoded
+
+    def _check(self, size: int) -> None:
+        if size > self._message_bytes:
+            what = f"A message of more than {self._message_bytes} bytes"
+            remedy = "; raise Limits.message_bytes, or remove it at the broker"
+            raise Excess("amqp:link:message-size-exceeded", what, remedy)
+
+
+class Arrivals(Protocol):
+    """Who is given what arrives. Called on the engine's thread."""
+
+    def arrived(self, first: int, messages: Sequence[bytes]) -> None:
+        """Messages are complete: the handle of the first, those behind it follow; and the encoded messages."""
+        ...
+
+    def credited(self, more: int) -> None:
+        """The credit changed by so much, otherwise than by `ReceivingLink.grant` and what arrived."""
+        ...
+
+    def missed(self) -> None:
+        """Less comes than was asked for; that was told by `credited`."""
+        ...
+
+    def broken(self, error: JMSError) -> None:
+        """Nothing more will come."""
+        ...
 
 
 class ReceivingLink(CreditedLink):

@@ -1,17 +1,18 @@
-"""What a receiving link reads from, as it is written into an attach frame."""
+"""The source of a receiving link, and the names of subscription links, as in Java's JMS clients."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from proton import Described, symbol
 
-from jmsjca.config.texts import check_unicode
+from jmsjca.config.text import check_unicode
+from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, InvalidSelectorError, JMSError, NotSupportedError
-from jmsjca.providers.amqp.addresses import Address
-from jmsjca.providers.amqp.conditions import text_of
-from jmsjca.providers.amqp.constants import COPY, DELIVERIES, EXPIRE_NEVER, EXPIRE_WITH_LINK
+from jmsjca.providers.amqp.codec.addresses import Address
+from jmsjca.providers.amqp.engine.proton_ffi import COPY, DELIVERIES, EXPIRE_NEVER, EXPIRE_WITH_LINK
+from jmsjca.providers.amqp.errors import text_of
 
-__all__ = ["Source", "SubscriptionLink"]
+__all__ = ["Source", "SubscriptionLink", "subscription_link"]
 
 _SELECTOR = symbol("jms-selector"), symbol("apache.org:selector-filter:string")
 _NO_LOCAL = symbol("no-local"), symbol("apache.org:no-local-filter:list")
@@ -126,3 +127,40 @@ class Source:
         if self.no_local:
             filters[_NO_LOCAL[0]] = Described(_NO_LOCAL[1], [])
         return filters
+
+
+_DELIMITER = "|"
+_COMMON = ("shared", "global")
+
+
+def subscription_link(source: Destination | Subscription, number: int = 1) -> SubscriptionLink | None:
+    """Name the link of a consumer of a named subscription; None for any other source.
+
+    Args:
+        source: What is consumed from.
+        number: Which of the consumers of a shared one, over this connection; from 1.
+
+    Raises:
+        InvalidDestinationError: The name cannot be told from what is added to it.
+    """
+    if not isinstance(source, Subscription) or source.name is None:
+        return None
+    name = source.name
+    if not source.shared:
+        return SubscriptionLink(name, durable=True)
+    if _DELIMITER in name:
+        raise InvalidDestinationError(f"The name of a shared subscription cannot contain {_DELIMITER!r}: {name!r}.")
+    common = source.client_id is None
+    return SubscriptionLink(
+        name + _suffix(number, common=common, durable=source.durable),
+        durable=source.durable,
+        capabilities=_COMMON if common else _COMMON[:1],
+    )
+
+
+def _suffix(number: int, *, common: bool, durable: bool) -> str:
+    scope = "global" if common else ""
+    if not durable:
+        return f"{_DELIMITER}{scope}{'-' if common else ''}volatile{number}"
+    which = "" if number == 1 else str(number)
+    return f"{_DELIMITER}{scope}{which}" if common or which else ""

@@ -1,10 +1,20 @@
-"""Who consumes from a mailbox now: what exclusive queues, message groups and subscriptions in use are told by."""
+"""Registered consumers: exclusive queues, message groups, and client ids (JMS 3.1, section 6.1.2)."""
 
 import sqlite3
 
-from jmsjca.providers.embedded.mailboxes import drop_mailbox, has_consumers, something_returned
+from jmsjca.errors import InvalidClientIDError
+from jmsjca.providers.embedded.store.queues import drop_mailbox, has_consumers, something_returned
 
-__all__ = ["is_first", "may_take_bucket", "register", "take_bucket", "unregister", "unregister_all"]
+__all__ = [
+    "enter_client",
+    "is_first",
+    "leave_client",
+    "may_take_bucket",
+    "register",
+    "take_bucket",
+    "unregister",
+    "unregister_all",
+]
 
 
 def register(cursor: sqlite3.Cursor, mailbox: int, owner: int) -> int:
@@ -52,3 +62,21 @@ def _end_volatile(cursor: sqlite3.Cursor, mailbox: int) -> None:
     row = cursor.execute("SELECT kind FROM mailbox WHERE id = ?", (mailbox,)).fetchone()
     if row is not None and row[0] in ("shared", "volatile") and not has_consumers(cursor, mailbox):
         drop_mailbox(cursor, mailbox)
+
+
+def enter_client(cursor: sqlite3.Cursor, client_id: str, owner: int) -> None:
+    """Take a client id.
+
+    Raises:
+        InvalidClientIDError: Another connection has it.
+    """
+    cursor.execute("INSERT OR IGNORE INTO client VALUES (?, ?)", (client_id, owner))
+    if not cursor.rowcount:
+        raise InvalidClientIDError(
+            f"The client id {client_id!r} is in use by another connection; close that one, or choose another id."
+        )
+
+
+def leave_client(cursor: sqlite3.Cursor, client_id: str, owner: int) -> None:
+    """Let a client id go."""
+    cursor.execute("DELETE FROM client WHERE id = ? AND owner = ?", (client_id, owner))

@@ -1,13 +1,19 @@
-"""The file of a broker and what lies beside it: made for its user alone, refused where somebody else prepared it."""
+"""The broker's file: access rights, local file systems only, and free space on the disk."""
 
 import os
+import re
+import sqlite3
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from jmsjca.errors import InvalidURLError
+from jmsjca.errors import InvalidURLError, ResourceAllocationError
 
-__all__ = ["make_file", "make_folder", "open_lock_file"]
+__all__ = ["check_local", "check_room_within", "is_room_on_disk", "make_file", "make_folder", "open_lock_file"]
+
+# To consume takes room too: the journal grows to about four megabytes, and then as much goes from it into the file.
+_RESERVE = 8 * 1024 * 1024
 
 # What SQLite keeps beside a database.
 _COMPANIONS = ("-wal", "-shm", "-journal")
@@ -108,3 +114,95 @@ def _check_companions(path: Path) -> None:
 def _is_foreign(status: os.stat_result) -> bool:
     """Tell whether somebody else owns a file. Root may use everybody's."""
     return os.geteuid() not in (0, status.st_uid)
+
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_NETWORK = {
+    "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "glusterfs", "gpfs", "lustre",
+    "moosefs", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs",
+}  # fmt: skip
+_NETWORK_FUSE = {
+    "beegfs", "blobfuse", "blobfuse2", "ceph", "ceph-fuse", "cifs", "curlftpfs", "davfs", "davfs2", "gcsfuse",
+    "gluster", "glusterfs", "goofys", "httpfs", "juicefs", "mfs", "moosefs", "mount-s3", "rclone", "s3fs", "seaweedfs",
+    "smbnetfs", "sshfs",
+}  # fmt: skip
+_LINE = re.compile(r"(\S+ ){4}(?P<point>\S+) .*? - (?P<kind>\S+) ")
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+class _Mount(NamedTuple):
+    point: Path
+    kind: str
+
+
+def check_local(path: Path) -> None:
+    """Refuse a file on a network file system: there, memory is not shared and locks may not hold.
+
+    Systems that do not tell their mounts as Linux does are not checked.
+
+    Args:
+        path: The resolved path of the file.
+
+    Raises:
+        InvalidURLError: It is on one.
+    """
+    try:
+        mounts = _MOUNTS.read_text(errors="surrogateescape")
+    except OSError:
+        return
+    mount = _mount_of(path, mounts)
+    if mount is not None and _is_network(mount.kind):
+        raise InvalidURLError(
+            f"{path} is on a network file system ({mount.kind}, mounted on {mount.point}): the locks and the shared "
+            "memory of an embedded broker do not work there, and messages would be lost. Name a file on a local disk; "
+            "for several machines use a broker that speaks AMQP or STOMP."
+        )
+
+
+def _mount_of(path: Path, mounts: str) -> _Mount | None:
+    """The mount that a path is on: the deepest one, of several at one place the last."""
+    found = None
+    for line in mounts.splitlines():
+        mount = _parse(line)
+        if mount and path.is_relative_to(mount.point) and (not found or mount.point.is_relative_to(found.point)):
+            found = mount
+    return found
+
+
+def _parse(line: str) -> _Mount | None:
+    """Read a line of proc(5): ``36 35 98:0 /root /point options … - type source options``."""
+    match = _LINE.match(line)
+    if match is None:
+        return None
+    point = _OCTAL.sub(lambda code: chr(int(code[1], 8)), match["point"])
+    return _Mount(Path(point), match["kind"])
+
+
+def _is_network(kind: str) -> bool:
+    return kind in _NETWORK or kind.removeprefix("fuse.") in _NETWORK_FUSE
+
+
+def is_room_on_disk(path: Path, size: int) -> bool:
+    """Tell whether a file can grow by so many bytes and leave some room.
+
+    Args:
+        path: The broker's file.
+        size: The bytes of what is to be sent; they go into the journal, and from there into the file.
+    """
+    disk = os.statvfs(path.parent)
+    reserve = min(_RESERVE, disk.f_blocks * disk.f_frsize // 2)  # half of a small disk
+    return disk.f_bavail * disk.f_frsize >= reserve + 2 * size
+
+
+def check_room_within(cursor: sqlite3.Cursor, path: Path, size: int) -> None:
+    """Make sure that the space of messages that are gone is enough for so many bytes, and as much again.
+
+    Raises:
+        ResourceAllocationError: It is not.
+    """
+    pages, page_size = (cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))
+    if pages * page_size < 2 * size + page_size:
+        raise ResourceAllocationError(
+            f"No space left for {path}: to send {size} bytes would leave too little to consume with. "
+            "Consume, or make room on the disk, and try again."
+        )

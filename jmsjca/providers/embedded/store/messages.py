@@ -1,14 +1,39 @@
-"""What happens to held messages: settled or given back, inside one write transaction each."""
+"""The message table: enqueue, claim, settle, release, expire, dead-letter."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from jmsjca.providers.embedded.delivery import EmbeddedDelivery
-from jmsjca.providers.embedded.failures import bury_failed
-from jmsjca.providers.embedded.mailboxes import something_returned
+from jmsjca.destinations import Destination, Topic
+from jmsjca.providers.common.json_codec import from_json
+from jmsjca.providers.embedded.codec import UNDECODABLE, Outgoing, header_text, relabelled, selectable
+from jmsjca.providers.embedded.store.consumers import may_take_bucket, take_bucket
+from jmsjca.providers.embedded.store.queues import is_new, open_queue, read_mailbox_settings, something_returned
+from jmsjca.providers.embedded.store.subscriptions import Subscriber, subscribers
+from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 
-__all__ = ["Hold", "release", "runs", "settle"]
+__all__ = [
+    "Hold",
+    "Leased",
+    "Row",
+    "Sender",
+    "bury",
+    "bury_failed",
+    "claim",
+    "expire",
+    "has_due",
+    "insert",
+    "make_ready",
+    "next_due",
+    "of_ids",
+    "ready",
+    "release",
+    "runs",
+    "settle",
+]
+
+Row: TypeAlias = tuple[int, int, int | None, bytes, bytes | None, int | None]
+"""A message as it lies in the store: id, deliveries (this one included), when it expires, headers, body, digest."""
 
 # +: by the ids, not by the index of owners.
 _SETTLE = "DELETE FROM message WHERE id BETWEEN ? AND ? AND +owner = ? AND token = ?"
@@ -27,13 +52,27 @@ class Hold(NamedTuple):
     token: int
 
 
-def settle(cursor: sqlite3.Cursor, deliveries: Sequence[EmbeddedDelivery]) -> bool:
+class Leased(Protocol):
+    """What is settled or given back: a row, and what proves that it is ours."""
+
+    @property
+    def id(self) -> int:
+        """The row's id."""
+        ...
+
+    @property
+    def hold(self) -> Hold:
+        """What proves, with the id, that it is ours."""
+        ...
+
+
+def settle(cursor: sqlite3.Cursor, deliveries: Sequence[Leased]) -> bool:
     """Remove settled messages. False if one was not ours any more; then the transaction must roll back."""
     return sum(cursor.execute(_SETTLE, run).rowcount for run in _ranges(deliveries)) == len(deliveries)
 
 
 def release(
-    cursor: sqlite3.Cursor, deliveries: Sequence[EmbeddedDelivery], *, uncount: Literal[0, 1], due: int | None = None
+    cursor: sqlite3.Cursor, deliveries: Sequence[Leased], *, uncount: Literal[0, 1], due: int | None = None
 ) -> None:
     """Give messages back to their mailbox; one that failed too often goes where its destination's settings say.
 
@@ -69,10 +108,244 @@ def runs(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _ranges(deliveries: Iterable[EmbeddedDelivery]) -> Iterator[tuple[int, int, int, int]]:
+def _ranges(deliveries: Iterable[Leased]) -> Iterator[tuple[int, int, int, int]]:
     by_hold: dict[Hold, list[int]] = {}
     for delivery in deliveries:
         by_hold.setdefault(delivery.hold, []).append(delivery.id)
     for hold, ids in by_hold.items():
         for first, last in runs(sorted(ids)):
             yield first, last, hold.owner, hold.token
+
+
+# Read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
+_READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest FROM message
+            WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND bucket IS NULL ORDER BY urgency, id LIMIT ?"""
+_ONE = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest, bucket FROM message
+          WHERE id = ? AND owner IS NULL AND due IS NULL"""
+_HAS_DUE = "SELECT 1 FROM message WHERE mailbox = ? AND due <= ? LIMIT 1"
+_NEXT_DUE = "SELECT min(due) FROM message WHERE mailbox = ? AND due IS NOT NULL"
+_MAKE_READY = "UPDATE message SET due = NULL WHERE mailbox = ? AND due <= ?"
+_CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 WHERE id BETWEEN ? AND ?"
+
+
+def has_due(cursor: sqlite3.Cursor, mailbox: int, now: int) -> bool:
+    """Tell whether a scheduled message of a mailbox is due by now."""
+    return bool(cursor.execute(_HAS_DUE, (mailbox, now)).fetchone())
+
+
+def make_ready(cursor: sqlite3.Cursor, mailbox: int, now: int) -> None:
+    """Let what is due by now take its place among the ready messages of a mailbox."""
+    if cursor.execute(_MAKE_READY, (mailbox, now)).rowcount:
+        something_returned(cursor, [mailbox])
+
+
+def next_due(cursor: sqlite3.Cursor, mailbox: int) -> int | None:
+    """When the next scheduled message of a mailbox becomes due, in milliseconds since the epoch."""
+    moment: int | None = cursor.execute(_NEXT_DUE, (mailbox,)).fetchone()[0]
+    return moment
+
+
+def ready(cursor: sqlite3.Cursor, mailbox: int, limit: int) -> Iterable[Row]:
+    """The next messages of a mailbox that belong to no group."""
+    return cursor.execute(_READY, (mailbox, limit))
+
+
+def of_ids(cursor: sqlite3.Cursor, mailbox: int, consumer: int, ids: Sequence[int], most: int | None) -> Iterator[Row]:
+    """Those of some messages that are ready still, and whose group is no other consumer's: then it is this one's.
+
+    Of what was delivered too often already nobody gets the group: he would have it without a message.
+    """
+    for number in ids:
+        values = cursor.execute(_ONE, (number,)).fetchone()
+        if values is None:  # somebody else was faster
+            continue
+        *fields, bucket = values
+        row = cast("Row", tuple(fields))
+        if bucket is not None:
+            if not may_take_bucket(cursor, mailbox, bucket, consumer):
+                continue
+            if not _failed(row, most):
+                take_bucket(cursor, mailbox, bucket, consumer)
+        yield row
+
+
+def claim(
+    cursor: sqlite3.Cursor, hold: Hold, rows: Iterable[Row], max_bytes: int, most: int | None
+) -> tuple[list[Row], list[int]]:
+    """Make messages somebody's.
+
+    Args:
+        cursor: A write transaction.
+        hold: Whose, and by which claim.
+        rows: Which, in order; the last ones are left when they would be too many bytes.
+        max_bytes: The largest size of all bodies together; one message always passes.
+        most: How often a message is delivered at most.
+
+    Returns:
+        What was claimed, and the ids of what was delivered too often already.
+    """
+    taken: list[Row] = []
+    failed: list[int] = []
+    size = 0
+    for row in rows:
+        if _failed(row, most):
+            failed.append(row[0])
+            continue
+        taken.append(row)
+        size += len(row[4] or b"")
+        if size >= max_bytes:
+            break
+    for first, last in runs([row[0] for row in taken]):
+        cursor.execute(_CLAIM, (hold.owner, hold.token, first, last))
+    return taken, failed
+
+
+def _failed(row: Row, most: int | None) -> bool:
+    return most is not None and row[1] > most
+
+
+_INSERT = """INSERT INTO message (mailbox, urgency, due, expires, bucket, digest, headers, body)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+_MARK_GROUPED = "UPDATE mailbox SET grouped = 1 WHERE id = ? AND grouped = 0"
+
+_Parameters = tuple[int | str | bytes | None, ...]
+
+
+class Sender(NamedTuple):
+    """Who sends.
+
+    Args:
+        marks: What a subscriber's ``no_local`` is compared with.
+        history: How many duplicate ids are remembered per destination.
+    """
+
+    marks: tuple[str, ...] = ()
+    history: int = 0
+
+
+def insert(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender) -> None:
+    """Put messages into their queue, or into every subscription of their topic.
+
+    Args:
+        cursor: A write transaction.
+        messages: What is sent. One whose duplicate id is known for its destination is dropped.
+        sender: Who sends.
+
+    Raises:
+        InvalidDestinationError: A temporary destination is gone.
+    """
+    targets: dict[Destination, Sequence[Subscriber]] = {}
+    rows: list[_Parameters] = []
+    for message in messages:
+        to = message.to
+        if message.duplicate_id is not None and not is_new(cursor, str(to), message.duplicate_id, sender.history):
+            continue
+        if to not in targets:
+            targets[to] = _targets(cursor, to)
+        mailboxes = [target.mailbox for target in targets[to] if _wants(target, message, sender)]
+        if message.bucket is not None:
+            cursor.executemany(_MARK_GROUPED, [(mailbox,) for mailbox in mailboxes])
+        row = (
+            message.urgency,
+            message.due,
+            message.expires,
+            message.bucket,
+            message.digest,
+            message.headers,
+            message.body,
+        )
+        rows += [(mailbox, *row) for mailbox in mailboxes]
+    cursor.executemany(_INSERT, rows)
+
+
+def _targets(cursor: sqlite3.Cursor, to: Destination) -> Sequence[Subscriber]:
+    check_exists(cursor, to)
+    return subscribers(cursor, to.name) if isinstance(to, Topic) else [Subscriber(open_queue(cursor, to.name))]
+
+
+def _wants(target: Subscriber, message: Outgoing, sender: Sender) -> bool:
+    if target.no_local is not None and target.no_local in sender.marks:
+        return False
+    if target.selector is None:
+        return True
+    from jmsjca.selectors import Selector  # noqa: PLC0415  # loads a grammar; most brokers never need it
+
+    return Selector.parse(target.selector).evaluate(selectable(message.headers)) is True
+
+
+_CHUNK = 100
+_EXPIRED_TO_MOVE = """SELECT message.id, message.mailbox FROM message INDEXED BY message_expires
+                      JOIN mailbox ON mailbox.id = message.mailbox
+                      WHERE message.expires <= ? AND message.owner IS NULL
+                        AND json_extract(mailbox.settings, '$.expiry') IS NOT NULL LIMIT ?"""
+_EXPIRE = "DELETE FROM message WHERE expires <= ? AND owner IS NULL"
+_FAILED = "SELECT id FROM message WHERE id = ? AND owner IS NULL AND deliveries >= ?"
+_CONTENT = "SELECT urgency, expires, bucket, digest, CAST(headers AS BLOB), body FROM message WHERE id = ?"
+_DELETE = "DELETE FROM message WHERE id = ?"
+
+
+class _Content(NamedTuple):
+    urgency: int
+    expires: int | None
+    bucket: int | None
+    digest: int | None
+    headers: bytes
+    body: bytes | None
+
+
+def expire(cursor: sqlite3.Cursor, now: int) -> bool:
+    """Take away what has expired by now, in all mailboxes; tell whether anything was moved.
+
+    Args:
+        cursor: A write transaction.
+        now: Milliseconds since the epoch.
+    """
+    moved = False
+    while rows := cursor.execute(_EXPIRED_TO_MOVE, (now, _CHUNK)).fetchall():
+        moved = True
+        for message, mailbox in rows:
+            settings = read_mailbox_settings(cursor, mailbox)
+            _move(cursor, message, settings.expiry if settings else None, expired=True)
+    cursor.execute(_EXPIRE, (now,))
+    return moved
+
+
+def bury_failed(cursor: sqlite3.Cursor, mailbox: int, messages: Iterable[int]) -> None:
+    """Take away those of a mailbox's messages that were delivered as often as its settings allow."""
+    settings = read_mailbox_settings(cursor, mailbox)
+    if settings is None or settings.max_deliveries is None:
+        return
+    failed = [m for m in messages if cursor.execute(_FAILED, (m, settings.max_deliveries)).fetchone()]
+    bury(cursor, failed, settings.dead_letter)
+
+
+def bury(cursor: sqlite3.Cursor, messages: Iterable[int], to: Destination | None) -> None:
+    """Move messages to a dead-letter destination; without one they are deleted."""
+    for message in messages:
+        _move(cursor, message, to)
+
+
+def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None, *, expired: bool = False) -> None:
+    if to is not None:
+        content = _Content(*cursor.execute(_CONTENT, (message,)).fetchone())
+        headers = _relabelled(content, to, expired=expired)
+        written = headers if isinstance(headers, bytes) else headers.encode()
+        digest = relabelled(content.digest, content.headers, written)
+        outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket, digest)
+        insert(cursor, [outgoing], Sender())
+    cursor.execute(_DELETE, (message,))
+
+
+def _relabelled(content: _Content, to: Destination, *, expired: bool) -> str | bytes:
+    """The headers with the new destination, and the old one as Artemis names it; as they are if they are no headers."""
+    try:
+        fields: dict[str, Any] = from_json(content.headers.decode())
+        properties = fields.setdefault("p", {})
+        properties.update({"_AMQ_ORIG_ADDRESS": fields["to"][1], "_AMQ_ORIG_MESSAGE_ID": fields.get("id")})
+        if expired:
+            properties["_AMQ_ACTUAL_EXPIRY"] = content.expires
+            fields.setdefault("t", {})["_AMQ_ACTUAL_EXPIRY"] = "long"
+        fields["to"] = [to.kind, to.name]
+        return header_text(fields)
+    except UNDECODABLE:
+        return content.headers

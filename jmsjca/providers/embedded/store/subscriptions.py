@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
-from jmsjca.providers.embedded.mailboxes import drop_mailbox, has_consumers, subscription_key
-from jmsjca.providers.embedded.settings import settings_text
+from jmsjca.providers.embedded.store.queues import drop_mailbox, has_consumers, settings_text, subscription_key
 
 __all__ = ["Subscriber", "no_local_mark", "open_subscription", "sender_marks", "subscribers"]
 

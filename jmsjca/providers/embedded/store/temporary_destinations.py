@@ -1,13 +1,12 @@
-"""Temporary destinations: they live as long as the connection that made them (JMS 3.1, sections 4.1.5 and 4.2.7)."""
+"""Temporary destinations: they live as long as their connection (JMS 3.1, sections 4.1.5 and 4.2.7)."""
 
 import sqlite3
 import uuid
 
 from jmsjca.destinations import Destination, DestinationKind, Queue, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
-from jmsjca.providers.embedded.duplicates import forget_duplicates
-from jmsjca.providers.embedded.mailboxes import drop_mailbox, find_mailbox, has_consumers
-from jmsjca.providers.embedded.subscriptions import subscribers
+from jmsjca.providers.embedded.store.queues import drop_mailbox, find_mailbox, forget_duplicates, has_consumers
+from jmsjca.providers.embedded.store.subscriptions import subscribers
 
 __all__ = [
     "check_exists",

@@ -1,4 +1,4 @@
-"""Wakes consumers when there may be something for them, in this process and in others."""
+"""Wakes consumers when there may be a message for them, in this process and in others."""
 
 import contextlib
 import socket

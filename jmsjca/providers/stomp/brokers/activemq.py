@@ -1,17 +1,34 @@
-"""What ActiveMQ Classic wants."""
+"""ActiveMQ Classic over STOMP: its dialect, maps as XStream's XML, and the observed evidence of gaps."""
 
+import json
 import re
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
 
 from jmsjca.destinations import Destination, Subscription, destination
-from jmsjca.messages import MapMessage, Message
-from jmsjca.providers.stomp.codec import Outgoing
-from jmsjca.providers.stomp.dialect import Dialect, destination_of
-from jmsjca.providers.stomp.frames import Frame
-from jmsjca.providers.stomp.java_maps import ASKED, read_map, with_map
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import EntryValue, MapMessage, Message, convert, entry, type_name
+from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.providers.common.json_codec import encode_body
+from jmsjca.providers.stomp.brokers.dialect import EVERYWHERE, GROUPS_WAIT, TEXT_IS_NUMBER, Dialect, destination_of
+from jmsjca.providers.stomp.codec import OURS, Outgoing
+from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.spi import Capabilities
 
-__all__ = ["ActiveMQ", "RecentActiveMQ"]
+__all__ = [
+    "ACTIVEMQ",
+    "ACTIVEMQ_GAPS",
+    "ASKED",
+    "ActiveMQ",
+    "RecentActiveMQ",
+    "from_xml",
+    "read_map",
+    "to_xml",
+    "with_map",
+]
 
 _TEMPORARY = re.compile(r"/remote-temp-(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[,*>?]|\A\s|\s\Z")
@@ -73,3 +90,183 @@ class RecentActiveMQ(ActiveMQ):
 
     __slots__ = ()
     settles_up_to = True
+
+
+ASKED = {"transformation": "jms-xml"}
+"""The header of a SUBSCRIBE that wants maps of Java's."""
+
+_MAP = {"transformation": "jms-map-xml"}
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BYTES = "byte-array"
+
+
+def with_map(outgoing: Outgoing, message: MapMessage) -> Outgoing:
+    """The same message on its way out, its body a map for Java, too.
+
+    Raises:
+        MessageFormatError: XML cannot hold a text of it.
+    """
+    return outgoing._replace(headers={**outgoing.headers, **_MAP}, body=to_xml(message.body), sized=False)
+
+
+def read_map(frame: Frame) -> Frame:
+    """Read a map back into the form of our own; leave other frames as they are.
+
+    Raises:
+        MessageFormatError: It is none.
+    """
+    if frame.headers.get("transformation") != _MAP["transformation"]:
+        return frame
+    kind, body = encode_body(MapMessage(from_xml(frame.body)))
+    return frame._replace(headers={OURS: json.dumps({"k": kind}), **frame.headers}, body=body or b"")
+
+
+def to_xml(body: Mapping[str, EntryValue]) -> bytes:
+    """Write a map.
+
+    Raises:
+        MessageFormatError: XML cannot hold a text of it.
+    """
+    return f"<map>{''.join(map(_entry, body.items()))}</map>".encode()
+
+
+def from_xml(body: bytes) -> dict[str, EntryValue]:
+    """Read a map.
+
+    Raises:
+        MessageFormatError: It is none, or holds what XStream does not write, as a document type.
+    """
+    try:
+        text = body.decode()
+        if "<!" in text:
+            raise ValueError("it holds a declaration")  # noqa: TRY301
+        return dict(_entries(ET.fromstring(text)))  # noqa: S314  # which is safe without declarations
+    except (ET.ParseError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise MessageFormatError(f"The received map cannot be decoded: {error}.") from error
+
+
+def _entry(item: tuple[str, EntryValue]) -> str:
+    name, value = item
+    return f"<entry><string>{_text(name)}</string>{_value(value)}</entry>"
+
+
+def _value(value: EntryValue) -> str:
+    if value is None:
+        return "<null/>"
+    if isinstance(value, bytes):
+        return f"<{_BYTES}>{b64encode(value).decode()}</{_BYTES}>"
+    kind = type_name(value)
+    return f"<{kind}>{_text(str(convert(value, 'string')))}</{kind}>"
+
+
+def _text(text: str) -> str:
+    if _NO_XML.search(text):
+        raise MessageFormatError("A map with java_maps=true travels as XML, which cannot hold a control character.")
+    return escape(text, {"\r": "&#xd;"})
+
+
+def _entries(root: ET.Element) -> Iterator[tuple[str, EntryValue]]:
+    if root.tag != "map":
+        raise ValueError(f"it is no map, but {root.tag[:50]!r}")
+    for each in root:
+        name, value = each
+        yield _plain(name), _read(value)
+
+
+def _read(value: ET.Element) -> EntryValue:
+    if value.tag == "null":
+        return None
+    if value.tag == _BYTES:
+        return b64decode(_plain(value))
+    return entry(_plain(value) == "true" if value.tag == "boolean" else _plain(value), value.tag)
+
+
+def _plain(element: ET.Element) -> str:
+    return element.text or ""
+
+
+ACTIVEMQ_GAPS = (
+    Gap(
+        "give_back",
+        "NACK -> RECEIPT, and the message is gone to the dead-letter queue. BEGIN, ACK, ABORT -> RECEIPT, and it is"
+        " not sent again as long as its subscription lives. UNSUBSCRIBE -> RECEIPT: all that was unsettled goes to"
+        " others, in order, redelivered:true; an ACK after it gets its RECEIPT and settles nothing.",
+        "StompSubscription.onStompMessageNack: POISON_ACK_TYPE (6.3)",
+    ),
+    Gap(
+        "exact_credit",
+        "activemq.prefetchSize:1 sends one message before anybody asks, and the next one at each ACK;"
+        " activemq.prefetchSize:0 sends none at all: there is no frame that pulls.",
+        "activemq.apache.org/stomp: prefetchSize; ProtocolConverter.onStompSubscribe (6.3)",
+    ),
+    Gap(
+        "delivery_delay",
+        "AMQ_SCHEDULED_DELAY holds a message where schedulerSupport is set, which is not the default; else it comes"
+        " at once, and nothing tells which.",
+        "activemq.apache.org/delay-and-schedule-message-delivery",
+    ),
+    Gap(
+        "priority",
+        "Messages come in the order of sending: queues mind priorities only with prioritizedMessages.",
+        "activemq.apache.org/how-can-i-support-priority-queues",
+    ),
+    Gap(
+        "browse",
+        "SUBSCRIBE with browser:true -> 400 of 401 messages, and then browser:end: a page, and nothing asks for the"
+        " next one. It also shows what a consumer holds.",
+        "activemq.apache.org/per-destination-policies: maxBrowsePageSize",
+    ),
+    Gap(
+        "duplicate_detection",
+        "A second SEND with the same _AMQ_DUPL_ID is delivered like the first.",
+        "The property is Artemis'; ActiveMQ audits only its own producer ids",
+    ),
+    Gap(
+        "shared",
+        "SUBSCRIBE with the activemq.subscriptionName of another consumer -> ERROR Durable consumer is in use.",
+        "TopicRegion.addConsumer (6.3)",
+    ),
+    Gap(
+        "durable_no_local",
+        "activemq.noLocal:true spares a consumer its own connection's messages, but what its client sends while nobody"
+        " consumes from its durable subscription is added to that.",
+        "JMS 3.1, section 8.3.3, wants it otherwise",
+    ),
+    Gap(
+        "temporary_guarded",
+        "SUBSCRIBE /queue/ID:… with the name of another connection's temporary queue -> RECEIPT: it is a queue of its"
+        " own with that name. SUBSCRIBE /remote-temp-queue/ID:… -> ERROR.",
+        "activemq.apache.org/stomp: temp destinations",
+    ),
+    Gap(
+        "temporary_ends",
+        "SEND to one whose connection has ended -> ERROR. But no frame deletes one before that: what others send to a"
+        " deleted one is confirmed, and goes with the connection.",
+        "activemq.apache.org/stomp: temp destinations",
+    ),
+    GROUPS_WAIT,
+    TEXT_IS_NUMBER,
+    *EVERYWHERE,
+)
+
+ACTIVEMQ = Broker(
+    "ActiveMQ",
+    "STOMP",
+    "6.3.1",
+    Capabilities(
+        transacted_receive=True,
+        transacted_send=True,
+        atomic=True,
+        give_back="local",
+        counts_lost=True,
+        selectors=True,
+        durable=True,
+        subscription_lock=True,
+        client_ids=True,
+        temporary=True,
+        no_local=True,
+        structured=True,
+        shared_between_processes=True,
+    ),
+    ACTIVEMQ_GAPS,
+)

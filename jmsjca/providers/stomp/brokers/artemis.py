@@ -1,16 +1,27 @@
-"""What Apache Artemis wants."""
+"""Apache Artemis over STOMP: its dialect, and the observed evidence of gaps."""
 
 import re
 
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import NotSupportedError
 from jmsjca.messages import Message
-from jmsjca.providers.artemis import as_filter, names_in
-from jmsjca.providers.stomp.decoding import Content
-from jmsjca.providers.stomp.dialect import Dialect, destination_of
-from jmsjca.providers.stomp.frames import Frame
+from jmsjca.providers.common.artemis_filter import as_filter, names_in
+from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.providers.stomp.brokers.dialect import (
+    EVERYWHERE,
+    GROUPS_WAIT,
+    NO_LOCAL,
+    NO_TEMPORARY,
+    TEXT_IS_NUMBER,
+    TWO_CLIENTS,
+    Dialect,
+    destination_of,
+)
+from jmsjca.providers.stomp.codec import Content
+from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.spi import Capabilities
 
-__all__ = ["Artemis"]
+__all__ = ["ARTEMIS", "ARTEMIS_GAPS", "Artemis"]
 
 _SPECIAL = re.compile(r"[*#]|::")
 _ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
@@ -91,3 +102,81 @@ class Artemis(Dialect):
 def _name(source: Subscription) -> str:
     """The name, its dots escaped: Artemis joins it to the client id with a dot."""
     return (source.name or "").replace("\\", "\\\\").replace(".", "\\.")
+
+
+ARTEMIS_GAPS = (
+    Gap(
+        "transacted_receive",
+        "BEGIN, ACK with a transaction, ABORT -> RECEIPT, and the message is acknowledged all the same.",
+        "StompFrameHandlerV12.onAck: stompTXAckNorSupported (2.44); manual: transactional acknowledgements are not"
+        " supported",
+    ),
+    Gap(
+        "atomic",
+        "As transacted_receive: an ACK is no part of the transaction that it names.",
+        "StompFrameHandlerV12.onAck (2.44)",
+    ),
+    Gap(
+        "give_back",
+        "NACK -> RECEIPT, and the message is gone: it is handled as an ACK. UNSUBSCRIBE gives all that was"
+        " unsettled to others, in order, redelivered:false; an ACK after it -> ERROR AMQ339018, and the"
+        " connection closes.",
+        "StompFrameHandlerV11.onNack (2.44)",
+    ),
+    Gap(
+        "exact_credit",
+        "consumer-window-size counts bytes, and 0 sends one message before anybody asks.",
+        "StompSession.addSubscription: receiveCredits(1) (2.44)",
+    ),
+    Gap(
+        "browse",
+        "SUBSCRIBE knows no browser; StompSession makes every consumer with browseOnly=false.",
+        "StompSession.addSubscription (2.44)",
+    ),
+    Gap(
+        "shared",
+        "SUBSCRIBE with a durable-subscription-name that is in use -> RECEIPT, and both get parts; but without a"
+        " client-id -> ERROR, and there is none that ends with its last consumer.",
+        "Artemis manual: durable subscriptions over STOMP",
+    ),
+    Gap(
+        "subscription_lock",
+        "SUBSCRIBE to a durable subscription that has a consumer -> RECEIPT, and each gets a part. Over one"
+        " connection the second is refused here.",
+        "Artemis manual: durable subscriptions over STOMP",
+    ),
+    Gap(
+        "no_local",
+        "With no-local:true a message comes all the same if its own connection sent it in a transaction.",
+        "Artemis manual: no-local, without a word on transactions",
+    ),
+    Gap(
+        "temporary",
+        "SUBSCRIBE /temp-queue/x -> RECEIPT, over two connections: it is an address like any other, and stays.",
+        "Artemis manual: STOMP; no such prefix",
+    ),
+    TWO_CLIENTS,
+    NO_LOCAL,
+    *NO_TEMPORARY,
+    GROUPS_WAIT,
+    TEXT_IS_NUMBER,
+    *EVERYWHERE,
+)
+ARTEMIS = Broker(
+    "ActiveMQ-Artemis",
+    "STOMP",
+    "2.56.0",
+    Capabilities(
+        transacted_send=True,
+        give_back="local",
+        counts_lost=True,
+        selectors=True,
+        delivery_delay=True,
+        priority=True,
+        durable=True,
+        duplicate_detection=True,
+        structured=True,
+        shared_between_processes=True,
+    ),
+    ARTEMIS_GAPS,
+)

@@ -1,16 +1,34 @@
-"""What RabbitMQ with its STOMP plug-in wants."""
+"""RabbitMQ's STOMP plug-in: its dialect, messages sent over AMQP 1.0, and the observed evidence of gaps.
 
+Of a message that came over AMQP 1.0 the plug-in shows what it has no header for as whole sections, and so the body
+unless it is binary.
+"""
+
+import json
 import re
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import quote, unquote
 
 from jmsjca.destinations import Destination, Subscription, destination
-from jmsjca.messages import Message, TextMessage
-from jmsjca.providers.stomp.decoding import Content
-from jmsjca.providers.stomp.dialect import Dialect, destination_of
-from jmsjca.providers.stomp.frames import Frame
-from jmsjca.providers.stomp.translation import translate
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import Byte, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
+from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.providers.stomp.brokers.dialect import (
+    EVERYWHERE,
+    NO_LOCAL,
+    NO_TEMPORARY,
+    TWO_CLIENTS,
+    Dialect,
+    destination_of,
+)
+from jmsjca.providers.stomp.codec import OURS, Content
+from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.spi import Capabilities
 
-__all__ = ["RabbitMQ"]
+__all__ = ["RABBITMQ", "RABBITMQ_GAPS", "RabbitMQ", "read_section", "translate"]
 
 _READ = re.compile(r"/(?:reply-)?(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[*#]|%2[Ff]")
@@ -93,3 +111,214 @@ class RabbitMQ(Dialect):
         return ":".join(
             quote(part or "", safe="").replace("%", "=") for part in (source.topic.name, source.client_id, source.name)
         )
+
+
+_SECTIONS = ("properties", "app-properties", "message-annotations")
+_ENCODED = "amqp-1.0"
+_SUBJECT = 3  # the place in the section
+_BODILESS = {3: "no bytes", 5: "no text"}
+
+
+def translate(frame: Frame) -> Frame:
+    """Translate the frame of a message that came over AMQP 1.0; leave others as they are.
+
+    Raises:
+        MessageFormatError: A section cannot be read.
+    """
+    found = {name: frame.headers.get(f"x-amqp-1.0-{name}") for name in _SECTIONS}
+    if not any(found.values()) and frame.headers.get("type") != _ENCODED:
+        return frame
+    try:
+        sections = {name: read_section(text.encode("latin-1")) for name, text in found.items() if text}
+        return _translated(frame, sections)
+    except (struct.error, AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        raise MessageFormatError(f"The received message cannot be decoded: {error}.") from error
+
+
+def _translated(frame: Frame, sections: Mapping[str, Any]) -> Frame:
+    kind, body = _body(frame, sections.get("message-annotations", {}))
+    properties = sections.get("app-properties", {}).items()
+    ours = {
+        "k": kind,
+        "t": {name: type_name(value) for name, value in properties if value is not None},
+        "p": {name: None if value is None else convert(value, "string") for name, value in properties},
+    }
+    fields = sections.get("properties", [])
+    subject = {"type": fields[_SUBJECT]} if len(fields) > _SUBJECT and fields[_SUBJECT] else {}
+    headers = {name: value for name, value in frame.headers.items() if name != "type"}
+    return frame._replace(headers={**headers, **subject, OURS: json.dumps(ours)}, body=body)
+
+
+def _body(frame: Frame, annotations: Mapping[str, Any]) -> tuple[str, bytes]:
+    value: Any = frame.body
+    if frame.headers.get("type") == _ENCODED:
+        value = read_section(frame.body)
+    elif not value and "type" not in frame.headers:
+        value = None
+    if value is None:
+        return _BODILESS.get(annotations.get("x-opt-jms-msg-type", 0), "plain"), b""
+    if isinstance(value, str):
+        return "text", value.encode()
+    if not isinstance(value, bytes):
+        raise TypeError(f"this release reads text and bytes; the body is {type(value).__name__}")
+    return ("text" if frame.headers.get("content-type", "").startswith("text/") else "bytes"), value
+
+
+# For each constructor the form of its value and what is made of it. Unsigned numbers take the next wider type.
+_FIXED: dict[int, tuple[str, Callable[[Any], Any]]] = {
+    0x50: (">B", Short),
+    0x51: (">b", Byte),
+    0x52: (">B", Long),
+    0x53: (">B", Long),
+    0x54: (">b", Int),
+    0x55: (">b", Long),
+    0x56: (">?", bool),
+    0x60: (">H", Int),
+    0x61: (">h", Short),
+    0x70: (">I", Long),
+    0x71: (">i", Int),
+    0x72: (">f", Float),
+    0x80: (">Q", Long),
+    0x81: (">q", Long),
+    0x82: (">d", Double),
+    0x83: (">q", Long),
+    0x98: (">16s", lambda value: str(uuid.UUID(bytes=value))),
+}
+_EMPTY: dict[int, Any] = {0x40: None, 0x41: True, 0x42: False, 0x43: Long(0), 0x44: Long(0), 0x45: []}
+_TEXT, _BINARY = {0xA1, 0xB1, 0xA3, 0xB3}, {0xA0, 0xB0}
+_LISTS, _MAPS = {0xC0, 0xD0}, {0xC1, 0xD1}
+_WIDE = 0x10  # the bit of a constructor that says whether sizes have four bytes or one
+
+
+def read_section(data: bytes) -> Any:
+    """Read the value of a section: a list, a map, or a plain value.
+
+    Raises:
+        ValueError: It is none, or holds what no message property can.
+        struct.error: It is cut short.
+    """
+    if data[:1] != b"\0":
+        raise ValueError("no section")
+    _, begin = _read(data, 1)  # its descriptor
+    return _read(data, begin)[0]
+
+
+def _read(data: bytes, at: int, depth: int = 0) -> tuple[Any, int]:
+    (code,) = struct.unpack_from(">B", data, at)
+    at += 1
+    if code in _EMPTY:
+        return _EMPTY[code], at
+    if code in _FIXED:
+        form, made = _FIXED[code]
+        return made(struct.unpack_from(form, data, at)[0]), at + struct.calcsize(form)
+    if code in _TEXT or code in _BINARY:
+        size, at = _size(data, at, code)
+        (value,) = struct.unpack_from(f"{size}s", data, at)
+        return (value.decode() if code in _TEXT else value), at + size
+    if code not in _LISTS | _MAPS or depth:
+        raise ValueError(f"a value with the constructor {code:#x}")
+    return _compound(data, at, code)
+
+
+def _compound(data: bytes, at: int, code: int) -> tuple[Any, int]:
+    size, begin = _size(data, at, code)
+    count, at = _size(data, begin, code)
+    items: list[Any] = []
+    while len(items) < count:
+        item, at = _read(data, at, 1)
+        items.append(item)
+    return (dict(zip(items[::2], items[1::2], strict=True)) if code in _MAPS else items), begin + size
+
+
+def _size(data: bytes, at: int, code: int) -> tuple[int, int]:
+    form = ">I" if code & _WIDE else ">B"
+    return struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
+
+
+RABBITMQ_GAPS = (
+    Gap(
+        "transacted_receive",
+        "COMMIT carries the noted frames out one by one; an ERROR among them stops none of the others.",
+        "rabbit_stomp_processor:commit_transaction (3.10)",
+    ),
+    Gap(
+        "transacted_send",
+        "As transacted_receive. The RECEIPT of COMMIT comes before messages are safe; those of the SENDs do not.",
+        "rabbit_stomp_processor:commit_transaction and do_receipt (3.10)",
+    ),
+    Gap(
+        "atomic",
+        "As transacted_receive.",
+        "rabbit_stomp_processor:commit_transaction (3.10)",
+    ),
+    Gap(
+        "give_back",
+        "NACK puts a message back in its place, and the broker sends it to the same subscription again at once,"
+        " redelivered:true: given back it would come as if it had been tried. UNSUBSCRIBE gives nothing back; an"
+        " ACK after it -> ERROR Subscription not found.",
+        "rabbit_stomp_processor:ack_action (3.10)",
+    ),
+    Gap(
+        "exact_credit",
+        "prefetch-count:1 sends one message before anybody asks; 0 means without limit.",
+        "rabbitmq.com/stomp: prefetch-count",
+    ),
+    Gap(
+        "delivery_delay",
+        "SEND has no header for it; a plug-in adds an exchange that can.",
+        "rabbitmq.com/stomp: SEND headers",
+    ),
+    Gap(
+        "priority",
+        "Messages come in the order of sending: a queue minds priorities only if whoever declares it first says"
+        " x-max-priority, and all others must then say the same.",
+        "rabbitmq.com/priority",
+    ),
+    Gap("selectors", "SUBSCRIBE with a selector delivers everything.", "rabbitmq.com/stomp: no such header"),
+    Gap("exact_selectors", "As selectors.", "The same"),
+    Gap("browse", "SUBSCRIBE knows no browser.", "rabbitmq.com/stomp: no such header"),
+    Gap(
+        "duplicate_detection",
+        "A second SEND with the same _AMQ_DUPL_ID is delivered like the first.",
+        "The property is Artemis'",
+    ),
+    Gap(
+        "shared",
+        "SUBSCRIBE with an x-queue-name and auto-delete shares a queue; but one more SUBSCRIBE with it to another"
+        " topic -> RECEIPT, and all its consumers get both topics.",
+        "rabbitmq.com/stomp: x-queue-name",
+    ),
+    Gap(
+        "subscription_lock",
+        "SUBSCRIBE to the queue of a durable subscription that has a consumer -> RECEIPT, and each gets a part."
+        " Over one connection the second is refused here.",
+        "rabbitmq.com/stomp: durable topic subscriptions",
+    ),
+    Gap(
+        "no_local",
+        "SUBSCRIBE with no-local:true -> MESSAGE of the same connection.",
+        "rabbitmq.com/stomp: no such header",
+    ),
+    Gap(
+        "temporary",
+        "SEND with reply-to:/temp-queue/x makes a queue that acknowledges by itself. SEND to it when its connection"
+        " is gone -> RECEIPT, and the message with it.",
+        "rabbitmq.com/stomp: temp queue destinations",
+    ),
+    Gap(
+        "groups",
+        "Messages of one JMSXGroupID go to two subscriptions in turn.",
+        "rabbitmq.com/consumers: no such property",
+    ),
+    TWO_CLIENTS,
+    NO_LOCAL,
+    *NO_TEMPORARY,
+    *EVERYWHERE,
+)
+RABBITMQ = Broker(
+    "RabbitMQ",
+    "STOMP",
+    "3.10.8",
+    Capabilities(give_back="local", counts_lost=True, durable=True, structured=True, shared_between_processes=True),
+    RABBITMQ_GAPS,
+)

@@ -1,17 +1,22 @@
-"""Which broker is it, and how is it talked to?"""
+"""The known brokers: found by what they say at login, with their capabilities over STOMP."""
 
 import re
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.providers.evidence import Broker
-from jmsjca.providers.stomp.activemq import ActiveMQ, RecentActiveMQ
-from jmsjca.providers.stomp.artemis import Artemis
-from jmsjca.providers.stomp.brokers import ACTIVEMQ, ARTEMIS, OPENMQ, RABBITMQ, UNKNOWN
-from jmsjca.providers.stomp.dialect import Dialect
-from jmsjca.providers.stomp.openmq import OpenMQ
-from jmsjca.providers.stomp.rabbitmq import RabbitMQ
+from jmsjca.providers.common.broker_profile import Broker
+from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ, ActiveMQ, RecentActiveMQ
+from jmsjca.providers.stomp.brokers.artemis import ARTEMIS, Artemis
+from jmsjca.providers.stomp.brokers.dialect import Dialect
+from jmsjca.providers.stomp.brokers.openmq import OPENMQ, OpenMQ
+from jmsjca.providers.stomp.brokers.rabbitmq import RABBITMQ, RabbitMQ
+from jmsjca.spi import Capabilities
 
-__all__ = ["Unknown", "choose_dialect"]
+__all__ = ["BROKERS", "UNKNOWN", "Unknown", "choose_dialect"]
+UNKNOWN = Broker(
+    "an unknown broker", "STOMP", "", Capabilities(give_back="local", structured=True, shared_between_processes=True)
+)
+
+BROKERS = (ACTIVEMQ, ARTEMIS, RABBITMQ, OPENMQ)
 
 
 class Unknown(ActiveMQ):

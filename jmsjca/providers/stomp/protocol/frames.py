@@ -1,13 +1,23 @@
-"""Frames, and their form on the wire."""
+"""STOMP frames: written, and read exactly and within bounds."""
 
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jmsjca.config.texts import check_unicode
-from jmsjca.errors import ConfigurationError, MessageFormatError
+from jmsjca.config.text import check_unicode
+from jmsjca.errors import ConfigurationError, ConnectionLostError, MessageFormatError
 
-__all__ = ["ESCAPES", "Frame", "connect_frame", "encode_frame", "with_headers"]
+__all__ = [
+    "ESCAPES",
+    "MAX_LINE",
+    "Frame",
+    "FrameParser",
+    "broken",
+    "connect_frame",
+    "encode_frame",
+    "parse_head",
+    "with_headers",
+]
 
 
 class Frame(NamedTuple):
@@ -90,3 +100,260 @@ def _joined(lines: list[str], body: bytes) -> bytes:
         return b"%b\n\n%b\0" % ("\n".join(lines).encode(), body)
     except UnicodeEncodeError:  # without its cause, which would show the whole frame
         raise MessageFormatError("A header holds half of a surrogate pair, which is no Unicode text.") from None
+
+
+MAX_LINE = 256 * 1024
+MAX_HEADERS = 1000
+
+_REQUIRED = {
+    "CONNECTED": ("version",),
+    "MESSAGE": ("destination", "message-id", "subscription"),
+    "RECEIPT": ("receipt-id",),
+    "ERROR": (),
+}
+_SHOWN = 32  # characters of an unknown command
+# Headers in which RabbitMQ shows what came over AMQP 1.0: bytes, each of which stands for a character.
+_BINARY = b"x-amqp-1.0-"
+_UNESCAPES = {version: {new: old for old, new in table.items()} for version, table in ESCAPES.items()}
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+
+
+def broken(what: str) -> ConnectionLostError:
+    """Tell how the protocol was broken, which ends the connection."""
+    return ConnectionLostError(f"The broker broke the STOMP protocol: {what}. The connection was ended.")
+
+
+def parse_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
+    """Read a head; of a header given twice the first counts.
+
+    Args:
+        head: All lines before the empty one.
+        version: The version of STOMP that is spoken.
+
+    Raises:
+        ConnectionLostError: It breaks the protocol or a limit.
+    """
+    text = _text(head)
+    if "\r\n" in text and version != "1.1":  # where a carriage return was like any other character
+        text = text.replace("\r\n", "\n")
+    lines = text.removesuffix("\r" if version != "1.1" else "").split("\n")
+    command = lines.pop(0)
+    if command not in _REQUIRED:
+        raise broken(f"there is no frame {command[:_SHOWN]!r}")
+    if len(lines) > MAX_HEADERS:
+        raise broken(f"a {command} frame has more than {MAX_HEADERS} headers")
+    headers = _usual_headers(text, lines, command, version) or _any_headers(lines, command, version)
+    for name in _REQUIRED[command]:
+        if name not in headers:
+            raise broken(f"a {command} frame has no header {name}")
+    return command, headers
+
+
+def _text(head: bytes) -> str:
+    if _BINARY in head:
+        return "\n".join(
+            line.decode("latin-1") if line.startswith(_BINARY) else _plain(line) for line in head.split(b"\n")
+        )
+    return _plain(head)
+
+
+def _plain(text: bytes) -> str:
+    if b"\0" in text:
+        raise broken("a head holds NUL")
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise broken("a header is no UTF-8 text") from None
+
+
+def _usual_headers(text: str, lines: list[str], command: str, version: str) -> dict[str, str] | None:
+    """The headers of nearly all frames, read quickly; None if there is anything unusual about them."""
+    try:
+        headers = dict([line.split(":", 1) for line in lines])
+    except ValueError:
+        return None
+    if "" in headers or len(headers) < len(lines) or len(text) > MAX_LINE or "\r" in text:
+        return None
+    if "\\" in text and command != "CONNECTED":
+        return _unescaped_once(headers, version)
+    return headers
+
+
+def _unescaped_once(headers: dict[str, str], version: str) -> dict[str, str] | None:
+    """The same, each escape looked for on its own; None if a backslash is left, which then stood for itself."""
+    known = [(new, old) for new, old in _UNESCAPES[version].items() if old != "\\"]
+    for name, value in headers.items():
+        if "\\" in value:
+            plain = value
+            for escape, meaning in known:
+                plain = plain.replace(escape, meaning)
+            if "\\" in plain:
+                return None
+            headers[name] = plain
+    return None if any("\\" in name for name in headers) else headers
+
+
+def _any_headers(lines: list[str], command: str, version: str) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, value = _parse_line(line, command, version)
+        if name == "content-length" and name in headers:
+            raise broken(f"a {command} frame has two content-lengths")
+        headers.setdefault(name, value)
+    return headers
+
+
+def _parse_line(line: str, command: str, version: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name or len(line) > MAX_LINE:
+        raise broken(f"a {command} frame has a line that is no header")
+    if "\r" in line and version != "1.1":
+        raise broken(f"a header of a {command} frame holds a bare carriage return")
+    if "\\" in line and command != "CONNECTED":  # which is written without escapes
+        return _unescape(name, command, version), _unescape(value, command, version)
+    return name, value
+
+
+def _unescape(text: str, command: str, version: str) -> str:
+    known = _UNESCAPES[version]
+
+    def meaning(found: re.Match[str]) -> str:
+        """The character that an escape stands for."""
+        plain = known.get(found[0])
+        if plain is not None:
+            return plain
+        if command == "ERROR":  # the connection ends anyway: its reason is worth more than its form
+            return found[0]
+        raise broken(f"a header of a {command} frame has an undefined escape")
+
+    return _ESCAPE.sub(meaning, text) if "\\" in text else text
+
+
+MAX_COMMAND = 32
+MAX_HEAD = 1024 * 1024
+
+_WITH_BODY = {"MESSAGE", "ERROR"}
+_HEAD_END = re.compile(rb"\n\r?\n")
+_LENGTH = re.compile(r"\d{1,18}\Z", re.ASCII)
+
+
+class FrameParser:
+    """Turns bytes into frames, however they were cut. Whatever breaks the protocol ends the connection.
+
+    Args:
+        max_body: The largest body.
+
+    Attributes:
+        version: The version spoken; set once the broker has chosen.
+    """
+
+    def __init__(self, max_body: int) -> None:
+        self._max_body = max_body
+        self._buffer = bytearray()
+        self._start = 0  # of the frame that is being read
+        self._seen = 0  # how far its end has been looked for
+        self._head: tuple[str, dict[str, str], int, int | None] | None = None
+        self.version = "1.2"
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take the next bytes; give the frames that they complete.
+
+        Raises:
+            ConnectionLostError: They break the protocol or a limit. What is whole before that is given first, and this
+                raised by the next call, which needs no further bytes.
+        """
+        self._buffer += data
+        frames: list[Frame] = []
+        try:
+            while (frame := self._next()) is not None:
+                frames.append(frame)
+        except ConnectionLostError:
+            if not frames:
+                raise
+        del self._buffer[: self._start]
+        self._seen -= self._start
+        if self._head is not None:
+            command, headers, body, length = self._head
+            self._head = (command, headers, body - self._start, length)
+        self._start = 0
+        return frames
+
+    @property
+    def unfinished(self) -> int:
+        """How many bytes have come of a frame that is not complete."""
+        return len(self._buffer)
+
+    def _next(self) -> Frame | None:
+        if self._head is None and not self._read_head():
+            return None
+        assert self._head is not None  # noqa: S101  # read just now
+        command, headers, begin, length = self._head
+        end = self._body_end(begin, length)
+        if end is None:
+            return None
+        body = bytes(memoryview(self._buffer)[begin:end])
+        if body and command not in _WITH_BODY:
+            raise broken(f"a {command} frame has a body")
+        frame = Frame(command, headers, body, end + 1 - self._start)
+        self._start = self._seen = end + 1
+        self._head = None
+        return frame
+
+    def _read_head(self) -> bool:
+        self._skip_line_ends()
+        found = _HEAD_END.search(self._buffer, max(self._start, self._seen - 2))
+        size = (found.start() if found else len(self._buffer)) - self._start
+        if size > MAX_HEAD:
+            raise broken(f"the head of a frame is longer than {MAX_HEAD} bytes")
+        if found is None:
+            self._check_unfinished()
+            self._seen = len(self._buffer)
+            return False
+        command, headers = parse_head(bytes(memoryview(self._buffer)[self._start : found.start()]), self.version)
+        self._head = (command, headers, found.end(), self._length(headers))
+        self._seen = found.end()
+        return True
+
+    def _skip_line_ends(self) -> None:
+        buffer, end = self._buffer, len(self._buffer)
+        while self._start < end:
+            if buffer.startswith(b"\n", self._start):
+                self._start += 1
+            elif buffer.startswith(b"\r\n", self._start):
+                self._start += 2
+            else:
+                break
+        self._seen = max(self._seen, self._start)
+
+    def _check_unfinished(self) -> None:
+        begins = self._buffer[self._start : self._start + MAX_COMMAND + 1]
+        if len(begins) > MAX_COMMAND and b"\n" not in begins:
+            raise broken("a frame begins with no command")
+        if len(self._buffer) - self._buffer.rfind(b"\n") - 1 > MAX_LINE:
+            raise broken(f"a header is longer than {MAX_LINE} bytes")
+
+    def _length(self, headers: dict[str, str]) -> int | None:
+        text = headers.get("content-length")
+        if text is None:
+            return None
+        if not _LENGTH.match(text):
+            raise broken("a content-length is no number")
+        self._check_body(int(text))
+        return int(text)
+
+    def _check_body(self, size: int) -> None:
+        if size > self._max_body:
+            raise broken(f"a body is larger than the limit of {self._max_body} bytes")
+
+    def _body_end(self, begin: int, length: int | None) -> int | None:
+        """Where the NUL behind the body is; None if it has not come."""
+        if length is None:
+            end = self._buffer.find(0, self._seen)
+            self._seen = end if end >= 0 else len(self._buffer)
+            self._check_body(self._seen - begin)
+            return end if end >= 0 else None
+        if len(self._buffer) <= begin + length:
+            return None
+        if self._buffer[begin + length] != 0:
+            raise broken("a body does not end where its content-length says")
+        return begin + length

@@ -1,8 +1,13 @@
-"""When to show the broker that this side lives, and when to take the broker for dead."""
+"""Heart-beats: negotiated, due and missed; and deadlines for frames that have begun."""
+
+from collections.abc import Mapping
 
 from jmsjca.config import Clock
+from jmsjca.errors import ConnectionLostError
 
-__all__ = ["Heartbeat"]
+__all__ = ["Heartbeat", "Progress", "agreed_heartbeat", "heartbeat_of"]
+
+_SLOWEST = 1000  # bytes in a second
 
 
 class Heartbeat:
@@ -43,3 +48,73 @@ class Heartbeat:
     def dead(self) -> bool:
         """True if the broker was silent for too long."""
         return bool(self._read) and self._clock.monotonic() - self._heard > self._read
+
+
+class Progress:
+    """A frame that trickles in shows signs of life, and yet nothing comes: it is taken for dead, too.
+
+    Args:
+        clock: Where time comes from.
+        patience: Seconds that any frame may take; a longer one may take as many more as its bytes need at the slowest.
+    """
+
+    def __init__(self, clock: Clock, patience: float) -> None:
+        self._clock = clock
+        self._patience = patience
+        self._began = clock.monotonic()
+
+    def began(self) -> None:
+        """Note that the next frame begins now, at the earliest."""
+        self._began = self._clock.monotonic()
+
+    def check(self, unfinished: int) -> None:
+        """Look at the frame that has come in part.
+
+        Args:
+            unfinished: How many bytes of it have come.
+
+        Raises:
+            ConnectionLostError: It comes too slowly.
+        """
+        waited = self._clock.monotonic() - self._began
+        if waited > self._patience + unfinished / _SLOWEST:
+            raise ConnectionLostError(
+                f"The broker sent {unfinished} bytes of a frame in {waited:.0f} seconds and not the rest; it is taken"
+                " for dead."
+            )
+
+
+def heartbeat_of(answer: Mapping[str, str], offer: int) -> tuple[int, int]:
+    """After how many milliseconds this side must write, and within how many the other one will; 0 for never.
+
+    Args:
+        answer: The headers of CONNECTED.
+        offer: The milliseconds that this side offered, both ways.
+
+    Raises:
+        ConnectionLostError: What the broker says of it cannot be read.
+    """
+    try:
+        return agreed_heartbeat(answer.get("heart-beat", "0,0"), offer)
+    except ValueError as error:
+        raise ConnectionLostError("The broker broke the STOMP protocol: its heart-beat header is none.") from error
+
+
+def agreed_heartbeat(theirs: str, ours: int) -> tuple[int, int]:
+    """Work out the heart-beats from the header of both sides.
+
+    Args:
+        theirs: The header of the CONNECTED frame.
+        ours: The milliseconds that this side offered, both ways.
+
+    Returns:
+        After how many milliseconds this side must write, and within how many the other one will; 0 for never.
+
+    Raises:
+        ValueError: The header is none.
+    """
+    sends, expects = theirs.replace(" ", "").split(",")
+    if not all(part.isascii() and part.isdigit() for part in (sends, expects)):
+        raise ValueError(theirs)
+    write, read = (max(ours, int(other)) if ours and int(other) else 0 for other in (expects, sends))
+    return write, read

@@ -1,4 +1,4 @@
-"""Who waits for which receipt."""
+"""Receipts: who waits for which."""
 
 import threading
 from collections.abc import Sequence
@@ -8,23 +8,7 @@ from itertools import count
 
 from jmsjca.errors import ConnectionLostError, JMSError
 
-__all__ = ["Receipts", "RefusedError", "Wait"]
-
-
-class RefusedError(ConnectionLostError):
-    """An ERROR frame, which ends the connection.
-
-    Attributes:
-        receipt: The receipt that the refused frame asked for; None if the broker does not say.
-        text: What the broker says.
-        alone: True if nothing was unanswered when it came but what one wait is for.
-    """
-
-    def __init__(self, text: str, receipt: str | None, *, alone: bool = False) -> None:
-        super().__init__(f"The broker refused something and ended the connection: {text}")
-        self.receipt = receipt
-        self.text = text
-        self.alone = alone
+__all__ = ["Receipts", "Wait"]
 
 
 class Wait:

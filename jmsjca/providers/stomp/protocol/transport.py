@@ -1,19 +1,162 @@
-"""stomp.py's connection, made safe: verified sockets, exact frames, finite memory, no secrets in logs."""
+"""The connection to a broker: socket and TLS, exact frames, bounded memory, no secrets in logs.
 
+Of stomp.py, which has no types, the connection life cycle is used: the receiver thread, its end, the notice of it. Its
+parser, writer and TLS are not: they know no limits, escape no header names, write passwords into the log and may fall
+back to clear text.
+"""
+
+import os
+import select
+import socket
+import ssl
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.network import broken
-from jmsjca.providers.stomp.channel import Channel
-from jmsjca.providers.stomp.frames import Frame
-from jmsjca.providers.stomp.heartbeat import Heartbeat
-from jmsjca.providers.stomp.library import Lifecycle
-from jmsjca.providers.stomp.parser import FrameParser
-from jmsjca.providers.stomp.progress import Progress
+from jmsjca.providers.common.network import acknowledge_quickly, broken
+from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
+from jmsjca.providers.stomp.protocol.heartbeat import Heartbeat, Progress
 
-__all__ = ["Transport"]
+__all__ = ["Channel", "Lifecycle", "Transport", "WriteError"]
+
+_CHUNK = 256 * 1024
+
+
+class WriteError(OSError):
+    """The connection broke while something was written.
+
+    Attributes:
+        written: How many bytes of it the broker may have.
+    """
+
+    def __init__(self, written: int, reason: str) -> None:
+        super().__init__(f"{reason}, {written} bytes into a write")
+        self.written = written
+
+
+class Channel:
+    """Reads never wait for writes. OpenSSL allows one call at a time: the socket does not block, and a lock guards it.
+
+    Args:
+        connected: The socket, its handshake done.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.setblocking(False)
+        self._socket = connected
+        self._calls = threading.Lock()
+        self._writers = threading.Lock()
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(connected, select.POLLIN)
+        self._writable.register(connected, select.POLLOUT)
+        self._closed = False
+
+    def read(self, timeout: float) -> bytes | None:
+        """Wait for bytes; none if the other side closed, None if so many seconds passed.
+
+        Raises:
+            OSError: The connection broke.
+        """
+        data = self._receive()
+        if data is None and self._readable.poll(timeout * 1000):
+            data = self._receive()
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Write all of it at once, nothing of other writers in between.
+
+        Raises:
+            WriteError: The connection broke.
+        """
+        view, written = memoryview(data), 0
+        with self._writers:
+            while written < len(data):
+                try:
+                    written += self._send(view[written:])
+                except OSError as error:
+                    raise WriteError(written, str(error)) from error
+
+    def write_if_idle(self, data: bytes) -> None:
+        """Write a few bytes unless somebody writes already, or the other side does not read."""
+        if self._writers.acquire(blocking=False):
+            try:
+                if self._writable.poll(0):
+                    with self._calls, suppress(OSError):  # the reader learns of a broken connection
+                        self._socket.send(data)
+            finally:
+                self._writers.release()
+
+    def shut(self) -> None:
+        """End the connection for both sides: reads end, writes fail. The socket itself stays until `close`."""
+        self._closed = True
+        with suppress(OSError):
+            # Not SSLSocket.shutdown(), which makes the socket a clear-text one under the feet of a writer.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Release the socket; for the thread that reads."""
+        self.shut()
+        with self._calls, suppress(OSError):
+            self._socket.close()
+
+    def _receive(self) -> bytes | None:
+        try:
+            with self._calls:
+                data = self._socket.recv(_CHUNK)
+                acknowledge_quickly(self._socket)
+        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return None
+        return data
+
+    def _send(self, view: memoryview) -> int:
+        try:
+            with self._calls:
+                if self._closed:
+                    raise ConnectionAbortedError("The connection was closed")
+                return self._socket.send(view)
+        except (BlockingIOError, InterruptedError, ssl.SSLWantWriteError):
+            self._writable.poll(1000)
+        except ssl.SSLWantReadError:  # the reader fetches what OpenSSL waits for
+            self._writable.poll(1)
+        return 0
+
+
+# stomp.py asks the name service for this host's names when it is imported, which can take seconds and serves nothing.
+_SCAN = "STOMP_SKIP_HOSTNAME_SCAN"
+_before = os.environ.get(_SCAN)
+os.environ[_SCAN] = "1"
+try:
+    from stomp.transport import BaseTransport  # type: ignore[import-untyped]
+finally:
+    if _before is None:
+        del os.environ[_SCAN]
+    else:
+        os.environ[_SCAN] = _before
+
+if TYPE_CHECKING:
+
+    class Lifecycle:
+        """What of stomp.py's transport is used, as types see it."""
+
+        running: bool
+        io_thread: threading.Thread | None
+
+        def __init__(self, *, auto_decode: bool) -> None: ...
+
+        def override_threading(self, create_thread_fc: Callable[[Callable[[], None]], Any]) -> None:
+            """Choose how the receiver thread is made."""
+
+        def start(self) -> None:
+            """Begin to receive."""
+
+        def set_listener(self, name: str, listener: object) -> None:
+            """Name who is told of the end."""
+
+else:
+    Lifecycle = BaseTransport
 
 _HANDLED = b"\n"  # looks like a heart-beat to stomp.py: nothing is left for its own parser
 

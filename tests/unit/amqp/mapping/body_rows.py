@@ -9,7 +9,7 @@ from proton import byte, char, float32, int32, short, symbol
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsjca.errors import MessageEOFError, MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
-from jmsjca.providers.amqp.mapping.content_types import charset_of
+from jmsjca.providers.amqp.codec.jms_mapping import charset_of
 from tests.unit.amqp.mapping.proton_sections import (
     ANNOTATIONS,
     DATA,

@@ -3,7 +3,7 @@
 import uuid
 
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
-from jmsjca.providers.amqp.encoding.marks import Decimal, Described, Symbol, Timestamp, UByte, UInt, ULong, UShort
+from jmsjca.providers.common.amqp_types import Decimal, Described, Symbol, Timestamp, UByte, UInt, ULong, UShort
 
 UUID = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
 

@@ -10,9 +10,8 @@ from jmsjca import Message, Queue, TemporaryQueue, TemporaryTopic, TextMessage, 
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Double, Float, Int, Long, Short
-from jmsjca.providers.amqp.addresses import address_of
-from jmsjca.providers.amqp.mapping.ids import as_message_id
-from jmsjca.providers.amqp.mapping.kinds import KINDS
+from jmsjca.providers.amqp.codec.addresses import address_of
+from jmsjca.providers.amqp.codec.jms_mapping import KINDS, as_message_id
 from tests.unit.amqp.mapping.proton_sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,

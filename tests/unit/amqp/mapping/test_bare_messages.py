@@ -2,7 +2,7 @@
 
 import pytest
 
-from jmsjca.providers.amqp.sections import bare
+from jmsjca.providers.amqp.codec.sections import bare
 from tests.unit.amqp.wire.account import encoded
 
 HEADERS = {

@@ -5,9 +5,9 @@ from proton import byte
 
 from jmsjca import Message, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.amqp.addresses import address_of
-from jmsjca.providers.amqp.codec import decode, encode
-from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.codec.addresses import Origin, address_of
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import encode
 from tests.unit.amqp.mapping.proton_sections import PROPERTIES, annotated, listed, read
 from tests.unit.amqp.mapping.through import NOW, QUEUE
 

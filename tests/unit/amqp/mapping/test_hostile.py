@@ -13,10 +13,11 @@ from proton import symbol
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Queue, StreamMessage, TextMessage, Topic
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Char, Float, Long, Short
-from jmsjca.providers.amqp.codec import decode, encode
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import encode
+from jmsjca.providers.amqp.codec.sections import bare
 from jmsjca.providers.amqp.delivery import ReceivedMessage
-from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.sections import bare
 from tests.unit.amqp.mapping.proton_sections import DATA, HEADER, PROPERTIES, SEQUENCE, VALUE, annotated, section
 from tests.unit.amqp.mapping.through import NOW, QUEUE
 

@@ -9,8 +9,9 @@ from proton import byte, int32, symbol, timestamp, ubyte, uint, ulong, ushort
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short, type_name
-from jmsjca.providers.amqp.codec import decode, encode
-from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import encode
 from tests.unit.amqp.mapping.proton_sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from jmsjca.destinations import Queue, TemporaryQueue, Topic
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, DeliveryMode, MapMessage, Message, ObjectMessage, TextMessage
-from jmsjca.providers.amqp.codec import encode
-from jmsjca.providers.amqp.mapping.moulds import caster
-from jmsjca.providers.amqp.mapping.outgoing import sections_of
+from jmsjca.providers.amqp.codec.encoder import caster, encode, sections_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
-from jmsjca.providers.amqp.encoding.marks import (
+from jmsjca.providers.common.amqp_types import (
     DEEPEST,
+    MALFORMED,
     Decimal,
     Described,
     Symbol,
@@ -17,9 +18,9 @@ from jmsjca.providers.amqp.encoding.marks import (
     UInt,
     ULong,
     UShort,
+    read,
+    write,
 )
-from jmsjca.providers.amqp.encoding.reading import MALFORMED, read
-from jmsjca.providers.amqp.encoding.writing import write
 from tests.unit.amqp.mapping.forms import DAMAGED, FORMS
 from tests.unit.amqp.mapping.proton_sections import owned
 

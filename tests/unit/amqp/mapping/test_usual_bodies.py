@@ -6,14 +6,11 @@ from hypothesis import strategies as st
 
 from jmsjca.destinations import Queue
 from jmsjca.messages import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
-from jmsjca.providers.amqp.codec import encode
-from jmsjca.providers.amqp.mapping import received_bodies, usual_bodies
-from jmsjca.providers.amqp.mapping.incoming import Incoming
-from jmsjca.providers.amqp.mapping.origin import Origin
-from jmsjca.providers.amqp.mapping.received_bodies import received_body
-from jmsjca.providers.amqp.mapping.received_headers import UNDECODABLE
-from jmsjca.providers.amqp.mapping.usual_bodies import usual_body
-from jmsjca.providers.amqp.sections import DATA, SEQUENCE, VALUE, split
+from jmsjca.providers.amqp.codec import decoder
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import UNDECODABLE, received_body, usual_body
+from jmsjca.providers.amqp.codec.encoder import encode
+from jmsjca.providers.amqp.codec.sections import DATA, SEQUENCE, VALUE, Incoming, split
 
 ORIGIN = Origin(Queue("q"))
 LONG = 300
@@ -30,7 +27,7 @@ def usual(raw):
 
 def any_way(raw):
     """What comes out without the short way."""
-    return received_bodies._any(Incoming(raw, ORIGIN))
+    return decoder._any(Incoming(raw, ORIGIN))
 
 
 MESSAGES = {
@@ -120,8 +117,8 @@ def test_a_text_that_stands_where_none_may_be_is_no_message(put):
 
 @pytest.mark.parametrize("first", range(256))
 def test_nothing_is_known_before_the_first_one(monkeypatch, first):
-    fresh = type(usual_bodies._latest)([usual_bodies._NOTHING_YET])
-    monkeypatch.setattr(usual_bodies, "_latest", fresh)
+    fresh = type(decoder._latest)([decoder._NOTHING_YET])
+    monkeypatch.setattr(decoder, "_latest", fresh)
     for piece in (b"", b"\x40", b"\xa0\x00"):
         raw = bytes([first]) + piece + marked(DATA) + b"\xa0\x01a"
         assert outcome(usual, raw) in {None, "undecodable"}

@@ -1,8 +1,9 @@
 """A message as it is sent, seen by proton, and as it is received from what proton has written."""
 
 from jmsjca import Queue
-from jmsjca.providers.amqp.codec import decode, encode
-from jmsjca.providers.amqp.mapping.origin import Origin
+from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.decoder import decode
+from jmsjca.providers.amqp.codec.encoder import encode
 from tests.unit.amqp.mapping.proton_sections import read
 
 NOW = 1_700_000_000.0

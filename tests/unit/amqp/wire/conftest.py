@@ -6,7 +6,7 @@ import pytest
 from amqp_peer import SECONDS, Peer
 
 from jmsjca.config import Limits
-from jmsjca.links import ConnectionSettings, connect
+from jmsjca.connections import ConnectionSettings, connect
 
 
 class Stage:

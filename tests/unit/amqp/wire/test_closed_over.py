@@ -14,10 +14,10 @@ from preemption import Preemption
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.providers import note
 from jmsjca.providers.amqp import connection as module
 from jmsjca.providers.amqp import unit as unit_module
-from jmsjca.providers.amqp.settling import SettlingConsumer
+from jmsjca.providers.amqp.consumer import SettlingConsumer
+from jmsjca.providers.common import unit as note
 from tests.unit.amqp.wire.account import body_of, encoded
 from tests.unit.delivering.stage import until
 

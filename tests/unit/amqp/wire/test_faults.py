@@ -8,7 +8,7 @@ from amqp_peer import SECONDS, Broker
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError, TransactionInDoubtError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.declared import DeclaredAhead
+from jmsjca.providers.amqp.links.coordinator import DeclaredAhead
 
 
 def commit(connection):

@@ -8,7 +8,7 @@ from proton import Message
 
 from jmsjca import AcknowledgeMode, ConnectionFactory
 from jmsjca.destinations import Queue
-from jmsjca.providers.amqp.awaited import Awaited
+from jmsjca.providers.amqp.redelivery import Awaited
 from jmsjca.spi import Order
 from tests.unit.amqp.wire.account import encoded
 

@@ -12,7 +12,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.senders import MOST_SENDERS
+from jmsjca.providers.amqp.links.link_pool import MOST_SENDERS
 from tests.unit.amqp.wire.account import body_of, encoded
 
 RELAY = "ANONYMOUS-RELAY"

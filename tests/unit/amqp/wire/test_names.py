@@ -6,7 +6,7 @@ from amqp_peer.performatives import Attach, Error
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import InvalidDestinationError, TransactionRolledBackError
-from jmsjca.providers.amqp.senders import MOST_SENDERS
+from jmsjca.providers.amqp.links.link_pool import MOST_SENDERS
 from tests.unit.amqp.wire.test_many_destinations import RELAY, names_of, send_to
 
 ARTEMIS, ACTIVEMQ, UNTESTED = "apache-activemq-artemis", "ActiveMQ", "unheard of"

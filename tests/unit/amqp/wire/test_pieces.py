@@ -8,7 +8,7 @@ from amqp_peer.performatives import Transfer
 
 from jmsjca.destinations import Queue
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp import proton_deliveries
+from jmsjca.providers.amqp.engine import proton_ffi
 from tests.unit.amqp.wire.account import body_of
 
 COUNT, LATER = 100, 80
@@ -19,12 +19,12 @@ class Begun:
     """A broker that tells when the first message has come, and proton, which waits for that at a later one."""
 
     def __init__(self, stage, monkeypatch):
-        self._came, self._handed, self._send = threading.Event(), 0, proton_deliveries._send
+        self._came, self._handed, self._send = threading.Event(), 0, proton_ffi._send
         self.in_time = None
         self.broker = Broker("Apache Qpid Broker-J Core")
         self.broker.instead[Transfer] = self._note
         self.connection = stage(self.broker).connect()
-        monkeypatch.setattr(proton_deliveries, "_send", self._wait)
+        monkeypatch.setattr(proton_ffi, "_send", self._wait)
 
     def bodies(self):
         return [body_of(kept.payload) for kept in self.broker.store.queues["out"]]

@@ -11,7 +11,7 @@ from proton import Message as WireMessage
 from jmsjca import Limits
 from jmsjca.errors import JMSSecurityError, ResourceAllocationError
 from jmsjca.messages import Message
-from jmsjca.providers.amqp.requests import Requests
+from jmsjca.providers.amqp.admin import Requests
 from tests.unit.amqp.wire.account import encoded
 
 _PROPERTIES = 0x73

@@ -9,7 +9,7 @@ from amqp_peer.performatives import SENDER, Attach, Discharge, Error, Transactio
 from jmsjca.destinations import Queue
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.senders import MOST_SENDERS
+from jmsjca.providers.amqp.links.link_pool import MOST_SENDERS
 from tests.unit.amqp.wire.account import body_of, encoded
 
 BROKER_J = "Apache Qpid Broker-J Core"

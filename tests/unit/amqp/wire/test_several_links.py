@@ -6,7 +6,7 @@ from amqp_peer.performatives import Detach, End, Error, Flow
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import TransactionInDoubtError, TransactionRolledBackError
-from jmsjca.providers.amqp import proton_deliveries
+from jmsjca.providers.amqp.engine import proton_ffi
 from tests.unit.amqp.wire.account import body_of, encoded
 
 GONE = Error(condition="amqp:resource-deleted", description="gone")
@@ -131,7 +131,7 @@ def test_a_fault_while_a_unit_is_written_is_in_doubt(held, product, monkeypatch,
     def fails(*_):
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(proton_deliveries, "_update", fails)
+    monkeypatch.setattr(proton_ffi, "_update", fails)
     with pytest.raises(TransactionInDoubtError, match="out of order"):
         here.unit.commit()
     assert here.here.lost.wait(SECONDS)

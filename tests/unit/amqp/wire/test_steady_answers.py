@@ -9,8 +9,8 @@ from amqp_peer.performatives import Transfer
 
 from jmsjca.destinations import Queue
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp import senders
-from jmsjca.providers.amqp.sending import Sending
+from jmsjca.providers.amqp.links import link_pool
+from jmsjca.providers.amqp.links.sender import Sending
 from tests.unit.amqp.wire.account import body_of
 from tests.unit.clocks import HandClock
 from tests.unit.delivering.stage import until
@@ -59,7 +59,7 @@ def broker(monkeypatch, clock, waits):
         assert asked.acquire(timeout=SECONDS)
         service.carry_out(frame)
 
-    monkeypatch.setattr(senders, "Sending", Steady)
+    monkeypatch.setattr(link_pool, "Sending", Steady)
     broker.instead[Transfer] = answer
     return broker
 

@@ -10,8 +10,8 @@ from amqp_peer.performatives import Attach, Begin, Close, Declare, Detach, Disch
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.engine import Engine
-from jmsjca.providers.amqp.wire import Wire
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.links.link_pool import Wire
 from tests.unit.amqp.wire.account import encoded
 
 IN, OUT = Queue("in"), Queue("out")

@@ -1,0 +1,1 @@
+"""The I/O thread of a connection over proton's protocol engine."""

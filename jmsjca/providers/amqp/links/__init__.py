@@ -1,0 +1,1 @@
+"""The links of AMQP 1.0: receivers, senders, the transaction coordinator."""

@@ -1,0 +1,1 @@
+"""What providers share. It imports no provider."""
