@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jmsjca.config import ConnectionURL, Limits, add_options, provider_options, read_options
-from jmsjca.connections import ConnectionSettings
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSupportedError
 from jmsjca.forking import forget_in_children
@@ -15,6 +14,7 @@ from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.shutdown import serve, stop_all
 from jmsjca.outbound import ConnectionFactory
+from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Self
 
 from jmsjca.config import ConnectionURL
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import InvalidOptionError, JMSError, NotSupportedError, StoreError
 from jmsjca.outbound import ConnectionFactory
+from jmsjca.reconnection import ConnectionSettings, connect
 
 __all__ = ["DemoSettings", "check_broker", "clean_up", "subscribe"]
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jmsjca.config import ConnectionURL
-from jmsjca.connections import ConnectionSettings
 from jmsjca.errors import IllegalStateError, shown
 from jmsjca.forking import forget_in_children
 from jmsjca.hooks import HookChain
@@ -21,6 +20,7 @@ from jmsjca.inbound.listener_context import inside, is_inside
 from jmsjca.inbound.shutdown import end_with_process
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.messages import Settlement
+from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec

@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from jmsjca.connections import ConnectionSettings
 from jmsjca.destinations import Queue
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.handler import HandlerLoop
 from jmsjca.messages import Message
 from jmsjca.outbound import Session
+from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery import plain_copy
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Generic, Literal, TypeVar
 
 from jmsjca import spi
 from jmsjca.config import InboundOptions
-from jmsjca.connections import ConnectionSettings, Connector, keep_trying, may_pass
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSError
 from jmsjca.inbound.capability_check import Adjustments
 from jmsjca.inbound.cc_dispatcher import CCDelivery
@@ -19,6 +18,7 @@ from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.listener_context import inside
 from jmsjca.inbound.serial_dispatcher import SerialDelivery
 from jmsjca.inbound.sync_dispatcher import SyncDelivery
+from jmsjca.reconnection import ConnectionSettings, Connector, keep_trying, may_pass
 
 __all__ = ["Attempt", "Life", "Service", "Status", "Trouble", "delivery_of"]
 

@@ -9,12 +9,12 @@ from typing import Self, TypeVar
 
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, ConnectionURL
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import Home
 from jmsjca.hooks import HookChain
 from jmsjca.outbound.lifecycle import Closing, Flow, Ground
 from jmsjca.outbound.session import BaseSession, Session
+from jmsjca.reconnection import ConnectionSettings, connect
 
 __all__ = ["Alarm", "Connection", "ConnectionMetaData", "ExceptionListener"]
 

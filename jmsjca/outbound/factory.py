@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jmsjca.config import AcknowledgeMode, ConnectionURL, Limits
-from jmsjca.connections import ConnectionSettings
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.context import JMSContext
+from jmsjca.reconnection import ConnectionSettings
 
 __all__ = ["ConnectionFactory"]
 

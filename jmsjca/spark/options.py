@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from jmsjca.config import ConnectionURL
-from jmsjca.connections import ConnectionSettings
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import ConfigurationError, InvalidOptionError
+from jmsjca.reconnection import ConnectionSettings
 
 __all__ = ["SparkOptions"]
 

@@ -16,8 +16,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from jmsjca import spi
-from jmsjca.connections import connect
 from jmsjca.errors import JMSError
+from jmsjca.reconnection import connect
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.rows import delivery_row, key_of, to_batch
 from jmsjca.spark.schema import pa

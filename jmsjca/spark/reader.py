@@ -13,8 +13,8 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from jmsjca import spi
-from jmsjca.connections import connect
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, NotSupportedError, StoreError
+from jmsjca.reconnection import connect
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.rows import delivery_row, to_batch

@@ -44,8 +44,8 @@ from brokers import BrokerMissing
 from proton.utils import BlockingConnection
 
 from jmsjca import AcknowledgeMode, BytesMessage, ConnectionFactory, Limits, Queue
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.providers.amqp.codec.encoder import encode
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.benchmarks.c_peer import running
 from tests.benchmarks.lean_client import lean_client_sends
 from tests.benchmarks.lean_loop import lean_receives, lean_sends

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from jmsjca import BytesMessage, ConnectionFactory, Limits, Queue
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 
 __all__ = ["BODY", "QUEUE", "Contender", "SessionContender", "UnitContender"]
 

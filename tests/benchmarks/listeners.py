@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from jmsjca import ActivationSpec, Limits, Message, Queue, ResourceAdapter, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.benchmarks.tally import TEXT, Tally
 
 __all__ = ["Bare", "Contender", "Filled", "Listener"]

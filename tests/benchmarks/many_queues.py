@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jmsjca import BytesMessage, Queue, spi
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.benchmarks.measurements import Measurements, alternating, timed, write
 
 COUNTS = (10, 1_000, 10_000)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jmsjca import BytesMessage, Queue
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.benchmarks.measurements import Measurements, alternating, timed, write
 
 BACKLOGS = (10_000, 100_000, 1_000_000, 5_000_000)

@@ -9,7 +9,7 @@ from capability_table import PROTOCOLS
 from raw_amqp import RawAMQP
 from raw_stomp import RawSTOMP
 
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 
 # The brokers as the tests name them, and a word that only one of the brokers has in its name.
 WORDS = {

@@ -6,7 +6,7 @@ import pytest
 from brokers import PAIRS
 
 from jmsjca import ActivationSpec, ResourceAdapter, TextMessage, Topic
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.delivering.failing_over import END, kill_one_of_two
 from tests.unit.delivering.watching import Watch
 from tests.unit.inbound import Inbox

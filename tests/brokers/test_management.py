@@ -6,10 +6,10 @@ import pytest
 
 from jmsjca import ResourceAdapter
 from jmsjca.config import DestinationSettings
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.delivering.stage import until
 from tests.unit.inbound import Recorder
 

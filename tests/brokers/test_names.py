@@ -5,10 +5,10 @@ import uuid
 import pytest
 from raw_amqp import RawAMQP
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.brokers.test_statements import CAPABILITIES
 
 SECONDS = 30

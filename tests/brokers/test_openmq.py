@@ -6,10 +6,10 @@ from contextlib import closing
 import pytest
 from raw_stomp import RawSTOMP
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import bodies, prepare
 

@@ -10,9 +10,9 @@ from proton.utils import LinkDetached
 from raw_amqp import ACCEPTED, REJECTED, RawAMQP
 
 from jmsjca import MapMessage, Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.providers.amqp.admin import Requests
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.brokers.test_statements import CAPABILITIES, left_over_amqp
 
 SECONDS = 10

@@ -9,10 +9,10 @@ from brokers import BROKERS, PAIRS, registry
 from brokers.pairs import variable_of
 
 from jmsjca.config import Limits
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSSecurityError, ResourceAllocationError
 from jmsjca.messages import TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 
 ALLOWED = "?allow_insecure_login=true"

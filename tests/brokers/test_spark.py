@@ -8,7 +8,7 @@ from brokers import PAIRS
 from spark_session import spark_session
 
 from jmsjca import Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jmsjca import ConnectionFactory, connections
+from jmsjca import ConnectionFactory, reconnection
 from jmsjca.demo import account as account_module
 from jmsjca.demo.account import take_account
 from jmsjca.demo.settings import DemoSettings, check_broker, clean_up, subscribe
@@ -83,7 +83,7 @@ def run(request, tmp_path, monkeypatch):
     monkeypatch.setattr(messages, "is_new", lambda *_: True)
     made = Run(tmp_path)
     if request.param == "without a view":
-        monkeypatch.setattr(connections, "find_provider", lambda scheme: provider())
+        monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider())
         monkeypatch.setattr(account_module, "_QUIET", 0.0)
         monkeypatch.setattr(account_module, "_PATIENCE", 0.0)
     return made
@@ -138,6 +138,6 @@ def test_nothing_is_left_at_a_shared_broker(run, monkeypatch):
 
 @pytest.mark.parametrize("lacks", [["durable"], ["transacted_receive", "transacted_send"]])
 def test_a_broker_that_will_not_do_is_refused_by_what_it_lacks(tmp_path, monkeypatch, lacks):
-    monkeypatch.setattr(connections, "find_provider", lambda scheme: provider(**dict.fromkeys(lacks, False)))
-    with pytest.raises(connections.NotSupportedError, match=f"needs {' and '.join(lacks)}, which"):
+    monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider(**dict.fromkeys(lacks, False)))
+    with pytest.raises(reconnection.NotSupportedError, match=f"needs {' and '.join(lacks)}, which"):
         check_broker(f"embedded://{tmp_path}/broker.db")

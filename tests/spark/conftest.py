@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from spark_session import spark_session
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import Part, Staging

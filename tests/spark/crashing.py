@@ -13,8 +13,8 @@ from itertools import count
 from pathlib import Path
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.providers.embedded.unit import EmbeddedUnit
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import partition, staging
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader

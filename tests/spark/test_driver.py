@@ -6,8 +6,8 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from jmsjca.connections import connect
 from jmsjca.errors import InvalidDestinationError, StoreError
+from jmsjca.reconnection import connect
 from jmsjca.spark import reader
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.reader import JmsStreamReader

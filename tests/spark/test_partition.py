@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from jmsjca import spi
-from jmsjca.connections import connect
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
+from jmsjca.reconnection import connect
 from jmsjca.spark import partition
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.staging import Part, StaleEpochError

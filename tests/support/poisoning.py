@@ -4,7 +4,7 @@ import socket
 from urllib.parse import urlsplit
 
 from jmsjca import TextMessage
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 
 TYPE = b"x-opt-jms-msg-type"

@@ -19,8 +19,8 @@ from pathlib import Path
 from threading import Barrier
 
 from jmsjca import JMSError, Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Connection
 from tests.torture.crash_points import files_of
 from tests.torture.strace import find_strace

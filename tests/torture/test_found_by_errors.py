@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jmsjca import Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import JMSError, TransactionInDoubtError
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Connection, Consumer, Order
 
 QUEUE = Queue("found")

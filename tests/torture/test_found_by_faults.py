@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from jmsjca import Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.providers.embedded import consumer as consumer_module
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Connection
 
 QUEUE = Queue("found")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jmsjca import Connection, ConnectionFactory, ResourceAdapter, Session
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.providers.embedded.connection import EmbeddedConnection
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.inbound import Recorder
 
 Connect = Callable[[], EmbeddedConnection]

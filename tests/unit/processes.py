@@ -13,7 +13,7 @@ _BEGIN = """
 import os, signal, sys, threading
 from jmsjca import Queue, TextMessage
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.providers.embedded import consumer
 consumer._SAFETY_POLL = 3600  # nothing but a ring wakes a waiter
 signal.alarm(60)  # hangs are failures

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from jmsjca import ActivationSpec, Hooks, Message, Outcome, ResourceAdapter, connections
+from jmsjca import ActivationSpec, Hooks, Message, Outcome, ResourceAdapter, reconnection
 from jmsjca.config import ConnectionURL
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidActivationSpecError
 from jmsjca.providers import find_provider
@@ -185,8 +185,8 @@ class Flaky:
 @pytest.fixture
 def use(monkeypatch):
     def register(provider: Flaky) -> Flaky:
-        monkeypatch.setattr(connections, "find_provider", lambda scheme: provider)
-        monkeypatch.setattr(connections, "_WAITS", (0,))
+        monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider)
+        monkeypatch.setattr(reconnection, "_WAITS", (0,))
         return provider
 
     return register

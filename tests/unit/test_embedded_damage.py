@@ -11,8 +11,8 @@ import pytest
 
 from jmsjca import BytesMessage, Queue, TextMessage
 from jmsjca.config import DestinationSettings
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import JMSError, MessageFormatError, StoreError
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.processes import heard, process
 from tests.unit.test_embedded_file import refused

@@ -5,7 +5,6 @@ import sqlite3
 import pytest
 
 from jmsjca import BytesMessage, Limits, Queue, TextMessage, Topic
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import (
     IllegalStateError,
     ResourceAllocationError,
@@ -14,6 +13,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.providers.embedded.store import wakeup
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 
 QUEUE, OUT = Queue("q"), Queue("out")

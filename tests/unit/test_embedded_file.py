@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from jmsjca import Queue
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import InvalidOptionError, InvalidURLError, ResourceAllocationError, StoreError
 from jmsjca.providers.embedded.store.database import open_database
 from jmsjca.providers.embedded.store.store import _stores
+from jmsjca.reconnection import ConnectionSettings, connect
 
 
 def opened(path: object) -> None:

@@ -79,7 +79,7 @@ def as_nobody(script: str, path: object) -> str:
 AS_NOBODY = f"""
 import os, sys, tempfile
 from jmsjca import Queue
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 with tempfile.TemporaryDirectory() as folder:
     connection = connect(ConnectionSettings(f"embedded://{{folder}}/warm.db"))
     connection.consumer(Queue("q")).receive(1, 0)

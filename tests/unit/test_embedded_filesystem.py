@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import InvalidURLError, StoreError
 from jmsjca.providers.embedded.store import files
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.processes import PATIENCE, heard, process, put, received
 from tests.unit.test_embedded_file import refused
 

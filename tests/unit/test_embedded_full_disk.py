@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from jmsjca import BytesMessage, Queue
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.processes import PATIENCE, heard, process, put
 

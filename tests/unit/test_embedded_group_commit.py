@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from jmsjca import Limits, Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError, TransactionInDoubtError
 from jmsjca.providers.embedded.store import group_commit
 from jmsjca.providers.embedded.store.store import Store
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.test_embedded_fences import FailingCursor
 
 PATIENCE = 30

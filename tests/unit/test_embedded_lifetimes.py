@@ -6,9 +6,9 @@ import pytest
 
 from jmsjca import Queue, TextMessage, Topic
 from jmsjca.config import DestinationSettings
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription, TemporaryQueue, TemporaryTopic
 from jmsjca.errors import ConnectionLostError, InvalidDestinationError
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.processes import PATIENCE, heard, process, put

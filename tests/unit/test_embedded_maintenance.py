@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from jmsjca import BytesMessage, Limits, Queue
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ResourceAllocationError, StoreError
 from jmsjca.providers.embedded import maintenance
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.processes import heard, process, put
 

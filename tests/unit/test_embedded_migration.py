@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from jmsjca import Queue, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import StoreError
 from jmsjca.providers.embedded.store import schema
 from jmsjca.providers.embedded.store.schema import VERSION
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.processes import PATIENCE, heard, process
 
@@ -234,7 +234,7 @@ def test_crash_within_a_conversion_leaves_the_old_file(old_file):
     script = f"""
 import os, signal, sys
 from jmsjca.providers.embedded.store import schema as migrations
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 execute_all = migrations.execute_all
 def execute_and_die(cursor, statements):
     execute_all(cursor, statements)

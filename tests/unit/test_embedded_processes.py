@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from jmsjca import Limits, Queue
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.providers.embedded import consumer as consumer_module
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.processes import PATIENCE, heard, process, put, received
 
 QUEUE = Queue("q")

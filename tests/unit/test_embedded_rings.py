@@ -7,9 +7,9 @@ import pytest
 
 from jmsjca import Queue, TextMessage, Topic
 from jmsjca.config import DestinationSettings
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription
 from jmsjca.providers.embedded import consumer as consumer_module
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.clocks import HandClock

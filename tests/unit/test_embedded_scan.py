@@ -10,11 +10,11 @@ import pytest
 
 from jmsjca import Limits, Queue, TextMessage
 from jmsjca.config import SYSTEM_CLOCK
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import JMSError
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.provider import CAPABILITIES
 from jmsjca.providers.embedded.store.store import Store
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import prepare
 

@@ -3,8 +3,8 @@
 import pytest
 
 from jmsjca import TextMessage, Topic
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription
+from jmsjca.reconnection import ConnectionSettings, connect
 
 TOPIC = Topic("news")
 

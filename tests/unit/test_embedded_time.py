@@ -6,8 +6,8 @@ import pytest
 
 from jmsjca import Queue, TextMessage, Topic
 from jmsjca.config import DestinationSettings
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Depth, Order
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.clocks import HandClock

@@ -4,9 +4,8 @@ import logging
 
 import pytest
 
-from jmsjca import connections
+from jmsjca import reconnection
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.connections import ConnectionSettings, Connector, connect, may_pass
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidClientIDError,
@@ -18,6 +17,7 @@ from jmsjca.errors import (
     ResourceAllocationError,
     StoreError,
 )
+from jmsjca.reconnection import ConnectionSettings, Connector, connect, may_pass
 
 HIDDEN = "s3cr3t"
 
@@ -46,7 +46,7 @@ def use(monkeypatch):
     """Registers a provider for every scheme."""
 
     def register(provider: Provider) -> Provider:
-        monkeypatch.setattr(connections, "find_provider", lambda scheme: provider)
+        monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider)
         return provider
 
     return register
@@ -203,7 +203,7 @@ def test_who_is_being_stopped_asks_no_further_host(use):
 
 
 def test_the_log_tells_which_host_it_is(use, caplog):
-    caplog.set_level(logging.INFO, "jmsjca.connections")
+    caplog.set_level(logging.INFO, "jmsjca.reconnection")
     use(Provider(REFUSED))
     connect(LIST)
     connect(SETTINGS)  # there is no choice

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import (
     ConfigurationError,
     ConnectionLostError,
@@ -21,6 +20,7 @@ from jmsjca.errors import (
     JMSSecurityError,
 )
 from jmsjca.providers.common.network import NetworkOptions, open_socket, require_protection
+from jmsjca.reconnection import ConnectionSettings, connect
 
 SECONDS = 30
 SCHEMES = {"amqp": "amqps", "stomp": "stomp+ssl"}

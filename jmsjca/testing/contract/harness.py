@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import pytest
 
 from jmsjca.config import Limits
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import JMSError
 from jmsjca.messages import Message, TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Connection, Consumer, Delivery, Order, Unit
 
 __all__ = ["PATIENCE", "Contract", "Harness", "again", "through"]

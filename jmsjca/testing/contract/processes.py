@@ -21,7 +21,7 @@ __all__ = ["Other", "TestCrashes", "TestDeaths", "TestNeighbours", "another"]
 _BEGIN = """
 import sys
 from jmsjca.destinations import Queue, Subscription, TemporaryQueue, Topic
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 url, names = sys.argv[1], sys.argv[2:]
 def connected(client_id=None):
@@ -97,7 +97,7 @@ def _told(child: subprocess.Popen[str]) -> list[str]:
 _WORKER = """
 import sys
 from jmsjca.destinations import Queue
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 from jmsjca.spi import Order
 connection = connect(ConnectionSettings(sys.argv[1]))

@@ -16,7 +16,7 @@ __all__ = ["TestDelivery", "TestOrdering"]
 _SEND = """
 import sys
 from jmsjca.destinations import Queue
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.messages import TextMessage
 connection = connect(ConnectionSettings(sys.argv[1]))
 unit = connection.unit(atomic=connection.capabilities.atomic)

@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import Any
 
 from jmsjca import AcknowledgeMode, ActivationSpec, BytesMessage, ConnectionFactory, Limits, Queue, ResourceAdapter
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 from tests.benchmarks.field.turns import BATCH, Contender, Turn, since
 from tests.benchmarks.measurements import clocks

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from jmsjca.config import SYSTEM_CLOCK, Clock, Limits
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import JMSError
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.amqp.peer import SECONDS, Peer
 
 

@@ -9,8 +9,8 @@ import pytest
 from proton import Condition, Message
 
 from jmsjca import ConnectionFactory, ResourceAdapter
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ConnectionLostError, JMSSecurityError
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.amqp.behaviour import end_connection
 from tests.unit.amqp.peer import Peer
 from tests.unit.inbound import Inbox, Recorder

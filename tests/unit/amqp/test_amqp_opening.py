@@ -5,7 +5,6 @@ import socket
 import pytest
 from proton import Condition, symbol
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import (
     ConnectionLostError,
@@ -14,6 +13,7 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
+from jmsjca.reconnection import ConnectionSettings, connect
 
 LOGIN = "allow_insecure_login=true"
 

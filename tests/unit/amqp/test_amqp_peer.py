@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from proton import Data
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError
+from jmsjca.reconnection import ConnectionSettings, connect
 
 SCALARS = st.one_of(
     st.none(),

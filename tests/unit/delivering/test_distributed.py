@@ -22,8 +22,8 @@ from jmsjca import (
     TextMessage,
     Topic,
 )
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import NotSupportedError
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.delivering.watching import Watch
 from tests.unit.inbound import PATIENCE, Inbox, waiting
 

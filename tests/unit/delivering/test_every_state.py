@@ -14,11 +14,11 @@ from interleaving import explore
 
 from jmsjca import ActivationSpec, Hooks
 from jmsjca.config import Clock
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ConnectionLostError, IllegalStateError, NotSupportedError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound import activation, lifecycle
 from jmsjca.inbound.activation import Activation
+from jmsjca.reconnection import ConnectionSettings, connect
 
 WHOLE = os.environ.get("JMSJCA_ALL_ORDERS") == "1"
 SAMPLE = 60

@@ -5,7 +5,7 @@ import queue
 import pytest
 
 from jmsjca import Message, Topic
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.clocks import HandClock
 from tests.unit.delivering.stage import Performance, depth, endpoint_of, put, terms, until

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from jmsjca import ActivationSpec, Hooks, Outcome, ResourceAdapter, connections
+from jmsjca import ActivationSpec, Hooks, Outcome, ResourceAdapter, reconnection
 from jmsjca.config import effective_spec
-from jmsjca.connections import ConnectionSettings
 from jmsjca.hooks import HookChain
 from jmsjca.inbound import Activation
+from jmsjca.reconnection import ConnectionSettings
 from tests.unit.clocks import HandClock
 from tests.unit.delivering.brokers import Shaky, Waits
 from tests.unit.inbound import PATIENCE, Inbox, in_thread, send, waiting
@@ -115,7 +115,7 @@ def test_who_waits_longer_learns_that_another_ones_deadline_came_first(  # noqa:
     adapter, made, recorder, blocked, monkeypatch, mode
 ):
     provider = Shaky()
-    monkeypatch.setattr(connections, "find_provider", lambda scheme: provider)
+    monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider)
     send(adapter, "a")
     activation = made(blocked, concurrency_mode=mode)
     activation.start()

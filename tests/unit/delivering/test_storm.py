@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from jmsjca import ActivationSpec, Message, Queue, ResourceAdapter, Session, TextMessage
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import IllegalStateError
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.delivering.stage import depth, put, until
 
 MESSAGES, THREADS, ROUNDS = 300, 3, 12

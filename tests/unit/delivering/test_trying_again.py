@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from jmsjca import ActivationSpec, Topic, connections
+from jmsjca import ActivationSpec, Topic, reconnection
 from jmsjca.config import effective_spec
-from jmsjca.connections import ConnectionSettings, keep_trying
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidURLError, NotSupportedError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound import Activation
+from jmsjca.reconnection import ConnectionSettings, keep_trying
 from tests.unit.clocks import HandClock
 from tests.unit.delivering.brokers import Shaky, Waits
 from tests.unit.inbound import PATIENCE, Inbox, send
@@ -94,7 +94,7 @@ def made(monkeypatch, jms_broker_url, waits, recorder):
     activations = []
 
     def make(provider, handler=None, options=None, **spec):
-        monkeypatch.setattr(connections, "find_provider", lambda scheme: provider)
+        monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider)
         settings = ConnectionSettings(jms_broker_url, clock=waits.clock, wait=waits)
         effective = effective_spec(ActivationSpec(**{"destination": "q"} | spec), options or {}, jms_broker_url)
         activations.append(Activation(effective, handler or Inbox(), settings, HookChain([recorder])))

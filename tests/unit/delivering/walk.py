@@ -20,10 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from jmsjca import Hooks, Message, Outcome, Queue, Session, spi
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.embedded.store.store import forget
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Performance, depth, endpoint_of, terms, until
 

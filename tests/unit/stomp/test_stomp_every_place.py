@@ -5,10 +5,10 @@ from itertools import chain, product
 
 import pytest
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError, TransactionInDoubtError
 from jmsjca.messages import DUPLICATE_ID, TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.stomp.peer import Fault, Peer
 
 # One of each way to commit: at once with its acknowledgements, in two steps, confirmed afterwards, frame by frame.

@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ConfigurationError, ConnectionLostError, InvalidClientIDError, JMSSecurityError
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.stomp.peer import Fault, Peer
 
 AT_LOGIN = 0

@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 
 from jmsjca.config import Limits
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.amqp.wire.memory import MIB, growth_below
 from tests.unit.stomp.letters import write
 

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError, NotSupportedError
 from jmsjca.messages import TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.stomp.peer import Fault, Peer
 
 PATIENCE = 30

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.providers.stomp.protocol.heartbeat import Heartbeat, Progress, agreed_heartbeat
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.stomp.fakes import StillClock
 from tests.unit.stomp.letters import read
 

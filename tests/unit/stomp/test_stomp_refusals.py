@@ -2,7 +2,6 @@
 
 import pytest
 
-from jmsjca.connections import may_pass
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidClientIDError,
@@ -12,6 +11,7 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.providers.stomp.errors import RefusedError, explained
+from jmsjca.reconnection import may_pass
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError
 from jmsjca.messages import TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.stomp.peer import Fault, Peer
 
 SECRETS = [

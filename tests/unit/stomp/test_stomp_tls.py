@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 from authority import Authority
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSSecurityError
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.stomp.letters import read, write
 
 PASSWORD = "hush-hush"  # noqa: S105

@@ -6,8 +6,8 @@ from urllib.parse import quote
 import pytest
 from authority import Authority
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import JMSError
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.amqp.wire.test_tls import REFUSED, old
 from tests.unit.stomp.letters import read
 from tests.unit.stomp.test_stomp_tls import PASSWORD, Peer

@@ -6,7 +6,7 @@ import pytest
 from amqp_peer import SECONDS, Peer
 
 from jmsjca.config import Limits
-from jmsjca.connections import ConnectionSettings, connect
+from jmsjca.reconnection import ConnectionSettings, connect
 
 
 class Stage:

@@ -12,8 +12,8 @@ from amqp_peer import Broker, Cut, Peer
 from amqp_peer.answers import command_of
 from amqp_peer.performatives import RECEIVER, Accepted, Declare, Discharge, Disposition, Transfer
 
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.errors import ConnectionLostError
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.amqp.wire.account import JOBS, MESSAGES, Account, body_of, encoded
 
 __all__ = ["CELLS", "SILENT_CELLS", "Run", "points"]

@@ -7,9 +7,9 @@ from amqp_peer.performatives import Attach, Close, Error, Init, Mechanisms, Open
 from amqp_peer.script import LOGIN, OPEN, drop, expect, offer, reply, script, send, silence
 from amqp_peer.values import Symbol
 
-from jmsjca.connections import may_pass
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSSecurityError
+from jmsjca.reconnection import may_pass
 
 USER = {"user_name": "joe", "password": "hu:sh@1"}
 CLEAR = "allow_insecure_login=true"

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jmsjca.config import ConnectionURL, Limits
-from jmsjca.connections import ConnectionSettings, connect
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError
 from jmsjca.messages import TextMessage
 from jmsjca.outbound import ConnectionFactory
 from jmsjca.providers.common.network import NetworkOptions
+from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.amqp.wire.account import encoded
 
 LOGIN = (offer("PLAIN"), expect(Init), reply(), expect(AMQP), send(AMQP))

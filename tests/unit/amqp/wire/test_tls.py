@@ -11,8 +11,8 @@ from amqp_peer.script import OPEN, expect, offer, reply, script, send
 from amqp_peer.values import Symbol
 from authority import Authority
 
-from jmsjca.connections import may_pass
 from jmsjca.errors import ConnectionLostError, JMSSecurityError
+from jmsjca.reconnection import may_pass
 
 USER = {"user_name": "joe", "password": "hush"}
 

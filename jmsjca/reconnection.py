@@ -21,7 +21,7 @@ from jmsjca.spi import Connection
 
 __all__ = ["ConnectionSettings", "Connector", "Wait", "connect", "keep_trying", "may_pass"]
 
-logger = logging.getLogger("jmsjca.connections")
+logger = logging.getLogger("jmsjca.reconnection")
 
 Wait = Callable[[threading.Event, float], object]
 """Waits for an event, for so many seconds; true if it is set."""
