@@ -87,11 +87,11 @@ class Connector:
         self._settings = settings
         self._next = 0
 
-    def connect(self, lost: _Lost | None = None, goes_on: Callable[[], bool] = lambda: True) -> Connection:
+    def connect(self, on_lost: _Lost | None = None, goes_on: Callable[[], bool] = lambda: True) -> Connection:
         """Make one connection, in one attempt: to the first host that lets us in.
 
         Args:
-            lost: Told when the connection breaks.
+            on_lost: Told when the connection breaks.
             goes_on: Asked before each further host; false to leave the others alone.
 
         Raises:
@@ -105,7 +105,7 @@ class Connector:
         for position, turn in enumerate(url.beginning_with(self._next), self._next + 1):
             if failures and not goes_on():
                 break
-            connection = self._try(turn, lost or _ignore, failures)
+            connection = self._try(turn, on_lost or _ignore, failures)
             if connection is not None:
                 self._next = position % len(url.addresses)
                 return connection
@@ -121,7 +121,7 @@ class Connector:
                 client_id=settings.client_id,
                 limits=settings.limits,
                 clock=settings.clock,
-                lost=end.tell,
+                on_lost=end.tell,
             )
         except JMSError as error:
             if not url.others:
@@ -137,17 +137,17 @@ class Connector:
         return connection
 
 
-def connect(settings: ConnectionSettings, lost: _Lost | None = None) -> Connection:
+def connect(settings: ConnectionSettings, on_lost: _Lost | None = None) -> Connection:
     """Make one connection, in one attempt, which begins with the first host of a fail-over list.
 
     Args:
         settings: What it is made from.
-        lost: Told when the connection breaks.
+        on_lost: Told when the connection breaks.
 
     Raises:
         JMSError: As `Connector.connect`.
     """
-    return Connector(settings).connect(lost)
+    return Connector(settings).connect(on_lost)
 
 
 def keep_trying(
@@ -222,7 +222,7 @@ class _End:
     Else a provider's word on the host before would be taken for the end of the connection that was made instead.
 
     Args:
-        lost: Whom to tell.
+        on_lost: Whom to tell.
     """
 
     def __init__(self, lost: _Lost) -> None:

@@ -133,7 +133,7 @@ class Consumer(Protocol):
         """Take a chunk of at most so many messages; empty after so many seconds, or when woken. None: wait for ever."""
         ...
 
-    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    def release(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took: uncounted where the broker can."""
         ...
 
@@ -239,9 +239,9 @@ class Provider(Protocol):
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        lost: Callable[[JMSError], None],
+        on_lost: Callable[[JMSError], None],
     ) -> Connection:
-        """Connect to ``url.host`` and ``url.port``, in one attempt. ``lost`` is told when the connection breaks.
+        """Connect to ``url.host`` and ``url.port``, in one attempt. ``on_lost`` is called when the connection breaks.
 
         Whoever calls tries the other hosts of a fail-over list; a provider without hosts refuses ``url.others``.
         """

@@ -97,7 +97,7 @@ class Arrivals:
             JMSError: They cannot be given back; on a lost connection they come again by themselves.
         """
         self._endpoint.put_off(deliveries, waited=waited)
-        consumer.give_back(deliveries)
+        consumer.release(deliveries)
         if self._link.capabilities.give_back == "uncounted":
             self._endpoint.went_back_uncounted(deliveries)
 

@@ -60,7 +60,7 @@ class SerialDelivery:
     def _deliver_chunk(self, chunk: Sequence[spi.Delivery]) -> None:
         for position, delivery in enumerate(chunk):
             if self._stopping.is_set():
-                self._consumer.give_back(chunk[position:])
+                self._consumer.release(chunk[position:])
                 return
             fate = self._arrivals.decide(delivery)
             outcome = fate if isinstance(fate, Outcome) else self._deliver(delivery, fate)

@@ -109,7 +109,7 @@ class MessageConsumer(Closing):
         ahead = [*self._prefetched]
         self._prefetched.clear()
         with suppress(JMSError):
-            self._supplier.give_back(ahead)
+            self._supplier.release(ahead)
 
     def interrupt(self) -> None:
         """Let a waiting `receive` look again whether it may go on. For the session."""

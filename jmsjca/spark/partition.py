@@ -97,7 +97,7 @@ class PartitionReader:
             received += chunk
         received += consumer.drain()
         if surplus := received[self._quota :]:
-            consumer.give_back(surplus)
+            consumer.release(surplus)
         return received[: self._quota]
 
     def _stage_and_settle(
@@ -113,10 +113,10 @@ class PartitionReader:
             if published:
                 self._recheck_live()
         except BaseException:
-            consumer.give_back(received)
+            consumer.release(received)
             raise
         if not published:
-            consumer.give_back(received)
+            consumer.release(received)
         return published
 
     def _recheck_live(self) -> None:

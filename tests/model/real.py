@@ -56,7 +56,7 @@ class Real:
         url = ConnectionURL.parse(f"embedded://{self.place}")
         provider = find_provider("embedded")
         self._connections[connection] = provider.connect(
-            url, None, client_id=None, limits=Limits(), clock=self.time, lost=partial(print, "lost")
+            url, None, client_id=None, limits=Limits(), clock=self.time, on_lost=partial(print, "lost")
         )
 
     def is_connected(self, connection: str) -> bool:
@@ -101,7 +101,7 @@ class Real:
         return [receipt(n, delivery) for n, delivery in enumerate(deliveries, first)]
 
     def give_back(self, name: str, numbers: Iterable[int]) -> None:
-        self._consumers[name].give_back(self._received(numbers))
+        self._consumers[name].release(self._received(numbers))
 
     def begin(self, name: str, connection: str) -> None:
         self._units[name] = _Begun(connection, self._connections[connection].unit())

@@ -54,7 +54,7 @@ class Connection:
     def take(self, deliveries: object) -> None:
         pass
 
-    give_back = take
+    release = take
 
     def commit(self, *, confirmed: bool) -> None:
         if not self._owns:

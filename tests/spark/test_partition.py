@@ -174,13 +174,13 @@ def test_what_comes_again_and_again_is_handed_over_once(broker, read_with_fault)
 def given_back(monkeypatch) -> list[str]:
     """What is given back on purpose, not merely when the connection closes: other brokers count that as a delivery."""
     texts: list[str] = []
-    give_back = EmbeddedConsumer.give_back
+    release = EmbeddedConsumer.release
 
     def noted(self, deliveries):
         texts.extend(delivery.message.body for delivery in deliveries)
-        give_back(self, deliveries)
+        release(self, deliveries)
 
-    monkeypatch.setattr(EmbeddedConsumer, "give_back", noted)
+    monkeypatch.setattr(EmbeddedConsumer, "release", noted)
     return texts
 
 

@@ -82,8 +82,8 @@ def test_give_back_that_fails_can_be_tried_again(connections: list[Connection]) 
     consumer = connections[0].consumer(QUEUE)
     deliveries = consumer.receive(1, 0)
     with broken_disk(connections[0], failures=1), pytest.raises(JMSError):
-        consumer.give_back(deliveries)
-    consumer.give_back(deliveries)
+        consumer.release(deliveries)
+    consumer.release(deliveries)
     assert received(consumer) == [("a", 1)]
 
 
@@ -109,7 +109,7 @@ def test_what_comes_again_at_once_is_not_forgotten(
             unit.take([first])
             unit.rollback()
         else:
-            consumer.give_back([first])
+            consumer.release([first])
     unit = connections[0].unit()
     unit.take(again)
     unit.commit()

@@ -59,7 +59,7 @@ if os.fork() == 0:
     calls = [
         lambda: consumer.receive(1, 0), unit.commit, unit.rollback, sending.commit, lambda: send("q", "x"),
         lambda: connection.check(Queue("q")), lambda: connection.consumer(Queue("other")),
-        lambda: consumer.give_back([delivery]), consumer.drain, connection.unit, connection.admin,
+        lambda: consumer.release([delivery]), consumer.drain, connection.unit, connection.admin,
         lambda: back.take([delivery]),
     ]
     {attempt}

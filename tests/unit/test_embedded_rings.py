@@ -112,7 +112,7 @@ def test_giving_back(connection, woken):
     first, second = pair(connection, selector="n = 1")
     put(connection, "a", n=1)
     held = first.receive(1, 0)
-    assert woken(second, lambda: first.give_back(held)) == ["a"]
+    assert woken(second, lambda: first.release(held)) == ["a"]
 
 
 def test_failure_whose_message_goes_elsewhere(connection, woken):

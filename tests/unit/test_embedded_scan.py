@@ -142,7 +142,7 @@ def test_what_returned_makes_it_look_once_more_and_not_again(selective):
     connection, consumer = selective
     empty = cost_of_a_claim(connection, consumer, n=1)
     put(connection, *(message("x", n=2) for _ in range(SOME)), message("a", n=1))
-    consumer.give_back(claimed(consumer))
+    consumer.release(claimed(consumer))
     again = steps(connection, lambda: claimed(consumer))
     assert again > 10 * SOME
     assert cost_of_a_claim(connection, consumer, n=1) < 2 * empty

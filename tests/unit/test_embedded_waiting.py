@@ -81,7 +81,7 @@ def test_ring_between_looking_and_waiting_is_not_missed(connected, monkeypatch):
 
 
 def give_back(connection, consumer, delivery):
-    consumer.give_back([delivery])
+    consumer.release([delivery])
 
 
 def roll_back(connection, consumer, delivery):

@@ -170,9 +170,9 @@ def test_a_replacement_begins_behind_the_host_that_was_reached_last(use):
 class Breaking(Provider):
     """A provider whose connections break before it has returned or refused them; `break_again` breaks the last one."""
 
-    def connect(self, url, credentials, *, client_id, lost, **others):
-        self.break_again = lost
-        lost(ConnectionLostError(f"{url.addresses[0]} broke"))
+    def connect(self, url, credentials, *, client_id, on_lost, **others):
+        self.break_again = on_lost
+        on_lost(ConnectionLostError(f"{url.addresses[0]} broke"))
         return super().connect(url, credentials, client_id=client_id, **others)
 
 

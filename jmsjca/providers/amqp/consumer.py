@@ -275,7 +275,7 @@ class AMQPConsumer(AskingConsumer):
             raise
         return self.receive(limit, timeout)
 
-    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    def release(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; in order, so what came later goes back with them."""
         self._home.check()
         self.take_back([], [d for d in self._own(deliveries) if d.unit is None])

@@ -40,7 +40,7 @@ class AMQPProvider:
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        lost: Callable[[JMSError], None],
+        on_lost: Callable[[JMSError], None],
     ) -> AMQPConnection:
         """Connect, in one attempt.
 
@@ -54,7 +54,7 @@ class AMQPProvider:
             raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
         options = NetworkOptions.parse(url)
         require_protection(url, options, credentials, "amqps")
-        return _Opener(url, options, credentials, client_id, limits, clock, lost).open()
+        return _Opener(url, options, credentials, client_id, limits, clock, on_lost).open()
 
 
 @dataclass(frozen=True, slots=True)

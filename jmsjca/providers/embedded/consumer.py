@@ -223,7 +223,7 @@ class EmbeddedConsumer:
             self._store.bell.wait(rings, self._patience(remaining))
         return []
 
-    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    def release(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; their count is as if they had never been received."""
         ours = cast("Sequence[EmbeddedDelivery]", deliveries)
         for delivery in ours:

@@ -25,7 +25,7 @@ class EmbeddedProvider:
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        lost: Callable[[JMSError], None],  # noqa: ARG002  # nothing to lose in one's own process
+        on_lost: Callable[[JMSError], None],  # noqa: ARG002  # nothing to lose in one's own process
     ) -> EmbeddedConnection:
         """Connect to a broker in memory or in a file.
 

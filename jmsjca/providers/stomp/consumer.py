@@ -63,7 +63,7 @@ class STOMPConsumer(Holder[STOMPDelivery]):
                 return chunk
             self._supply.extend(limit)
 
-    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    def release(self, deliveries: Sequence[Delivery]) -> None:
         """Keep deliveries that no unit took, to be received again as if for the first time."""
         self._home.check()
         with self._changed:

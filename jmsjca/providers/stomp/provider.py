@@ -43,7 +43,7 @@ class STOMPProvider:
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        lost: Callable[[JMSError], None],
+        on_lost: Callable[[JMSError], None],
     ) -> STOMPConnection:
         """Connect and log in.
 
@@ -61,7 +61,7 @@ class STOMPProvider:
             """Tell those who use the connection before the one who may replace it."""
             for connection in connections:
                 connection.lost(reason)
-            lost(reason)
+            on_lost(reason)
 
         wire, dialect = opener.open(client_id, ended)
         connection = STOMPConnection(wire, dialect, opener.aside, client_id=client_id, limits=limits, clock=clock)

@@ -59,13 +59,13 @@ class TestDeadLetters(Configured):
         assert [d.count for d in harness.gather(consumer, 1)] == [21]
 
     def test_given_back_is_not_failed(self, harness: Harness) -> None:
-        """Nobody looked at it, so it does not count (design rule of `Consumer.give_back`)."""
+        """Nobody looked at it, so it does not count (design rule of `Consumer.release`)."""
         harness.require_give_back("uncounted")
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue, window=0)
         for _ in range(3):
-            consumer.give_back(harness.gather(consumer, 1))
+            consumer.release(harness.gather(consumer, 1))
         assert bodies(harness.gather(consumer, 1)) == ["a"]
         harness.expect(dead)
 

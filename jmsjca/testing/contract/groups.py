@@ -144,7 +144,7 @@ class TestGroups(Grouping):
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 a2")
-        first.give_back(harness.gather(first, 2))
+        first.release(harness.gather(first, 2))
         assert harness.nothing_comes(second, queue)
         assert bodies(harness.gather(first, 2)) == ["a1", "a2"]
 

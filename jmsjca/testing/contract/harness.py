@@ -50,11 +50,11 @@ class Harness:
         *,
         url: str | None = None,
         limits: Limits | None = None,
-        lost: Callable[[JMSError], None] | None = None,
+        on_lost: Callable[[JMSError], None] | None = None,
     ) -> Connection:
         """Open a connection; it is closed after the case."""
         settings = ConnectionSettings(url or self.url, client_id=client_id, limits=limits or Limits())
-        connection = connect(settings, lost)
+        connection = connect(settings, on_lost)
         self._connections.append(connection)
         return connection
 

@@ -56,7 +56,7 @@ class Cuttable(Contract):
 def connect(harness: Harness, wire: Wire) -> tuple[Connection, threading.Event]:
     """Connect through the wire, with an event that tells of its loss."""
     lost = threading.Event()
-    return harness.connect(url=wire.url, lost=lambda _: lost.set()), lost
+    return harness.connect(url=wire.url, on_lost=lambda _: lost.set()), lost
 
 
 def queues(harness: Harness, *bodies: str) -> tuple[Queue, Queue]:
@@ -226,7 +226,7 @@ class TestConnectionIsCut(Cuttable):
             (second if told else first).set()
             told.append(error)
 
-        connection = harness.connect(url=wire.url, lost=lost)
+        connection = harness.connect(url=wire.url, on_lost=lost)
         wire.cut()
         assert first.wait(PATIENCE)
         connection.close()
@@ -236,7 +236,7 @@ class TestConnectionIsCut(Cuttable):
     def test_own_end_is_not_told(self, harness: Harness, wire: Wire) -> None:
         """Closing a connection is no loss."""
         told: list[JMSError] = []
-        harness.connect(url=wire.url, lost=told.append).close()
+        harness.connect(url=wire.url, on_lost=told.append).close()
         wire.cut()
         assert not told
 

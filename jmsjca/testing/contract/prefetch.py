@@ -24,7 +24,7 @@ class TestGiveBack(Contract):
         queue = harness.queue()
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue)
-        consumer.give_back(harness.gather(consumer, 1))
+        consumer.release(harness.gather(consumer, 1))
         [again] = harness.gather(consumer, 1)
         assert (again.count, again.redelivered) == (1, False)
 
@@ -35,7 +35,7 @@ class TestGiveBack(Contract):
         queue = harness.queue()
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue, window=0)
-        consumer.give_back(harness.gather(consumer, 1))
+        consumer.release(harness.gather(consumer, 1))
         assert bodies(harness.gather(harness.connect().consumer(queue), 1)) == ["a"]
 
     def test_given_back_keeps_its_place(self, harness: Harness) -> None:
@@ -44,7 +44,7 @@ class TestGiveBack(Contract):
         harness.send(queue, *"abc")
         consumer = harness.connection.consumer(queue)
         first, second = harness.gather(consumer, 2)
-        consumer.give_back([first, second])
+        consumer.release([first, second])
         assert bodies(harness.gather(consumer, 3)) == ["a", "b", "c"]
 
     def test_giving_back_twice_is_refused(self, harness: Harness) -> None:
@@ -53,9 +53,9 @@ class TestGiveBack(Contract):
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue)
         deliveries = harness.gather(consumer, 1)
-        consumer.give_back(deliveries)
+        consumer.release(deliveries)
         with pytest.raises(IllegalStateError):
-            consumer.give_back(deliveries)
+            consumer.release(deliveries)
 
     def test_closing_gives_back_what_no_unit_took(self, harness: Harness) -> None:
         """Closing a consumer returns its prefetched messages uncounted (design rule of `Consumer.close`)."""

@@ -216,11 +216,11 @@ class TestSelectiveConsumers(Contract):
         assert bodies(harness.gather(consumer, 3)) == ["a1", "c1", "d1"]
 
     def test_given_back_message_comes_first_again(self, harness: Harness) -> None:
-        """As if it had never been received (JMS 3.1, section 6.2.9; rule of `Consumer.give_back`)."""
+        """As if it had never been received (JMS 3.1, section 6.2.9; rule of `Consumer.release`)."""
         queue = harness.queue()
         _send(harness, queue, "a1 b2 c1 d1")
         consumer = harness.connection.consumer(queue, selector="n = 1")
-        consumer.give_back(harness.gather(consumer, 2))
+        consumer.release(harness.gather(consumer, 2))
         assert bodies(harness.gather(consumer, 3)) == ["a1", "c1", "d1"]
 
     def test_what_another_consumer_gives_back_is_found(self, harness: Harness) -> None:
@@ -233,7 +233,7 @@ class TestSelectiveConsumers(Contract):
         held = harness.gather(other, 2)
         consumer = harness.connection.consumer(queue, selector="n = 1", window=0)
         assert bodies(harness.gather(consumer, 1)) == ["c1"]
-        other.give_back(held)
+        other.release(held)
         assert bodies(harness.gather(consumer, 2)) == ["a1", "b1"]
 
     def test_what_another_connection_lost_is_found(self, harness: Harness) -> None:

@@ -160,7 +160,7 @@ class TestUnitStates(Contract):
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue)
         deliveries = harness.gather(consumer, 1)
-        consumer.give_back(deliveries)
+        consumer.release(deliveries)
         with pytest.raises(IllegalStateError):
             harness.unit().take(deliveries)
 

@@ -21,11 +21,11 @@ class Shaky:
         self.lost: list[Callable[[JMSError], None]] = []
         self.subscribing: Callable[[], None] = lambda: None
 
-    def connect(self, *args, lost, **kwargs):
+    def connect(self, *args, on_lost, **kwargs):
         failure = next(self.failures, None)
         if failure is not None:
             raise failure
-        connection = find_provider("embedded").connect(*args, lost=lost, **kwargs)
+        connection = find_provider("embedded").connect(*args, on_lost=on_lost, **kwargs)
         make_consumer = connection.consumer
 
         def consumer(*args, **kwargs):
@@ -34,7 +34,7 @@ class Shaky:
 
         connection.consumer = consumer
         self.connections.append(connection)
-        self.lost.append(lost)
+        self.lost.append(on_lost)
         return connection
 
     def lose(self, number: int = -1) -> None:

@@ -55,7 +55,7 @@ class Consumers:
         return consumer
 
     def fail(self, error):
-        self._errors |= {"receive": error, "give_back": error}
+        self._errors |= {"receive": error, "release": error}
         for consumer in list(self._made):
             consumer.wake()
 

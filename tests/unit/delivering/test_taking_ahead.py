@@ -41,7 +41,7 @@ class Broker:
         self.schedule.pause()
         return [SimpleNamespace(message=message, count=1, redelivered=False) for message in chunk]
 
-    def give_back(self, deliveries):
+    def release(self, deliveries):
         self.schedule.pause()
         self.waiting.extendleft(delivery.message for delivery in reversed(deliveries))
 

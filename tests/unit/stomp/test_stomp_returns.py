@@ -42,7 +42,7 @@ def test_rabbitmq_gets_back_what_comes_while_its_consumer_closes(line, moment):
     line = line("RabbitMQ/3")
     consumer, name = _consumer(line)
     line.message(name, 1)
-    consumer.give_back(consumer.receive(1, None))
+    consumer.release(consumer.receive(1, None))
     late = iter([True])
     line.channel.early[moment] = lambda _: line.message(name, 2) if next(late, None) else None
     consumer.close()
@@ -58,7 +58,7 @@ def test_rabbitmq_gets_back_each_message_while_its_own_subscription_is_there(lin
     held = [*consumer.receive(1, None), *consumer.receive(1, None)]
     line.channel.reactions.clear()
     line.channel.written.clear()
-    consumer.give_back(held)
+    consumer.release(held)
     consumer.close()
     commands = [command for command, _ in _frames(line)]
     assert _nacked(line) == ["m1", "m2"]
@@ -70,7 +70,7 @@ def test_others_get_everything_back_by_the_unsubscribe(line):
     line = line()
     consumer, name = _consumer(line)
     line.message(name, 1)
-    consumer.give_back(consumer.receive(1, None))
+    consumer.release(consumer.receive(1, None))
     consumer.close()
     assert line.channel.frames() == ["UNSUBSCRIBE"]
 

@@ -90,7 +90,7 @@ def test_commit_out_of_order_is_refused_and_changes_nothing(line, source):
 def test_what_was_given_back_comes_before_what_is_settled(line):
     line = line(RECENT)
     consumer, (first, second) = _received(line, 2)
-    consumer.give_back([first])
+    consumer.release([first])
     with pytest.raises(IllegalStateError, match="earlier"):
         _unit(line, [second]).commit()
 

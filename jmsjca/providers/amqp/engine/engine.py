@@ -59,11 +59,11 @@ class Engine:
         connection: Connection,
         transport: Transport,
         clock: Clock,
-        lost: Callable[[JMSError], None],
+        on_lost: Callable[[JMSError], None],
     ) -> None:
         self._socket = sock
         self._transport = transport
-        self._lost = lost
+        self._lost = on_lost
         self.mailbox = Mailbox()
         self._collector = Collector()
         self.remote = Remote(connection, transport, self.mailbox.refuse)

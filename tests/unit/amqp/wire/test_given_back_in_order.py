@@ -79,7 +79,7 @@ def received(stage):
         for body in SENT:
             store.put("q", encoded(body))
         consumer = stage(broker).connect().consumer(Queue("q"), order=Order.PREFIX)
-        consumer.give_back(consumer.receive(1, SECONDS))
+        consumer.release(consumer.receive(1, SECONDS))
         found = []
         while len(found) < len(SENT):
             found += [delivery.message.body for delivery in consumer.receive(2, SECONDS)]

@@ -91,7 +91,7 @@ def test_what_is_accepted_while_others_are_told_is_told_as_well(stage, monkeypat
 
 def test_what_is_given_back(stage):
     settled = Settled(stage, "apache-activemq-artemis")
-    settled.consumer.give_back(settled.deliveries)
+    settled.consumer.release(settled.deliveries)
     assert settled.told() == [(Released, 0, MANY - 1, True)]
 
 
