@@ -72,7 +72,7 @@ $(VENV)/.pip:
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.pip pyproject.toml
-	$(BIN)/pip install --quiet --editable '.[spark,cli]'
+	$(BIN)/pip install --quiet --editable '.[demo]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo

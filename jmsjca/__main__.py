@@ -6,7 +6,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; its libraries are imported now, not with jmsjca."""
+    """Run the command line. Its dependencies are imported here, not by ``import jmsjca``."""
     from jmsjca.management.cli import run  # noqa: PLC0415
 
     sys.exit(run())

@@ -1,1 +1,1 @@
-"""The demo: events through a durable queue and a Spark query, with an account of every one of them."""
+"""The demo: sends events through a durable queue and a Spark query, and accounts for every event."""

@@ -1,7 +1,7 @@
-"""The account, in a process of its own: ``python -m jmsjca.demo.account FILE`` prints it as JSON.
+"""The account of a run, made in a separate process: ``python -m jmsjca.demo.account FILE`` prints it as JSON.
 
-It knows nothing of what the run believes: it compares the ids noted before each send with the ids that are found in
-Parquet, in the topic and in the dead-letter queue.
+The account is independent of the state of the run: it compares the ids recorded before each send with the ids found
+in Parquet, in the topic and in the dead-letter queue.
 """
 
 import json
@@ -22,7 +22,7 @@ from jmsjca.outbound import ConnectionFactory, MessageConsumer, Session
 
 __all__ = [
     "Findings",
-    "Repeats",
+    "IdempotentReceiver",
     "balance",
     "collect_dead_letters",
     "collect_results",
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def take_account(settings: DemoSettings) -> dict[str, Any]:
-    """Count what was sent and what became of it."""
+    """Count the events that were sent and their outcomes."""
     lines = settings.journal.read_text().splitlines()
     sent = {line.removesuffix(POISON_MARK) for line in lines}
     poison = {line.removesuffix(POISON_MARK) for line in lines if line.endswith(POISON_MARK)}
@@ -60,15 +60,15 @@ def balance(
     dead: Counter[str],
     waiting: Counter[str],
 ) -> dict[str, Any]:
-    """Compare what was sent with what was found.
+    """Compare the ids that were sent with the ids that were found.
 
     Args:
-        sent: All ids.
-        poison: Those whose bodies were spoiled.
-        stored: How often each id is in Parquet.
-        published: How often each id is in the results of the topic.
-        dead: How often each id is in the dead-letter queue.
-        waiting: How often each id is still in the queue of the events.
+        sent: The ids of all events.
+        poison: The ids of events with a corrupted body.
+        stored: Occurrences of each id in Parquet.
+        published: Occurrences of each id in the results on the topic.
+        dead: Occurrences of each id in the dead-letter queue.
+        waiting: Occurrences of each id that is still in the event queue.
     """
     processed = stored.keys() & published.keys()
     unprocessed = (waiting.keys() & sent) - processed - dead.keys()
@@ -98,20 +98,20 @@ def _stored(settings: DemoSettings) -> Counter[str]:
 
 
 class Findings:
-    """The events in the messages of one place.
+    """The events found in the messages of one destination.
 
     Attributes:
-        events: How often each event was found.
+        events: Number of occurrences of each event id.
     """
 
     def __init__(self) -> None:
         self.events: Counter[str] = Counter()
-        self._repeats = Repeats()
+        self._repeats = IdempotentReceiver()
         self._file: TextIO | None = None
 
     @classmethod
     def kept_in(cls, file: Path) -> Self:
-        """Go on with what a file holds, and add to it."""
+        """Return the findings recorded in a file; further findings are appended to it."""
         findings = cls()
         for line in file.read_text().splitlines() if file.exists() else ():
             findings.add(*json.loads(line))
@@ -120,14 +120,14 @@ class Findings:
 
     @property
     def repeated(self) -> int:
-        """How many messages were recognised as sent again, and dropped."""
+        """Number of messages that were recognised as duplicates and dropped."""
         return self._repeats.recognised
 
     def add(self, id_: str | None, events: list[str]) -> None:
-        """Count the events of a message, unless it was sent again.
+        """Count the events of a message, unless the message is a duplicate.
 
         Args:
-            id_: What recognises the message; None for nothing.
+            id_: The duplicate-detection id of the message; None if it has no id.
             events: The ids of its events.
         """
         line = json.dumps([id_, events])
@@ -137,11 +137,11 @@ class Findings:
             self.events.update(events)
 
     def hold(self, expected: set[str]) -> bool:
-        """Tell whether all of these events were found."""
+        """Return True if all of these events were found."""
         return expected <= self.events.keys()
 
     def flush(self) -> None:
-        """Let the file have all that was added."""
+        """Write buffered findings to the file."""
         if self._file is not None:
             self._file.flush()
 
@@ -157,20 +157,20 @@ class Findings:
 
 
 _UNIT = 100
-_LIMITS = Limits(prefetch_messages=_UNIT)  # some brokers deliver no more than that before something is settled
-_QUIET = 1.0  # seconds without a message after which a broker that does not count them has no more
-_PATIENCE = 10.0  # the same, as long as something is missing
+_LIMITS = Limits(prefetch_messages=_UNIT)  # some brokers deliver at most this many unsettled messages
+_QUIET = 1.0  # seconds without a message after which a queue without a depth count is considered empty
+_PATIENCE = 10.0  # the same, while expected events are still missing
 
 _Events = Callable[[Message], list[str]]
 
 
 def collect_results(settings: DemoSettings, expected: set[str]) -> Findings:
-    """The events in the results of the topic, of which so many are expected."""
+    """Return the events in the results on the topic."""
     return _collect(settings, settings.audit, "results", expected, lambda message: json.loads(message.body)["ids"])
 
 
 def collect_dead_letters(settings: DemoSettings, expected: set[str]) -> Findings:
-    """The events in the dead-letter queue. A broker of the run's own keeps them."""
+    """Return the events in the dead-letter queue. They are only browsed on the embedded broker of the run."""
     if settings.shared:
         return _collect(settings, settings.dead_letters, "dead-letters", expected, _event)
     findings = Findings()
@@ -181,7 +181,7 @@ def collect_dead_letters(settings: DemoSettings, expected: set[str]) -> Findings
 
 
 def collect_unprocessed(settings: DemoSettings, expected: set[str]) -> Findings:
-    """The events that the query has left in its queue."""
+    """Return the events that the query has not consumed from its queue."""
     return _collect(settings, settings.flights, "unprocessed", expected, _event)
 
 
@@ -220,7 +220,7 @@ def _consumer(session: Session, source: Subscription | Queue) -> MessageConsumer
 
 
 def _receive(consumer: MessageConsumer, timeout: float) -> Iterator[Message]:
-    """One unit's worth: wait for the first message, then take those that are there."""
+    """Yield the messages of one unit: wait for the first, then take those that are available."""
     for position in range(_UNIT):
         message = consumer.receive(0.0 if position else timeout)
         if message is None:
@@ -228,14 +228,14 @@ def _receive(consumer: MessageConsumer, timeout: float) -> Iterator[Message]:
         yield message
 
 
-class Repeats:
-    """Remembers ids with what came under them.
+class IdempotentReceiver:
+    """Recognises duplicate messages by id and content (the idempotent receiver pattern).
 
-    A micro-batch that Spark repeats sends its results again, under the same ids. A broker with duplicate detection
-    drops the second ones; elsewhere whoever consumes them does, with this.
+    A micro-batch that Spark repeats sends its results again, with the same ids. A broker with duplicate detection
+    drops the duplicates; on other brokers the consumer drops them with this class.
 
     Attributes:
-        recognised: How many repeats were recognised.
+        recognised: Number of duplicates recognised.
     """
 
     def __init__(self) -> None:
@@ -243,9 +243,10 @@ class Repeats:
         self.recognised = 0
 
     def is_repeat(self, id_: str | None, content: str) -> bool:
-        """Tell whether the same content came under this id before.
+        """Return True if the same content was received with this id before.
 
-        What has no id is never a repeat; nor is other content under a known id, which is a fault that must show.
+        A message without id is never a duplicate. Neither is different content with a known id: that is a fault, and
+        must not be hidden.
         """
         if id_ is None:
             return False
@@ -258,11 +259,11 @@ class Repeats:
 
 
 def read_parquet(folder: Path, columns: Sequence[str] | None = None) -> Any:
-    """Read all files below a folder as one Arrow table.
+    """Read all Parquet files below a folder as one Arrow table.
 
     Args:
-        folder: What Spark wrote, a folder per batch.
-        columns: Which columns; None for all.
+        folder: The output folder of Spark, with one subfolder for each batch.
+        columns: The columns to read; None reads all.
     """
     dataset: Any = import_module("pyarrow.dataset")  # slow to import, used at the end of a run
     files = sorted(str(path) for path in folder.glob("batch=*/*.parquet"))

@@ -1,4 +1,4 @@
-"""The display of a run: live bars on a terminal, plain lines elsewhere, and the picture of the delays."""
+"""The display of a run: progress bars on a terminal, plain lines elsewhere, and the chart of the delays."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ _SHOWN = 20
 
 
 class Display:
-    """Bars with a name each, lines of text, and the account at the end."""
+    """Shows named progress bars, lines of text, and the account at the end."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
@@ -36,11 +36,11 @@ class Display:
         self._said: dict[str, int] = {}
 
     def say(self, text: str) -> None:
-        """Show a line."""
+        """Print a line."""
         self._console.print(text, markup=False)
 
     def update(self, name: str, done: int, total: int | None) -> None:
-        """Move a bar; without a terminal a line now and then."""
+        """Update a progress bar; without a terminal, print a line at each quarter."""
         if self._live:
             if name not in self._bars:
                 self._bars[name] = self._progress.add_task(name, total=total)
@@ -50,7 +50,7 @@ class Display:
             self.say(f"{name}: {done} of {total}")
 
     def account(self, title: str, figures: Mapping[str, Any]) -> None:
-        """Show names and figures in two columns."""
+        """Print names and figures as a table of two columns."""
         table = Table(title=title, show_header=False, title_justify="left")
         table.add_column(justify="left")
         table.add_column(justify="right")
@@ -69,11 +69,11 @@ class Display:
 
 
 def draw_delays(delays: Path, file: Path) -> None:
-    """Draw the mean delay of the airports with the most flights.
+    """Draw a bar chart of the mean delay of the airports with the most flights.
 
     Args:
         delays: The Parquet folder with the columns airport, name, flights and delay.
-        file: The PNG to write.
+        file: The PNG file to write.
     """
     airports = _busiest(delays)
     from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import, used once

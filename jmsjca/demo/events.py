@@ -1,4 +1,4 @@
-"""Events: the user's request checked, events read from a file or generated, and one message sent for each."""
+"""Events: check the request, read or generate the events, and send one message for each."""
 
 import csv
 import itertools
@@ -23,10 +23,10 @@ _AIRPORTS = ("ATL", "BOS", "BWI", "DEN", "DFW", "DTW", "HNL", "IAH", "JFK", "LAS
 
 
 def check_readable(path: Path, option: str) -> None:
-    """Refuse a file that cannot be read.
+    """Raise an error that names the option if a file cannot be read.
 
     Raises:
-        InvalidOptionError: It is missing, a folder, or not readable; names the option.
+        InvalidOptionError: The file is missing, a folder, or not readable.
     """
     try:
         with path.open("rb"):
@@ -36,7 +36,7 @@ def check_readable(path: Path, option: str) -> None:
 
 
 def generate(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Make events: the same ones for the same seed."""
+    """Generate events. The same seed generates the same events."""
     chance = random.Random(seed)  # noqa: S311  # flights, not secrets
     moment = datetime(2001, 1, 1)  # noqa: DTZ001  # local times, as in the published data
     for _ in range(count):
@@ -52,10 +52,10 @@ def generate(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Read events from a JSON array, JSON lines or CSV; told apart by the content.
+    """Read events from a JSON array, JSON lines or CSV. The format is detected from the content.
 
     Raises:
-        InvalidOptionError: The file is none of these, or an event lacks a field; names the place.
+        InvalidOptionError: The file has another format, or an event lacks a field. The message names the event.
     """
     with path.open(encoding="utf-8", newline="") as file:
         try:
@@ -95,17 +95,17 @@ _CHUNK = 200
 def send_events(
     settings: DemoSettings, events: Iterable[dict[str, Any]], poison: float, seed: int, report: Callable[[int], None]
 ) -> float:
-    """Send all events to the queue, in transactions, with a share of the bodies spoiled.
+    """Send all events to the queue in transactions; corrupt a share of the bodies.
 
     Args:
-        settings: The run.
-        events: What to send.
-        poison: The share to spoil, 0 to 1.
-        seed: Which ones.
-        report: Told how many are sent so far.
+        settings: The settings of the run.
+        events: The events to send.
+        poison: The share of bodies to corrupt, 0 to 1.
+        seed: Seed that selects the bodies to corrupt.
+        report: Called with the number of events sent so far.
 
     Returns:
-        The seconds that it took.
+        The duration in seconds.
     """
     begin = time.perf_counter()
     spoiler = _Spoiler(poison, seed)
@@ -145,21 +145,21 @@ def _send(
 
 
 class _Spoiler:
-    """Chooses which events to spoil, and how: the same ones for the same seed."""
+    """Chooses the events to corrupt, and how. The same seed makes the same choices."""
 
     def __init__(self, share: float, seed: int) -> None:
         self._share = share
         self._chance = random.Random(seed)  # noqa: S311  # chance, not secrecy
 
     def next(self) -> int | None:
-        """How to spoil the next event; None to leave it alone."""
+        """Return how to corrupt the next event; None leaves it unchanged."""
         spoil = self._chance.random() < self._share
         kind = self._chance.randrange(3)
         return kind if spoil else None
 
 
 def _spoil(body: str, kind: int) -> str:
-    """Cut short, not JSON at all, or a field of the wrong type."""
+    """Return the body truncated, wrapped in XML, or with a field of the wrong type."""
     spoiled = (
         body[: len(body) // 2],
         f"<flight>{body}</flight>",
@@ -173,17 +173,17 @@ class DemoRequest:
     """The options of ``jmsjca demo``.
 
     Args:
-        input: A file of events; None for generated ones.
-        airports: A CSV file to join; None for none.
-        events: How many events to generate.
-        poison: The share of bodies to spoil, 0 to 1.
+        input: The file of events; None generates them.
+        airports: The CSV file of airports to join; None joins nothing.
+        events: Number of events to generate.
+        poison: The share of bodies to corrupt, 0 to 1.
         crash: True to kill the query in the middle and start it again.
-        url: The broker; None for an embedded one in the run's folder. On a broker that is given, others may be at
-            work: every name there is the run's own, and removed at the end.
-        output: Below this folder the run makes one of its own.
-        seed: Which events are generated and spoiled.
-        json: Where to write the account, too.
-        patience: After so many seconds without progress a step is given up.
+        url: The URL of the broker; None starts an embedded broker in the folder of the run. A broker that is named here
+            may be shared: every destination name is unique to the run, and removed at the end.
+        output: The folder below which each run creates its own folder.
+        seed: Seed for the generated and the corrupted events.
+        json: An additional file for the account; None writes only the one in the folder of the run.
+        patience: Seconds without progress after which a step is abandoned.
     """
 
     input: Path | None = None
@@ -198,15 +198,15 @@ class DemoRequest:
     patience: float = 60.0
 
     def check(self) -> int:
-        """Refuse what cannot be done.
+        """Check the options and the broker.
 
         Returns:
-            How many events there are.
+            The number of events.
 
         Raises:
             ConfigurationError: A file cannot be read, a number is out of range, the URL cannot be used.
-            NotSupportedError: The broker of the URL cannot do what is needed.
-            JMSError: It cannot be reached, or refuses.
+            NotSupportedError: The broker lacks a capability that the demo needs.
+            JMSError: The broker cannot be reached, or refuses the connection.
         """
         if not 0 <= self.poison <= 1:
             raise InvalidOptionError(f"--poison {self.poison} must be a share between 0 and 1, for instance 0.01.")
@@ -222,5 +222,5 @@ class DemoRequest:
         return self.events if self.input is None else sum(1 for _ in read_events(self.input))
 
     def stream(self) -> Iterable[dict[str, Any]]:
-        """The events."""
+        """Return the events: read from the input file, or generated."""
         return generate(self.events, self.seed) if self.input is None else read_events(self.input)

@@ -1,4 +1,4 @@
-"""The other processes of a run: started, watched, and killed without warning where the run asks for it."""
+"""The child processes of a run: start, watch and kill them."""
 
 import os
 import subprocess
@@ -14,28 +14,28 @@ from jmsjca.errors import JMSError
 
 __all__ = ["DemoError", "QueryProcess", "await_end", "python"]
 
-_GONE = 30.0  # seconds after which what was killed must have ended
+_GONE = 30.0  # seconds within which killed processes must end
 _GLANCE = 0.0005
 _GLANCES = 200
 _LOG_TAIL = 2000
 
 
 class DemoError(JMSError):
-    """The run could not come to its account."""
+    """The run failed before its account was complete."""
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module with this Python."""
+    """Return the command that runs a module with this Python interpreter."""
     return [sys.executable, "-m", module, *arguments]
 
 
 class QueryProcess:
-    """A process with all that it starts: Spark's JVM and Python workers.
+    """The process of the Spark query with its children: the JVM and the Python workers.
 
     Args:
-        command: What to run.
-        log: Where its output goes.
-        java_home: The Java for Spark.
+        command: The command to run.
+        log: The file for its output.
+        java_home: The home folder of the Java installation for Spark.
     """
 
     def __init__(self, command: Sequence[str], log: Path, java_home: Path) -> None:
@@ -51,10 +51,10 @@ class QueryProcess:
             )
 
     def is_running(self) -> bool:
-        """Tell whether it still runs.
+        """Return True while the process runs.
 
         Raises:
-            DemoError: It failed; with the end of its output.
+            DemoError: The process failed. The message shows the end of its output.
         """
         code = self._process.poll()
         if code:
@@ -63,12 +63,15 @@ class QueryProcess:
         return code is None
 
     def crash_when(self, ripe: Callable[[], bool]) -> bool:
-        """Kill it with all its processes at a moment when a condition holds; False if it ended before that.
+        """Kill the process and its children at a moment when a condition holds.
 
-        The condition is checked again while everything is stopped, so that it holds when the kill comes.
+        The condition is checked again while all processes are suspended, so it holds at the time of the kill.
+
+        Returns:
+            False if the process ended before the condition held.
         """
         while self.is_running():
-            family = self._family()  # takes longer than the moment may last, so it is known before
+            family = self._family()  # listing the processes may take longer than the condition holds, so it comes first
             if _ripens(ripe):
                 self._stop(family)
                 if ripe():
@@ -80,7 +83,7 @@ class QueryProcess:
         return False
 
     def end(self) -> None:
-        """Kill it if it still runs."""
+        """Kill the process and its children if they still run."""
         if self._process.poll() is None:
             _signal(self._family(), psutil.Process.kill)
             self._process.wait()
@@ -92,7 +95,7 @@ class QueryProcess:
         self.end()
 
     def _stop(self, family: list[psutil.Process]) -> None:
-        """Stop the whole family, its youngest members first; add those that were born meanwhile."""
+        """Suspend all processes, the newest first, including those that were started meanwhile."""
         fresh = family
         while fresh:
             _signal(fresh[::-1], psutil.Process.suspend)
@@ -108,10 +111,10 @@ class QueryProcess:
 
 
 def await_end(family: Sequence[psutil.Process], seconds: float) -> None:
-    """Wait until processes that were killed have ended; one that only waits for its parent has.
+    """Wait until killed processes have ended; a zombie counts as ended.
 
     Raises:
-        DemoError: Some are still there after so many seconds.
+        DemoError: A process still runs after the timeout in seconds.
     """
     _, left = psutil.wait_procs(family, timeout=seconds)
     alive = [process.pid for process in left if _is_alive(process)]
@@ -120,7 +123,7 @@ def await_end(family: Sequence[psutil.Process], seconds: float) -> None:
 
 
 def _is_alive(process: psutil.Process) -> bool:
-    """Tell whether a process runs, or could."""
+    """Return True if a process runs or is suspended; False for a zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -128,7 +131,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _ripens(ripe: Callable[[], bool]) -> bool:
-    """Look at a condition again and again, for a short while."""
+    """Poll a condition for a short time; return True as soon as it holds."""
     for _ in range(_GLANCES):
         if ripe():
             return True

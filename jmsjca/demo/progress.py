@@ -1,4 +1,4 @@
-"""The progress of the query: its batches, its staged files, stalls, and the moment for a crash."""
+"""The progress of the query: its batches, its staged files, stalls, and the trigger of the crash."""
 
 import json
 import time
@@ -9,7 +9,16 @@ from pathlib import Path
 from jmsjca.demo.settings import DemoSettings
 from jmsjca.spark.staging import Part, Staging
 
-__all__ = ["Batch", "CrashMoment", "Done", "Patience", "count_recognised", "count_unconfirmed", "note", "sum_up"]
+__all__ = [
+    "Batch",
+    "BatchTotals",
+    "CrashTrigger",
+    "StallDetector",
+    "count_recognised",
+    "count_unconfirmed",
+    "note",
+    "sum_up",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +26,12 @@ class Batch:
     """One processed micro-batch.
 
     Args:
-        batch: Its number.
-        flights: How many events went into Parquet and into the results.
-        dead: How many messages went to the dead-letter queue.
-        again: How many messages the source dropped, because it had them already.
-        begin: When it began, in seconds since the epoch.
-        end: When it ended.
+        batch: The number of the micro-batch.
+        flights: Number of events written to Parquet and to the results.
+        dead: Number of messages sent to the dead-letter queue.
+        again: Number of redelivered messages that the source recognised as duplicates and dropped.
+        begin: Start time, in seconds since the epoch.
+        end: End time, in seconds since the epoch.
     """
 
     batch: int
@@ -34,14 +43,14 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """All micro-batches together.
+class BatchTotals:
+    """The sums over all micro-batches.
 
     Args:
-        flights: Events in Parquet and in the results.
-        dead: Messages in the dead-letter queue.
-        again: Messages that came again, and were recognised.
-        seconds: The time at work on batches.
+        flights: Number of events in Parquet and in the results.
+        dead: Number of messages in the dead-letter queue.
+        again: Number of redelivered messages recognised as duplicates.
+        seconds: Total processing time of the batches, in seconds.
     """
 
     flights: int
@@ -51,22 +60,22 @@ class Done:
 
     @property
     def events(self) -> int:
-        """How many events are done with."""
+        """Number of events that are processed or dead-lettered."""
         return self.flights + self.dead
 
 
 def note(file: Path, batch: Batch) -> None:
-    """Add a line."""
+    """Append a micro-batch to the file."""
     with file.open("a") as lines:
         lines.write(json.dumps(asdict(batch)) + "\n")
 
 
-def sum_up(file: Path) -> Done:
-    """Sum up all batches; of one that was repeated, the last time counts."""
+def sum_up(file: Path) -> BatchTotals:
+    """Sum up all batches. Of a repeated batch only the last run counts."""
     text = file.read_text() if file.exists() else ""
     lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]  # not the one being written
     batches = {batch.batch: batch for batch in (Batch(**json.loads(line)) for line in lines)}.values()
-    return Done(
+    return BatchTotals(
         flights=sum(b.flights for b in batches),
         dead=sum(b.dead for b in batches),
         again=sum(b.again for b in batches),
@@ -74,12 +83,12 @@ def sum_up(file: Path) -> Done:
     )
 
 
-class Patience:
-    """Watches a figure that should grow.
+class StallDetector:
+    """Detects that a figure has stopped changing.
 
     Args:
-        seconds: How long it may stay as it is.
-        clock: Where time comes from.
+        seconds: Time without a change after which progress has stalled.
+        clock: Source of monotonic time, in seconds.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -89,20 +98,20 @@ class Patience:
         self._since = clock()
 
     def is_over(self, figure: int) -> bool:
-        """Look at the figure; True if it has not changed for too long."""
+        """Record the figure; return True if it has not changed for longer than the limit."""
         if figure != self._figure:
             self._figure, self._since = figure, self._clock()
         return self._clock() - self._since > self._seconds
 
 
 def count_unconfirmed(location: Path) -> int:
-    """Count the messages that are staged, and whose settlement the broker has not confirmed.
+    """Count the staged messages without a settlement that the broker has confirmed.
 
     Args:
         location: The staging location.
 
     Returns:
-        Their number; 0 also if files are being removed at this moment.
+        The number of messages; 0 also while files are being removed.
     """
     try:
         return sum(staging.received(part) for staging, part in _parts(location) if not staging.is_confirmed(part))
@@ -111,7 +120,7 @@ def count_unconfirmed(location: Path) -> int:
 
 
 def count_recognised(location: Path) -> int:
-    """Count the messages in the newest epoch that came again, were recognised and dropped."""
+    """Count the messages of the newest epoch that were recognised as duplicates and dropped."""
     parts = _parts(location)
     newest = max((part.epoch for _, part in parts), default=0)
     return sum(staging.received(part) - staging.rows(part).num_rows for staging, part in parts if part.epoch == newest)
@@ -122,17 +131,17 @@ def _parts(location: Path) -> list[tuple[Staging, Part]]:
     return [(staging, part) for staging in stagings for part in staging.parts()]
 
 
-class CrashMoment:
-    """Tells from the files of the query whether the moment has come, and what it saw then.
+class CrashTrigger:
+    """Decides from the files of the query when to crash it, and records the state at that moment.
 
-    Each partition stages what it received, then settles it, then notes that the broker confirmed that. So what is
-    staged without such a note was received and is not settled, as far as anybody can know.
+    Each partition stages the messages it received, settles them, and then records the confirmation of the broker.
+    So a message that is staged without this record was received, and is not known to be settled.
 
     Args:
-        settings: The run.
+        settings: The settings of the run.
 
     Attributes:
-        unsettled: How many messages were received and not settled when it looked last.
+        unsettled: Number of messages that were received and not settled at the last check.
     """
 
     def __init__(self, settings: DemoSettings) -> None:
@@ -140,7 +149,7 @@ class CrashMoment:
         self.unsettled = 0
 
     def has_come(self) -> bool:
-        """Look at the checkpoint and at the staged messages."""
+        """Check the checkpoint and the staged messages; return True if the query should be killed now."""
         if not self.committed_batches:
             return False
         self.unsettled = count_unconfirmed(self._settings.staging)
@@ -148,10 +157,10 @@ class CrashMoment:
 
     @property
     def committed_batches(self) -> int:
-        """How many batches the checkpoint calls committed."""
+        """Number of batches that the checkpoint records as committed."""
         commits: list[Path] = list(self._settings.checkpoint.glob("commits/*"))
         return sum(path.name.isdigit() for path in commits)
 
     def figures(self) -> dict[str, int]:
-        """What it saw, for the account."""
+        """Return the recorded state, for the account."""
         return {"committed_batches": self.committed_batches, "unsettled_messages": self.unsettled}

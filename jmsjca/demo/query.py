@@ -1,7 +1,8 @@
-"""The Spark streaming query over the queue, in a process of its own: ``python -m jmsjca.demo.query FILE``.
+"""The Spark streaming query over the queue, in a separate process: ``python -m jmsjca.demo.query FILE``.
 
-Each micro-batch writes what it did under its own number, so that a batch that Spark repeats after a crash replaces what
-it wrote before; what it sends again carries the same ids, by which the broker or whoever consumes it recognises it.
+Each micro-batch writes its results under its own number, so a batch that Spark repeats after a crash overwrites its
+earlier results. The messages that it sends again carry the same ids, by which the broker or the consumer recognises
+them as duplicates.
 """
 
 import os
@@ -13,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource
 
-from jmsjca.demo.progress import Batch, Patience, count_recognised, note, sum_up
+from jmsjca.demo.progress import Batch, StallDetector, count_recognised, note, sum_up
 from jmsjca.demo.settings import DemoSettings
 from jmsjca.destinations import Destination
 from jmsjca.spark import JmsDataSource
@@ -22,12 +23,12 @@ __all__ = ["run_query"]
 
 _EVENT = "id string, date string, delay int, distance int, origin string, destination string, broken string"
 _GLANCE = 0.2
-_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # most of a short run is Java's start
+_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # the start of the JVM dominates a short run
 _READ = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "broken"}
 
 
 class _Batches:
-    """What is done with each micro-batch."""
+    """Processes the micro-batches of the query."""
 
     def __init__(self, settings: DemoSettings, spark: SparkSession) -> None:
         self._settings = settings
@@ -35,13 +36,13 @@ class _Batches:
         self._airports = _airports(spark, settings.airports)
 
     def process(self, batch: DataFrame, number: int) -> None:
-        """Write one batch: to Parquet, to the topic, to the dead-letter queue."""
+        """Write one batch to Parquet, to the topic and to the dead-letter queue."""
         begin = time.time()
         parsed = batch.withColumn("event", f.from_json("text", _EVENT, _READ)).withColumn("reason", _reason()).persist()
         events = self._settings.events / f"batch={number}"
         flights = _flights(parsed).join(self._airports, "origin", "left")
         flights.write.mode("overwrite").parquet(str(events))
-        # From what was written, so that the results say what Parquet says.
+        # Read back from Parquet, so that the results agree with the files.
         results = _results(self._spark.read.schema(flights.schema).parquet(str(events)))
         results.drop("ids").write.mode("overwrite").parquet(str(self._settings.delays / f"batch={number}"))
         ids = f"{self._settings.run}/{number}"
@@ -58,10 +59,10 @@ class _Batches:
 
 
 def run_query(settings: DemoSettings, source: type[DataSource] = JmsDataSource) -> None:
-    """Run the query until everything that was sent is processed.
+    """Run the query until all events that were sent are processed.
 
     Args:
-        settings: The run.
+        settings: The settings of the run.
         source: The data source to register as "jms".
     """
     spark = _session()
@@ -82,17 +83,17 @@ def run_query(settings: DemoSettings, source: type[DataSource] = JmsDataSource) 
 
 
 def _await_end(settings: DemoSettings, query: Any) -> None:
-    """Return when all that was sent is done with and the last batch is committed, or when nothing moves any more."""
+    """Wait until all events are processed and the last batch is committed, or until progress has stalled."""
     parent = os.getppid()
-    patience = Patience(settings.patience)
+    patience = StallDetector(settings.patience)
     while not (_is_done(settings) or _is_stalled(settings, query, patience)):
         if query.awaitTermination(timeout=_GLANCE) or os.getppid() != parent:
             raise RuntimeError("The query, or the run that it belongs to, ended before its work did.")
     query.processAllAvailable()
 
 
-def _is_stalled(settings: DemoSettings, query: Any, patience: Patience) -> bool:
-    """Tell that nothing moves any more; a query that is still starting has all the time that it needs."""
+def _is_stalled(settings: DemoSettings, query: Any, patience: StallDetector) -> bool:
+    """Return True if progress has stalled; a query that is still starting has no time limit."""
     return query.lastProgress is not None and patience.is_over(sum_up(settings.batches).events)
 
 
@@ -127,7 +128,7 @@ def _airports(spark: SparkSession, path: str | None) -> DataFrame:
 
 
 def _reason() -> Column:
-    """Why a message is no flight; null if it is one."""
+    """Return the reason why a message is not a flight; null if it is one."""
     return (
         f.when(f.col("error").isNotNull(), f.col("error"))
         .when(f.col("event.broken").isNotNull(), f.lit("The body is not the JSON of a flight."))

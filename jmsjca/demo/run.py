@@ -1,4 +1,4 @@
-"""One run of the demo, from the first event to the account, with the listener of the results."""
+"""One run of the demo, from the first event to the account, with the listener for the results."""
 
 import json
 import subprocess
@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from jmsjca.adapter import ResourceAdapter
-from jmsjca.demo.account import Repeats
+from jmsjca.demo.account import IdempotentReceiver
 from jmsjca.demo.display import Display, draw_delays
 from jmsjca.demo.events import DemoRequest, send_events
 from jmsjca.demo.processes import DemoError, QueryProcess, python
-from jmsjca.demo.progress import CrashMoment, Patience, sum_up
+from jmsjca.demo.progress import CrashTrigger, StallDetector, sum_up
 from jmsjca.demo.settings import DemoSettings, clean_up, subscribe
 from jmsjca.errors import InvalidOptionError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.spark.java import find_java
 
-__all__ = ["Totals", "conclude", "listen", "run_demo"]
+__all__ = ["Totals", "build_report", "listen", "run_demo"]
 
-_WAIT = 0.5  # seconds between two results from which on the listener had nothing to do
+_WAIT = 0.5  # seconds between two results above which the listener counts as idle
 
 _GLANCE = 0.2
 _QUERY = "jmsjca.demo.query"
@@ -35,40 +35,40 @@ def run_demo(
     display: Display,
     *,
     query_module: str = _QUERY,
-    crash_moment: Callable[[DemoSettings], CrashMoment] = CrashMoment,
+    crash_moment: Callable[[DemoSettings], CrashTrigger] = CrashTrigger,
 ) -> dict[str, Any]:
-    """Run the main job and take its account.
+    """Run the main job and return its account.
 
     Args:
-        request: What the user asked for.
-        display: Where to show it.
+        request: The options of the user.
+        display: The display for progress and account.
         query_module: The module that runs the query.
-        crash_moment: Tells when to crash.
+        crash_moment: Creates the trigger of the crash.
 
     Returns:
         The account: the numbers of messages, the rates, and ``balanced``.
 
     Raises:
-        ConfigurationError: Something that was asked for cannot be done.
-        NotSupportedError: The broker cannot do what is needed.
+        ConfigurationError: An option is invalid.
+        NotSupportedError: The broker lacks a capability that the demo needs.
         DemoError: A process of the run failed.
     """
     total = request.check()
     java_home = find_java()
-    settings = _settle_in(request, total)
+    settings = _prepare_folder(request, total)
     command = python(query_module, str(settings.save()))
     display.say(f"Everything of this run is in {settings.folder}")
     run = _Run(request, settings, display, total, lambda: QueryProcess(command, settings.path("query.log"), java_home))
     account = run.go(crash_moment)
     for file in filter(None, (settings.path("account.json"), request.json)):
         file.write_text(json.dumps(account, indent=2) + "\n")
-    if account["balanced"]:  # otherwise what is there may tell why
+    if account["balanced"]:  # otherwise the destinations are kept for diagnosis
         clean_up(settings)
     return account
 
 
 class _Run:
-    """The steps of a run, and what they share."""
+    """The steps of a run and their shared state."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class _Run:
         self._totals = Totals()
         self._stalled: list[str] = []
 
-    def go(self, crash_moment: Callable[[DemoSettings], CrashMoment]) -> dict[str, Any]:
-        """Send, process, crash if asked to, and take the account."""
+    def go(self, crash_moment: Callable[[DemoSettings], CrashTrigger]) -> dict[str, Any]:
+        """Send and process the events, crash if requested, and return the account."""
         subscribe(self._settings)
         adapter = ResourceAdapter(self._settings.url)
         listen(adapter, self._settings, self._totals)
@@ -101,7 +101,7 @@ class _Run:
                 with self._start_query() as query:
                     self._follow(query)
             self._await_listener()
-        return conclude(self._settings, self._totals, seconds, crash, " ".join(self._stalled) or None)
+        return build_report(self._settings, self._totals, seconds, crash, " ".join(self._stalled) or None)
 
     def _send(self) -> float:
         request = self._request
@@ -113,7 +113,7 @@ class _Run:
             lambda sent: self._display.update("sent", sent, self._total),
         )
 
-    def _crash(self, query: QueryProcess, moment: CrashMoment) -> Crash:
+    def _crash(self, query: QueryProcess, moment: CrashTrigger) -> Crash:
         if not query.crash_when(moment.has_come):
             raise DemoError(
                 "The query ended before it was seen with unsettled messages; it takes more events to crash it."
@@ -135,9 +135,9 @@ class _Run:
             self._give_up(f"The query has processed {done} of {self._total} events")
 
     def _await_listener(self) -> None:
-        """Wait until the listener has heard of all flights that the query has reported."""
+        """Wait until the listener has received the results of all flights that the query has processed."""
         flights = sum_up(self._settings.batches).flights
-        patience = Patience(self._settings.patience)
+        patience = StallDetector(self._settings.patience)
         while self._totals.flights < flights and not patience.is_over(self._totals.results):
             time.sleep(_GLANCE)
         self._display.update("heard by listener", self._totals.flights, self._total)
@@ -149,13 +149,13 @@ class _Run:
         self._display.update("heard by listener", self._totals.flights, self._total)
 
     def _give_up(self, what: str) -> None:
-        """A step makes no progress: the account tells what became of the rest."""
+        """Record that a step makes no progress; the account shows the outcome of the remaining events."""
         text = f"{what}, and no more for {self._settings.patience:g} s."
         self._stalled.append(text)
         self._display.say(text)
 
 
-def _settle_in(request: DemoRequest, total: int) -> DemoSettings:
+def _prepare_folder(request: DemoRequest, total: int) -> DemoSettings:
     run = datetime.now().strftime("%Y%m%d-%H%M%S-%f")  # noqa: DTZ005  # the user's own time
     folder = (request.output / run).resolve()
     _make_folder(folder)
@@ -179,14 +179,14 @@ def _make_folder(folder: Path) -> None:
 
 @dataclass
 class Totals:
-    """What the listener has added up.
+    """The sums over the results that the listener received.
 
     Attributes:
-        results: How many results came.
-        flights: How many flights they speak of.
+        results: Number of results.
+        flights: Number of flights in the results.
         delay: Minutes of delay, by airport.
-        latest: When the latest result came, on the performance counter.
-        seconds: How long results were coming; waits for the next batch are left out.
+        latest: Time of the latest result, in seconds of the performance counter.
+        seconds: Time during which results arrived; the time between batches is excluded.
     """
 
     results: int = 0
@@ -206,8 +206,8 @@ class Totals:
 
 
 def listen(adapter: ResourceAdapter, settings: DemoSettings, totals: Totals) -> None:
-    """Declare the listener."""
-    repeats = Repeats()
+    """Register the listener for the results."""
+    repeats = IdempotentReceiver()
     totals_of = settings.totals
 
     @adapter.listener(
@@ -217,7 +217,7 @@ def listen(adapter: ResourceAdapter, settings: DemoSettings, totals: Totals) -> 
         client_id=totals_of.client_id,
     )
     def on_result(message: Message) -> None:
-        """Add up one result, unless it was sent again or came again."""
+        """Add one result, unless it is a duplicate or redelivered."""
         body = message.get_body(str)
         if not repeats.is_repeat(message.get_string_property(DUPLICATE_ID), body):
             result = json.loads(body)
@@ -227,20 +227,20 @@ def listen(adapter: ResourceAdapter, settings: DemoSettings, totals: Totals) -> 
 _ACCOUNT = "jmsjca.demo.account"
 
 
-def conclude(
+def build_report(
     settings: DemoSettings, totals: Totals, send_seconds: float, crash: dict[str, int] | None, stalled: str | None
 ) -> dict[str, Any]:
-    """Have the account taken, and draw the picture.
+    """Run the account process, draw the chart, and return the report.
 
     Args:
-        settings: The run.
-        totals: What the listener added up.
-        send_seconds: How long sending took.
-        crash: What the crash saw; None if there was none.
-        stalled: What was missing when a step was given up; None if none was.
+        settings: The settings of the run.
+        totals: The sums over the results that the listener received.
+        send_seconds: Duration of sending, in seconds.
+        crash: The state at the crash; None without a crash.
+        stalled: The missing work when a step was abandoned; None if no step was.
 
     Raises:
-        DemoError: The account could not be taken.
+        DemoError: The account process failed.
     """
     account = _taken(settings)
     done = sum_up(settings.batches)

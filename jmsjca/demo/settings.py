@@ -1,4 +1,4 @@
-"""Settings that the processes of one run share, and what the run needs from the broker."""
+"""Settings shared by the processes of one run, and the requirements on the broker."""
 
 import json
 from contextlib import suppress
@@ -19,16 +19,16 @@ _CLIENT = "jmsjca-demo"
 
 @dataclass(frozen=True, slots=True)
 class DemoSettings:
-    """One run.
+    """The settings of one run.
 
     Args:
-        folder: Where everything of this run lies.
-        url: The broker.
-        airports: A CSV file to join; None for none.
-        batch: How many messages a micro-batch takes at most.
-        run: The name of the run, part of the ids by which what is sent again is recognised.
-        shared: True if others use the broker, too: then all names are this run's own.
-        patience: After so many seconds without progress a step is given up.
+        folder: The folder with all files of the run.
+        url: The URL of the broker.
+        airports: The CSV file of airports to join; None joins nothing.
+        batch: Maximum number of messages in a micro-batch.
+        run: The name of the run; part of the ids for duplicate detection.
+        shared: True if other applications use the broker: destination names are then unique to the run.
+        patience: Seconds without progress after which a step is abandoned.
     """
 
     folder: str
@@ -41,66 +41,66 @@ class DemoSettings:
 
     @property
     def flights(self) -> Queue:
-        """Where the events go."""
+        """The queue of the events."""
         return Queue(self._name("flights"))
 
     @property
     def dead_letters(self) -> Queue:
-        """Where that goes which is no event."""
+        """The dead-letter queue for messages that are not events."""
         return Queue(self._name("dlq.flights"))
 
     @property
     def results(self) -> Topic:
-        """Where the delays by airport go."""
+        """The topic of the delays by airport."""
         return Topic(self._name("delays"))
 
     @property
     def totals(self) -> Subscription:
-        """The listener's subscription of the results."""
+        """The subscription of the listener to the results."""
         return self._subscription("totals")
 
     @property
     def audit(self) -> Subscription:
-        """The subscription of the results that the account is made from."""
+        """The subscription to the results that the account is based on."""
         return self._subscription("audit")
 
     def path(self, name: str) -> Path:
-        """A file or folder of this run."""
+        """Return the path of a file or folder of this run."""
         return Path(self.folder) / name
 
     @property
     def journal(self) -> Path:
-        """The ids, noted before each send."""
+        """The file of event ids, written before each send."""
         return self.path("sent.ids")
 
     @property
     def all_sent(self) -> Path:
-        """Exists once the last event is sent."""
+        """The file that is created after the last event is sent."""
         return self.path("all-sent")
 
     @property
     def batches(self) -> Path:
-        """One line per processed micro-batch."""
+        """The file with one line for each processed micro-batch."""
         return self.path("batches.jsonl")
 
     @property
     def events(self) -> Path:
-        """The processed events, as Parquet."""
+        """The Parquet folder of the processed events."""
         return self.path("events.parquet")
 
     @property
     def delays(self) -> Path:
-        """The delays by airport, as Parquet."""
+        """The Parquet folder of the delays by airport."""
         return self.path("delays.parquet")
 
     @property
     def checkpoint(self) -> Path:
-        """The checkpoint of the query."""
+        """The checkpoint folder of the query."""
         return self.path("checkpoint")
 
     @property
     def staging(self) -> Path:
-        """The messages that the query has received."""
+        """The staging folder for messages that the query has received."""
         return self.path("staging")
 
     def save(self) -> Path:
@@ -112,7 +112,7 @@ class DemoSettings:
 
     @classmethod
     def load(cls, file: str) -> Self:
-        """Read what `save` wrote.
+        """Read the settings that `save` wrote.
 
         Raises:
             InvalidOptionError: The file cannot be read.
@@ -126,7 +126,7 @@ class DemoSettings:
         return f"{plain}.{self.run}" if self.shared else plain
 
     def _subscription(self, name: str) -> Subscription:
-        # A client id may be one connection's only, so each subscription has its own.
+        # Only one connection may use a client id, so each subscription has its own.
         return Subscription(self.results, name, f"{self._name(_CLIENT)}-{name}")
 
 
@@ -134,12 +134,12 @@ _NEEDED = ("transacted_receive", "transacted_send", "durable")
 
 
 def check_broker(url: str) -> None:
-    """Refuse a broker that will not do.
+    """Raise an error if the broker cannot run the demo.
 
     Raises:
-        NotSupportedError: It cannot do what the run needs; the message names it.
-        InvalidOptionError: The URL is that of a file that cannot be used.
-        JMSError: It cannot be reached, or refuses.
+        NotSupportedError: The broker lacks a capability; the message names it.
+        InvalidOptionError: The URL names a broker file that cannot be used.
+        JMSError: The broker cannot be reached, or refuses the connection.
     """
     shown = ConnectionURL.parse(url)  # without its password
     try:
@@ -159,7 +159,7 @@ def check_broker(url: str) -> None:
 
 
 def subscribe(settings: DemoSettings) -> None:
-    """Make the subscriptions, before anything is published."""
+    """Create the subscriptions, before the first result is published."""
     for subscription in (settings.audit, settings.totals):
         factory = ConnectionFactory(settings.url, client_id=subscription.client_id)
         with factory.create_connection() as connection, connection.create_session() as session:
@@ -167,12 +167,12 @@ def subscribe(settings: DemoSettings) -> None:
 
 
 def clean_up(settings: DemoSettings) -> None:
-    """Remove what the run has made at a broker that it shares, as far as the broker lets it."""
+    """Remove the destinations and subscriptions of the run from a shared broker, where the broker permits it."""
     if not settings.shared:
         return
     for what in (settings.totals, settings.audit, settings.flights, settings.dead_letters):
         client_id = what.client_id if what in (settings.totals, settings.audit) else None
-        with suppress(JMSError):  # all is counted by now; what is left is empty, and nobody else's name
+        with suppress(JMSError):  # the account is complete; the destinations are empty and unique to this run
             connection = connect(ConnectionSettings(settings.url, client_id=client_id))
             try:
                 connection.remove(what)

@@ -1,1 +1,1 @@
-"""Management: the command line. Imports every package; no package imports it."""
+"""Management: the command line. It may import every room; no room imports it."""

@@ -1,4 +1,4 @@
-"""The command line: ``jmsjca`` and ``python -m jmsjca``. Errors take one line, with the remedy."""
+"""The command line: ``jmsjca`` and ``python -m jmsjca``. Each error is one line with a remedy."""
 
 import sys
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Args:
-        arguments: The words after the program's name; None for those of this process.
+        arguments: The command-line arguments without the program name; None uses those of this process.
 
     Returns:
-        The exit status: 0 if all went well, 1 if not, 2 if what was asked for cannot be done.
+        The exit status: 0 for success, 1 for failure, 2 for a usage or configuration error.
     """
     try:
         import typer  # noqa: PLC0415  # an extra
@@ -45,12 +45,12 @@ def _call(typer: Any, arguments: list[str]) -> int:
 
 
 def _explain(error: Any) -> str:
-    """A wrong use, in one line, with where to read more."""
+    """Return a usage error as one line that names the help option."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "jmsjca"
     return f"{' '.join(error.format_message().split())} Try '{path} --help'."
 
 
 def _complain(text: str, status: int) -> int:
-    print(f"jmsjca: {text}", file=sys.stderr)  # noqa: T201  # the command line's voice
+    print(f"jmsjca: {text}", file=sys.stderr)  # noqa: T201  # the output of the command line
     return status

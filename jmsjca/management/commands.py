@@ -1,4 +1,4 @@
-"""The commands, one function each."""
+"""The commands of the command line, one function each."""
 
 from pathlib import Path
 from typing import Annotated, cast
@@ -36,7 +36,7 @@ def demo(  # noqa: PLR0917  # typer calls it by name
     ] = None,
     airports: Annotated[Path | None, typer.Option(help="A CSV file of airports (iata, name, city) to join.")] = None,
     events: Annotated[int, typer.Option(help="How many events to generate.")] = 20_000,
-    poison: Annotated[float, typer.Option(help="The share of message bodies to spoil, 0 to 1.")] = 0.0,
+    poison: Annotated[float, typer.Option(help="The share of message bodies to corrupt, 0 to 1.")] = 0.0,
     crash: Annotated[
         bool, typer.Option("--crash", help="Kill the Spark query in the middle and start it again.")
     ] = False,
@@ -46,25 +46,26 @@ def demo(  # noqa: PLR0917  # typer calls it by name
             envvar="JMSJCA_URL",
             help="The broker: embedded:///folder/file.db, amqp://host:5672 or stomp://host:61613. With a password: "
             "amqps://user:password@host, or amqp://user:password@host?allow_insecure_login=true on a network that you "
-            "trust. It must have transactions and durable subscriptions. Without a URL, an embedded one in a new file.",
+            "trust. The broker must have transactions and durable subscriptions. "
+            "Without a URL, the demo uses an embedded broker in a new file.",
         ),
     ] = None,
-    output: Annotated[Path, typer.Option(help="Each run makes a folder of its own below this one.")] = Path(
+    output: Annotated[Path, typer.Option(help="The folder below which each run creates its own folder.")] = Path(
         "jmsjca-demo"
     ),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the account to this file, too.")] = None,
-    seed: Annotated[int, typer.Option(help="Which events are generated and spoiled.")] = 2001,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the account to this file.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed for the generated and corrupted events.")] = 2001,
 ) -> int:
-    """Send events through a durable queue and a Spark query, and account for every one of them.
+    """Send events through a durable queue and a Spark query, and account for every event.
 
-    Exit status 0 only if nothing was lost and nothing came twice.
+    The exit status is 0 only if no event was lost or duplicated.
     """
     try:
         from jmsjca.demo.display import Display  # noqa: PLC0415  # rich
         from jmsjca.demo.events import DemoRequest  # noqa: PLC0415
         from jmsjca.demo.run import run_demo  # noqa: PLC0415  # psutil, pyspark
     except ImportError as error:
-        raise ProviderNotInstalledError(f'the demo needs {error.name}: pip install "jmsjca[spark,cli]"') from error
+        raise ProviderNotInstalledError(f'the demo needs {error.name}: pip install "jmsjca[demo]"') from error
     request = DemoRequest(input, airports, events, poison, crash, url, output, seed, json_file)
     display = Display()
     account = run_demo(request, display)
@@ -74,7 +75,7 @@ def demo(  # noqa: PLR0917  # typer calls it by name
 
 
 def _figures(account: dict[str, object]) -> dict[str, object]:
-    """One figure a line: what is nested is spelt out."""
+    """Flatten nested figures, one for each line."""
     flat: dict[str, object] = {}
     for name, value in account.items():
         words = name.replace("_", " ")

@@ -11,7 +11,7 @@ from settle_first import SettledMoment
 
 from jmsjca.demo.display import Display
 from jmsjca.demo.events import DemoRequest
-from jmsjca.demo.progress import CrashMoment
+from jmsjca.demo.progress import CrashTrigger
 from jmsjca.demo.run import run_demo
 from jmsjca.management import cli
 
@@ -34,7 +34,7 @@ def run(tmp_path, broker_url, monkeypatch):
     """Runs the main job over a pair of broker and protocol; gives its account."""
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
 
-    def run(pair, query_module=QUERY, crash_moment=CrashMoment, patience=60.0):
+    def run(pair, query_module=QUERY, crash_moment=CrashTrigger, patience=60.0):
         request = DemoRequest(
             events=EVENTS, poison=0.05, crash=True, url=listed(broker_url(pair)), output=tmp_path, patience=patience
         )

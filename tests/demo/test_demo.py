@@ -10,7 +10,7 @@ import pytest
 from jmsjca import ConnectionFactory, Queue
 from jmsjca.demo.display import Display
 from jmsjca.demo.events import DemoRequest
-from jmsjca.demo.progress import CrashMoment
+from jmsjca.demo.progress import CrashTrigger
 from jmsjca.demo.run import run_demo
 from tests.demo.accounts import assert_balanced, assert_crashed
 
@@ -31,7 +31,7 @@ def test_every_event_of_the_sample_is_accounted_for(demo, sample):
     assert all(message.properties["reason"] for message in dead)
 
 
-class Watching(CrashMoment):
+class Watching(CrashTrigger):
     """Notes the arguments of all processes of the run, once they are all there."""
 
     seen: ClassVar[list[str]] = []

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from jmsjca.demo.account import Findings, Repeats
-from jmsjca.demo.progress import Batch, Patience, note, sum_up
+from jmsjca.demo.account import Findings, IdempotentReceiver
+from jmsjca.demo.progress import Batch, StallDetector, note, sum_up
 from jmsjca.demo.settings import DemoSettings
 
 
@@ -15,7 +15,7 @@ def settings(tmp_path, **changes):
 
 
 def test_what_is_sent_again_is_dropped_and_counted():
-    repeats = Repeats()
+    repeats = IdempotentReceiver()
     assert not repeats.is_repeat("a", "1")
     assert not repeats.is_repeat("b", "1")
     assert repeats.is_repeat("a", "1")
@@ -25,7 +25,7 @@ def test_what_is_sent_again_is_dropped_and_counted():
 @pytest.mark.parametrize(("id_", "content"), [(None, "1"), ("a", "2"), ("b", "1")])
 def test_what_only_resembles_a_repeat_gets_through(id_, content):
     """Otherwise the account would hide duplicates instead of counting them."""
-    repeats = Repeats()
+    repeats = IdempotentReceiver()
     repeats.is_repeat("a", "1")
     repeats.is_repeat(None, "1")
     assert not repeats.is_repeat(id_, content)
@@ -60,7 +60,7 @@ def test_of_a_repeated_batch_the_last_time_counts(tmp_path):
 
 def test_patience_ends_when_nothing_moves():
     times = iter([0, 5, 5, 14, 16, 16, 26, 27])
-    patience = Patience(10, lambda: next(times))
+    patience = StallDetector(10, lambda: next(times))
     assert [patience.is_over(figure) for figure in (1, 1, 2, 2, 2)] == [False, False, False, False, True]
 
 

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from jmsjca.demo import query
-from jmsjca.demo.progress import CrashMoment, note
+from jmsjca.demo.progress import CrashTrigger, note
 from jmsjca.demo.settings import DemoSettings
 
 MARK = "sent-before-noted"
@@ -22,7 +22,7 @@ def note_late(file, batch):
     note(file, batch)
 
 
-class SentMoment(CrashMoment):
+class SentMoment(CrashTrigger):
     """The moment when all was sent and nothing noted."""
 
     def has_come(self):

@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from jmsjca.demo.progress import CrashMoment
+from jmsjca.demo.progress import CrashTrigger
 from jmsjca.spark import JmsDataSource
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import PartitionReader
@@ -43,7 +43,7 @@ class SettleFirstSource(JmsDataSource):
         return SettleFirstReader(SparkOptions.parse(self._given))
 
 
-class SettledMoment(CrashMoment):
+class SettledMoment(CrashTrigger):
     """The moment of the fault: settled, not yet staged."""
 
     def has_come(self):
