@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import closing
 from statistics import median
 
-from jmsjca.providers.common.network import acknowledge_quickly
+from jmsjca.providers.common.network import request_quick_ack
 from tests.benchmarks.proton_loops import BODY
 from tests.benchmarks.stomp_loops import frame, raw_connection
 
@@ -41,7 +41,7 @@ class Wire:
         """Wait until no more than so many receipts are to come."""
         while self._awaited > left:
             data = self._socket.recv(1 << 16)
-            acknowledge_quickly(self._socket)
+            request_quick_ack(self._socket)
             assert data
             assert b"ERROR" not in data, data
             self._awaited -= data.count(b"RECEIPT")

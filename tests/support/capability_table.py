@@ -56,7 +56,7 @@ def table(columns):
 
 def gaps(broker, protocol):
     rows = [["capability", "what the broker did", "where it is written"], ["---"] * 3]
-    rows += [[f"`{gap.capability}`", text(gap.seen), text(gap.source)] for gap in broker.gaps]
+    rows += [[f"`{gap.capability}`", text(gap.observed), text(gap.reference)] for gap in broker.gaps]
     return f"### {broker.name} {broker.release} over {protocol}\n\n{lines(rows)}"
 
 

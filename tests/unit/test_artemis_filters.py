@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.providers.common.artemis_filter import as_filter, names_in
+from jmsjca.providers.common.artemis_filter import identifiers_in, to_artemis_filter
 from jmsjca.providers.stomp.brokers.registry import choose_dialect
 
 
@@ -18,7 +18,7 @@ from jmsjca.providers.stomp.brokers.registry import choose_dialect
     ],
 )
 def test_headers_have_other_names(selector, told):
-    assert as_filter(selector) == told
+    assert to_artemis_filter(selector) == told
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_headers_have_other_names(selector, told):
     ],
 )
 def test_all_else_stays(selector):
-    assert as_filter(selector) == selector
+    assert to_artemis_filter(selector) == selector
 
 
 def test_names_stand_outside_of_quotes():
-    assert names_in("a = 'b' AND NOT c$1") == {"a", "AND", "NOT", "c$1"}
+    assert identifiers_in("a = 'b' AND NOT c$1") == {"a", "AND", "NOT", "c$1"}
 
 
 def test_message_ids_are_refused_over_stomp():

@@ -23,8 +23,8 @@ def test_exactly_what_is_missing_has_a_gap(broker):
 @pytest.mark.parametrize("broker", BROKERS)
 def test_a_gap_tells_what_was_seen_and_where_it_is_written(broker):
     for gap in broker.gaps:
-        assert gap.seen.strip(), gap
-        assert gap.source.strip(), gap
+        assert gap.observed.strip(), gap
+        assert gap.reference.strip(), gap
 
 
 @pytest.mark.parametrize("broker", BROKERS)

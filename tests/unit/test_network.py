@@ -19,7 +19,7 @@ from jmsjca.errors import (
     JMSError,
     JMSSecurityError,
 )
-from jmsjca.providers.common.network import NetworkOptions, open_socket, require_protection
+from jmsjca.providers.common.network import NetworkOptions, open_socket, require_tls_for_password
 from jmsjca.reconnection import ConnectionSettings, connect
 
 SECONDS = 30
@@ -98,10 +98,10 @@ def test_password_travels_protected(plain, scheme, query, credentials, refused):
     secure = SCHEMES[plain]
     url = ConnectionURL.parse(f"{secure if scheme == 'secure' else plain}://host?{query}")
     if not refused:
-        require_protection(url, NetworkOptions.parse(url), credentials, secure)
+        require_tls_for_password(url, NetworkOptions.parse(url), credentials, secure)
         return
     with pytest.raises(JMSSecurityError, match="in the clear") as told:
-        require_protection(url, NetworkOptions.parse(url), credentials, secure)
+        require_tls_for_password(url, NetworkOptions.parse(url), credentials, secure)
     assert "hush" not in str(told.value)
 
 

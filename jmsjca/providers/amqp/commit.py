@@ -217,7 +217,7 @@ def acknowledge_soon(taken: Taken) -> None:
 def let_go(taken: Taken) -> None:
     """Nothing more is to be done; whether the links of closed consumers end well changes nothing for their unit."""
     for consumer, deliveries in taken.items():
-        consumer.let_go(deliveries)
+        consumer.forget(deliveries)
         if consumer.closed:
             with suppress(JMSError):
                 consumer.end_if_done()

@@ -280,7 +280,7 @@ class Consumers:
 
     def add(self, consumer: AMQPConsumer, terms: Terms) -> None:
         """Note a consumer, and forget those that are done."""
-        self._active = {c: t for c, t in self._active.items() if not c.done} | {consumer: terms}
+        self._active = {c: t for c, t in self._active.items() if not c.is_finished} | {consumer: terms}
 
     def check_free(self, what: Destination | Subscription) -> None:
         """See whether something can be removed.
@@ -295,7 +295,7 @@ class Consumers:
         return [c for c, terms in self._active.items() if terms.topic == what and not c.closed]
 
     def _of(self, source: Subscription) -> list[AMQPConsumer]:
-        return [c for c, t in self._active.items() if not c.done and _same(t.source, source)]
+        return [c for c, t in self._active.items() if not c.is_finished and _same(t.source, source)]
 
 
 def _same(one: Destination | Subscription, other: Subscription) -> bool:

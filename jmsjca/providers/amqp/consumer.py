@@ -19,7 +19,7 @@ from jmsjca.providers.amqp.links.credit import Appetite
 from jmsjca.providers.amqp.links.receiver import ReceivingLink
 from jmsjca.providers.amqp.links.source import Source
 from jmsjca.providers.amqp.redelivery import Awaited, Failures
-from jmsjca.providers.common.consumer import Holder
+from jmsjca.providers.common.consumer import BaseConsumer
 from jmsjca.spi import Delivery, Order
 
 __all__ = ["AMQPConsumer", "AskingConsumer", "SettlingConsumer"]
@@ -27,7 +27,7 @@ __all__ = ["AMQPConsumer", "AskingConsumer", "SettlingConsumer"]
 _MOMENT = 3e-5  # seconds
 
 
-class SettlingConsumer(Holder[AMQPDelivery]):
+class SettlingConsumer(BaseConsumer[AMQPDelivery]):
     """Who receives has the link.
 
     Args:
@@ -51,7 +51,7 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     def units(self) -> list[Any]:
         """Those that hold deliveries, each as often as it holds one."""
         with self._lock:
-            return [d.unit for d in self._shelf.outstanding.values() if d.unit is not None]
+            return [d.unit for d in self._buffer.unsettled.values() if d.unit is not None]
 
     def accept_soon(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Acknowledge without waiting; what comes until the engine's thread gets to it is told with it.
@@ -68,7 +68,7 @@ class SettlingConsumer(Holder[AMQPDelivery]):
 
     def settle(self, deliveries: Sequence[AMQPDelivery], update: Settle) -> None:
         """Give deliveries a state and forget them. On the engine's thread."""
-        self._link.settle([d.handle for d in deliveries], update)
+        self._link.settle([d.sequence for d in deliveries], update)
 
     def check_link(self) -> None:
         """Raise why the link ended, if it did: then the broker has taken the deliveries back."""
@@ -81,16 +81,16 @@ class SettlingConsumer(Holder[AMQPDelivery]):
 
     def end_if_done(self) -> None:
         """Close the link of a closed consumer when no unit holds a delivery any more."""
-        if self.closed and not self._shelf.outstanding and self._error is None:
+        if self.closed and not self._buffer.unsettled and self._error is None:
             self._link.close()
 
     def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
         """Let the deliveries of a unit go, counted, without waiting."""
-        self._settle(deliveries, {d.handle for d in deliveries}, wait=False)
+        self._settle(deliveries, {d.sequence for d in deliveries}, wait=False)
 
     def broken(self, error: JMSError) -> None:
         """Nothing more will come, or can be told."""
-        super().broken(error)
+        super().on_connection_lost(error)
         self._accepted.clear()
 
     def _accept(self) -> None:
@@ -103,19 +103,19 @@ class SettlingConsumer(Holder[AMQPDelivery]):
     def _settle_unclaimed(self, *, wait: bool = True) -> None:
         """Release all that no unit took."""
         with self._changed:
-            self._shelf.hand_out(len(self._shelf.ready))
-            unclaimed = self._shelf.unclaimed()
-            self._shelf.let_go(unclaimed)  # nobody can take them any more
+            self._buffer.take(len(self._buffer.ready))
+            unclaimed = self._buffer.unassigned()
+            self._buffer.forget(unclaimed)  # nobody can take them any more
         self._settle(unclaimed, (), wait=wait)
 
     def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
         # A broker that does not count may not know the state that counts.
         failed = fail if self.origin.counts else release
         if self.origin.counts and wait:  # else nothing comes again on this connection
-            self._failures.note(d for d in deliveries if d.handle in counted)
-        states = [(d.handle, failed if d.handle in counted else release) for d in deliveries]
+            self._failures.note(d for d in deliveries if d.sequence in counted)
+        states = [(d.sequence, failed if d.sequence in counted else release) for d in deliveries]
         (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
-        self.let_go(deliveries)
+        self.forget(deliveries)
 
 
 class AskingConsumer(SettlingConsumer):
@@ -161,7 +161,7 @@ class AskingConsumer(SettlingConsumer):
         """Ask for what is missing; True if something is."""
         if self._error is not None or self.closed:
             return False
-        missing = self._appetite.ask(len(self._shelf.ready), self._shelf.size)
+        missing = self._appetite.ask(len(self._buffer.ready), self._buffer.size)
         if missing:
             self._engine.tell(partial(self._link.grant, missing))
         return missing > 0
@@ -177,7 +177,7 @@ class AskingConsumer(SettlingConsumer):
         """Find out whether the broker really has nothing, without waiting for what comes later."""
         while not self._stop():
             with self._changed:
-                if self._shelf.ready or self._error or self.closed:
+                if self._buffer.ready or self._error or self.closed:
                     return
                 self._grant()
 
@@ -253,13 +253,13 @@ class AMQPConsumer(AskingConsumer):
             self._appetite.limit = limit
             self._grant()
             woken = self._wait(timeout)
-            look = timeout == 0 and not self._shelf.ready
+            look = timeout == 0 and not self._buffer.ready
         if look:
             self._look()
         elif not self._appetite.window:
             self._stop()  # what is not here is left to others
         with self._changed:
-            chunk = [] if woken else self._shelf.hand_out(limit)
+            chunk = [] if woken else self._buffer.take(limit)
             asked = self._appetite.window > 0 and self._grant()
         try:
             if asked and len(chunk) > 1:
@@ -278,14 +278,14 @@ class AMQPConsumer(AskingConsumer):
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; in order, so what came later goes back with them."""
         self._home.check()
-        self.take_back([], [d for d in self._own(deliveries) if d.unit is None])
+        self.take_back([], [d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[AMQPDelivery]:
         """Ask for no more, and give what was on its way."""
         self._home.check()
         self._stop()
         with self._changed:
-            return self._shelf.hand_out(len(self._shelf.ready))
+            return self._buffer.take(len(self._buffer.ready))
 
     def close(self) -> None:
         """Give back what no unit took; what a unit took stays with the unit."""
@@ -300,7 +300,7 @@ class AMQPConsumer(AskingConsumer):
             self._settle_unclaimed()
             self.end_if_done()
         else:
-            self.let_go(self._shelf.unclaimed())  # the broker has them back
+            self.forget(self._buffer.unassigned())  # the broker has them back
 
     def abandon(self) -> None:
         """Let everything go without waiting: the connection closes, and what is under way goes back with it."""
@@ -313,25 +313,25 @@ class AMQPConsumer(AskingConsumer):
 
         In order, whatever came after the first of them and was taken by no unit goes back, too.
         """
-        self._return([*failed, *unused], {d.handle for d in failed})
+        self._return([*failed, *unused], {d.sequence for d in failed})
 
     def _return(
         self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], awaited: Awaited | None = None
     ) -> None:
         if self._keeps and not self.closed:  # the broker would send it again, too, but behind what it sent meanwhile
             with self._changed:
-                self._shelf.take_in(self._shelf.with_later(deliveries), counted)
+                self._buffer.requeue(self._buffer.with_later(deliveries), counted)
                 self._changed.notify_all()
             return
         if self.order is not Order.ANY and deliveries:
             self._stop()
         with self._changed:
-            waiting = list(self._shelf.ready)
-            back = self._shelf.with_later(deliveries)
+            waiting = list(self._buffer.ready)
+            back = self._buffer.with_later(deliveries)
             if self.order is not Order.ANY and back:
-                here = [each for each in waiting if each.handle >= back[0].handle]
+                here = [each for each in waiting if each.sequence >= back[0].sequence]
                 self._awaited = awaited or Awaited.of(back).before(self._awaited, here)
-            self._shelf.let_go([each for each in back if each.unit is None])  # nobody can take them any more
+            self._buffer.forget([each for each in back if each.unit is None])  # nobody can take them any more
         for step in awaited.steps(back) if awaited else [back]:
             self._settle(step, counted)
         self._grant_waiting()
@@ -340,7 +340,7 @@ class AMQPConsumer(AskingConsumer):
     def _keep(self, chunk: Sequence[AMQPDelivery]) -> None:
         """Let what is still here of a chunk wait again."""
         with self._changed:
-            self._shelf.take_in([each for each in chunk if self._shelf.outstanding.get(each.handle) is each])
+            self._buffer.requeue([each for each in chunk if self._buffer.unsettled.get(each.sequence) is each])
 
     def _still_awaited(self, chunk: Sequence[AMQPDelivery]) -> Awaited | None:
         """What should have come before some of a chunk; None if all is well."""
@@ -354,7 +354,7 @@ class AMQPConsumer(AskingConsumer):
         now, known = time.time(), zip(itertools.count(first), messages, self._failures.of(messages), strict=False)
         deliveries = [AMQPDelivery(encoded, handle, self, now, failures) for handle, encoded, failures in known]
         with self._changed:
-            self._shelf.put(deliveries)
+            self._buffer.append(deliveries)
             self._appetite.arrived(list(map(len, messages)))
             self._grant_more()
             self._changed.notify_all()
@@ -368,7 +368,7 @@ class AMQPConsumer(AskingConsumer):
         """Wait for a message; True if woken instead."""
         self._waiting += 1
         try:
-            self._changed.wait_for(lambda: self._shelf.ready or self._woken or self._error, timeout)
+            self._changed.wait_for(lambda: self._buffer.ready or self._woken or self._error, timeout)
         finally:
             self._waiting -= 1
         if self._error is not None:

@@ -89,21 +89,21 @@ class AMQPDelivery(ReceivedMessage):
         unit: Which unit took it; None as long as none did.
     """
 
-    __slots__ = ("consumer", "handle", "size", "unit")
+    __slots__ = ("consumer", "sequence", "size", "unit")
 
     def __init__(
-        self, encoded: bytes, handle: int, consumer: AMQPDeliveryOwner, arrived: float, failures: int = 0
+        self, encoded: bytes, sequence: int, consumer: AMQPDeliveryOwner, arrived: float, failures: int = 0
     ) -> None:
         self.encoded = encoded  # all in one: a call of the base's for each message would double the cost
         self._origin = consumer.origin
         self._arrived = arrived
         self._failures = failures
         self._message = None
-        self.handle = handle
+        self.sequence = sequence
         self.size = len(encoded)
         self.consumer = consumer
         self.unit: Unit | None = None
 
-    def again(self, *, counted: bool) -> "AMQPDelivery":
+    def for_redelivery(self, *, counted: bool) -> "AMQPDelivery":
         """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
-        return AMQPDelivery(self.encoded, self.handle, self.consumer, self._arrived, self._failures + counted)
+        return AMQPDelivery(self.encoded, self.sequence, self.consumer, self._arrived, self._failures + counted)

@@ -15,7 +15,7 @@ from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import check_version
 from jmsjca.providers.amqp.links.link_pool import Wire
-from jmsjca.providers.common.network import NetworkOptions, open_socket, require_protection
+from jmsjca.providers.common.network import NetworkOptions, open_socket, require_tls_for_password
 
 __all__ = ["AMQPProvider", "has_transactions"]
 
@@ -53,7 +53,7 @@ class AMQPProvider:
         if url.path.strip("/"):
             raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
         options = NetworkOptions.parse(url)
-        require_protection(url, options, credentials, "amqps")
+        require_tls_for_password(url, options, credentials, "amqps")
         return _Opener(url, options, credentials, client_id, limits, clock, on_lost).open()
 
 
@@ -135,7 +135,7 @@ def _transport(options: NetworkOptions, credentials: Credentials | None) -> Tran
     if options.heartbeat:
         transport.idle_timeout = 2 * options.heartbeat
     sasl = transport.sasl()
-    sasl.allow_insecure_mechs = True  # TLS is around it, or was waived: see require_protection
+    sasl.allow_insecure_mechs = True  # TLS is around it, or was waived: see require_tls_for_password
     if credentials is not None:
         sasl.allowed_mechs("PLAIN")
     else:

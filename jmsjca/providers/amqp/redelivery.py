@@ -69,7 +69,7 @@ class Awaited(NamedTuple):
         placed = [(known.pop() if (known := places[_hash_of(d)]) else len(self.hashes), d) for d in deliveries]
         steps: list[list[AMQPDelivery]] = []
         for _, delivery in sorted(placed, key=itemgetter(0)):
-            if not steps or delivery.handle < steps[-1][-1].handle:
+            if not steps or delivery.sequence < steps[-1][-1].sequence:
                 steps.append([])
             steps[-1].append(delivery)
         return steps

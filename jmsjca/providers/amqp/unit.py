@@ -11,7 +11,7 @@ from jmsjca.providers.amqp.commit import Burst, acknowledge, acknowledge_soon
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.links.link_pool import Outgoing
-from jmsjca.providers.common.unit import Note
+from jmsjca.providers.common.unit import BaseUnit
 from jmsjca.spi import Delivery
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["AMQPUnit"]
 
 
-class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
+class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
     """Notes deliveries and sends; `commit` writes them in one transaction of the broker, if it has any.
 
     Without transactions the sends are confirmed first, then the deliveries are acknowledged.
@@ -104,7 +104,7 @@ class AMQPUnit(Note[AMQPConsumer, AMQPDelivery]):
                 consumer.let_fail(deliveries)
 
     def _end(self, write: Callable[[], None]) -> None:
-        self._use_up()
+        self._finish()
         try:
             write()
         except JMSError:

@@ -2,7 +2,7 @@
 
 For each of the 256 codes that a value may begin with there is a function that reads the rest; for each type of Python
 one that writes the shortest form. Numbers get the types of JMS where it has them. A count is believed only as far as
-there are bytes for it, and what is nested deeper than `DEEPEST` is refused, so that bytes of any kind cost no more than
+there are bytes for it, and nesting deeper than `MAX_DEPTH` is refused, so that bytes of any kind cost no more than
 a few times their own size.
 """
 
@@ -17,11 +17,11 @@ from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
 
 __all__ = [
-    "DEEPEST",
     "MALFORMED",
+    "MAX_DEPTH",
     "NULL",
-    "Decimal",
     "Described",
+    "RawDecimal",
     "Reader",
     "Symbol",
     "Timestamp",
@@ -29,30 +29,30 @@ __all__ = [
     "UInt",
     "ULong",
     "UShort",
+    "_fixed",
+    "_number",
+    "_var8",
+    "_var32",
+    "amqp_value_string_section",
     "binary",
     "boolean",
     "char",
     "constant",
     "data_section",
-    "fixed",
-    "four_bytes",
     "list_of",
-    "long",
     "map_of",
-    "number",
     "read",
-    "short",
+    "read_uint32",
     "symbol",
     "text",
-    "text_section",
     "timestamp",
     "write",
 ]
 
-DEEPEST = 50
+MAX_DEPTH = 50
 """How deep values may be nested: nothing that people send goes there, and the interpreter's stack is far away."""
 
-four_bytes = struct.Struct(">I").unpack_from
+read_uint32 = struct.Struct(">I").unpack_from
 """Reads a number of four bytes, as the only one of a tuple."""
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
@@ -64,7 +64,7 @@ def constant(value: Any) -> Reader:
     return lambda raw, at, depth: (value, at)  # noqa: ARG005
 
 
-def number(layout: str, kind: type) -> Reader:
+def _number(layout: str, kind: type) -> Reader:
     """A number of a layout, with the mark of its type."""
     packed = struct.Struct(">" + layout)
     unpack, size = packed.unpack_from, packed.size
@@ -76,12 +76,12 @@ def number(layout: str, kind: type) -> Reader:
     return read
 
 
-def fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
+def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
     """What always takes so many bytes."""
     return lambda raw, at, depth: (make(raw[at : at + size]), at + size)  # noqa: ARG005
 
 
-def short(make: Callable[[bytes], Any]) -> Reader:
+def _var8(make: Callable[[bytes], Any]) -> Reader:
     """What one byte tells the length of."""
 
     def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
@@ -91,12 +91,12 @@ def short(make: Callable[[bytes], Any]) -> Reader:
     return read
 
 
-def long(make: Callable[[bytes], Any]) -> Reader:
+def _var32(make: Callable[[bytes], Any]) -> Reader:
     """What four bytes tell the length of."""
 
     def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         begin = at + 4
-        end = begin + four_bytes(raw, at)[0]
+        end = begin + read_uint32(raw, at)[0]
         return make(raw[begin:end]), end
 
     return read
@@ -146,7 +146,7 @@ class Described(NamedTuple):
     value: Any
 
 
-class Decimal(NamedTuple):
+class RawDecimal(NamedTuple):
     """A decimal number, which nobody here computes with."""
 
     code: int
@@ -179,8 +179,8 @@ def _compound(layout: str, fill: Callable[[bytes, int, int, int], tuple[Any, int
         end = begin + size
         if end > len(raw) or count > end - begin:
             raise MessageFormatError(f"at byte {at} there are fewer bytes than are told")
-        if depth == DEEPEST:
-            raise MessageFormatError(f"values are nested deeper than {DEEPEST}")
+        if depth == MAX_DEPTH:
+            raise MessageFormatError(f"values are nested deeper than {MAX_DEPTH}")
         value, reached = fill(raw, begin + width, count, depth + 1)
         if reached != end:
             raise MessageFormatError(f"at byte {at} the size does not fit the parts")
@@ -219,8 +219,8 @@ def _array(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]
 
 
 def _described(raw: bytes, at: int, depth: int) -> tuple[Described, int]:
-    if depth == DEEPEST:
-        raise MessageFormatError(f"values are nested deeper than {DEEPEST}")
+    if depth == MAX_DEPTH:
+        raise MessageFormatError(f"values are nested deeper than {MAX_DEPTH}")
     descriptor, at = read(raw, at, depth + 1)
     value, at = read(raw, at, depth + 1)
     return Described(descriptor, value), at
@@ -240,33 +240,33 @@ _READERS: dict[int, Reader] = {
     0x43: constant(UInt(0)),
     0x44: constant(ULong(0)),
     0x45: lambda raw, at, depth: ([], at),  # noqa: ARG005  # a new one each time: it can be changed
-    0x50: number("B", UByte),
-    0x51: number("b", Byte),
-    0x52: number("B", UInt),
-    0x53: number("B", ULong),
-    0x54: number("b", Int),
-    0x55: number("b", Long),
+    0x50: _number("B", UByte),
+    0x51: _number("b", Byte),
+    0x52: _number("B", UInt),
+    0x53: _number("B", ULong),
+    0x54: _number("b", Int),
+    0x55: _number("b", Long),
     0x56: boolean,
-    0x60: number("H", UShort),
-    0x61: number("h", Short),
-    0x70: number("I", UInt),
-    0x71: number("i", Int),
-    0x72: number("f", Float),
-    0x73: fixed(4, char),
-    0x74: fixed(4, lambda encoded: Decimal(0x74, encoded)),
-    0x80: number("Q", ULong),
-    0x81: number("q", Long),
-    0x82: number("d", Double),
-    0x83: number("q", Timestamp),
-    0x84: fixed(8, lambda encoded: Decimal(0x84, encoded)),
-    0x94: fixed(16, lambda encoded: Decimal(0x94, encoded)),
-    0x98: fixed(16, lambda encoded: uuid.UUID(bytes=encoded)),
-    0xA0: short(bytes),
-    0xA1: short(bytes.decode),
-    0xA3: short(lambda encoded: Symbol(encoded, "ascii")),
-    0xB0: long(bytes),
-    0xB1: long(bytes.decode),
-    0xB3: long(lambda encoded: Symbol(encoded, "ascii")),
+    0x60: _number("H", UShort),
+    0x61: _number("h", Short),
+    0x70: _number("I", UInt),
+    0x71: _number("i", Int),
+    0x72: _number("f", Float),
+    0x73: _fixed(4, char),
+    0x74: _fixed(4, lambda encoded: RawDecimal(0x74, encoded)),
+    0x80: _number("Q", ULong),
+    0x81: _number("q", Long),
+    0x82: _number("d", Double),
+    0x83: _number("q", Timestamp),
+    0x84: _fixed(8, lambda encoded: RawDecimal(0x84, encoded)),
+    0x94: _fixed(16, lambda encoded: RawDecimal(0x94, encoded)),
+    0x98: _fixed(16, lambda encoded: uuid.UUID(bytes=encoded)),
+    0xA0: _var8(bytes),
+    0xA1: _var8(bytes.decode),
+    0xA3: _var8(lambda encoded: Symbol(encoded, "ascii")),
+    0xB0: _var32(bytes),
+    0xB1: _var32(bytes.decode),
+    0xB3: _var32(lambda encoded: Symbol(encoded, "ascii")),
     0xC0: _compound("B", _list),
     0xC1: _compound("B", _map),
     0xD0: _compound("I", _list),
@@ -298,8 +298,8 @@ def write(value: Any, depth: int = 0) -> bytes:
     compound = _COMPOUNDS.get(kind)
     if compound is None:
         raise MessageFormatError(f"AMQP has no type for {kind.__name__}")
-    if depth == DEEPEST:
-        raise MessageFormatError(f"values are nested deeper than {DEEPEST}")
+    if depth == MAX_DEPTH:
+        raise MessageFormatError(f"values are nested deeper than {MAX_DEPTH}")
     return compound(value, depth + 1)
 
 
@@ -365,7 +365,7 @@ def _ascii(value: str) -> bytes:
 
 
 binary, data_section = _variable(0xA0, bytes), _variable(0xA0, bytes, b"\x00\x53\x75")
-text, text_section = _variable(0xA1, str.encode), _variable(0xA1, str.encode, b"\x00\x53\x77")
+text, amqp_value_string_section = _variable(0xA1, str.encode), _variable(0xA1, str.encode, b"\x00\x53\x77")
 symbol = _variable(0xA3, _ascii)
 timestamp = _packed(0x83, "q")
 _write_int, _write_long = _integer(0x54, 0x71, "i"), _integer(0x55, 0x81, "q")
@@ -392,7 +392,7 @@ def _write_described(value: Described, depth: int) -> bytes:
     return b"\x00" + write(value.descriptor, depth) + write(value.value, depth)
 
 
-def _decimal(value: Decimal) -> bytes:
+def _decimal(value: RawDecimal) -> bytes:
     return _SIZES[value.code] + value.encoded
 
 
@@ -418,7 +418,7 @@ _WRITERS: dict[type, Callable[[Any], bytes]] = {
     ULong: _unsigned(0x44, 0x53, 0x80, "Q"),
     Timestamp: timestamp,
     Symbol: symbol,
-    Decimal: _decimal,
+    RawDecimal: _decimal,
 }
 _COMPOUNDS: dict[type, Callable[[Any, int], bytes]] = {
     list: _write_list,

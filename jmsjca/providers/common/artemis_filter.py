@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["as_filter", "names_in"]
+__all__ = ["identifiers_in", "to_artemis_filter"]
 
 _WORD = re.compile(r"'(?:[^']|'')*'|(?:[^\W\d]|\$)[\w$]*")
 _HEADERS = {
@@ -14,16 +14,16 @@ _HEADERS = {
 _MODES = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
 
 
-def as_filter(selector: str) -> str:
+def to_artemis_filter(selector: str) -> str:
     """Write a selector as Artemis' JMS client does.
 
     By the names of JMS a filter matches nothing, in silence. As in that client the two words for the delivery mode are
     exchanged in the whole selector, if it mentions the delivery mode at all.
     """
-    names = _HEADERS | (_MODES if "JMSDeliveryMode" in names_in(selector) else {})
+    names = _HEADERS | (_MODES if "JMSDeliveryMode" in identifiers_in(selector) else {})
     return _WORD.sub(lambda word: names.get(word[0], word[0]), selector)
 
 
-def names_in(selector: str) -> set[str]:
+def identifiers_in(selector: str) -> set[str]:
     """The names and words of a selector, without what stands in quotes."""
     return {word for word in _WORD.findall(selector) if not word.startswith("'")}

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from jmsjca.errors import NotSupportedError
 from jmsjca.spi import Capabilities
 
-__all__ = ["Broker", "Gap"]
+__all__ = ["BrokerProfile", "CapabilityGap"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class CapabilityGap:
     """A capability that a broker lacks over a protocol.
 
     Args:
@@ -19,12 +19,12 @@ class Gap:
     """
 
     capability: str
-    seen: str
-    source: str
+    observed: str
+    reference: str
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class BrokerProfile:
     """A broker over one protocol.
 
     Args:
@@ -39,7 +39,7 @@ class Broker:
     protocol: str
     release: str
     capabilities: Capabilities
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[CapabilityGap, ...] = ()
 
     def require(self, capability: str, *, asked: bool = True) -> None:
         """Refuse what the broker would not do, or not do as it should.

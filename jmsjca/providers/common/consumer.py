@@ -9,10 +9,10 @@ from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.forking import Home
 from jmsjca.spi import Delivery, Order
 
-__all__ = ["Holder", "Shelf", "Shelved"]
+__all__ = ["BaseConsumer", "BufferedDelivery", "DeliveryBuffer"]
 
 
-class Shelved(Delivery, Protocol):
+class BufferedDelivery(Delivery, Protocol):
     """A delivery, as a shelf sees it.
 
     Attributes:
@@ -22,7 +22,7 @@ class Shelved(Delivery, Protocol):
     unit: Any
 
     @property
-    def handle(self) -> int:
+    def sequence(self) -> int:
         """Names it; later ones have higher handles."""
         ...
 
@@ -31,15 +31,15 @@ class Shelved(Delivery, Protocol):
         """How many bytes it takes."""
         ...
 
-    def again(self, *, counted: bool) -> Self:
+    def for_redelivery(self, *, counted: bool) -> Self:
         """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
         ...
 
 
-D = TypeVar("D", bound=Shelved)
+D = TypeVar("D", bound=BufferedDelivery)
 
 
-class Shelf(Generic[D]):
+class DeliveryBuffer(Generic[D]):
     """Its consumer guards it with a lock.
 
     Args:
@@ -55,21 +55,21 @@ class Shelf(Generic[D]):
         self._order = order
         self.ready: deque[D] = deque()
         self.size = 0
-        self.outstanding: dict[int, D] = {}
+        self.unsettled: dict[int, D] = {}
 
-    def put(self, deliveries: Sequence[D]) -> None:
+    def append(self, deliveries: Sequence[D]) -> None:
         """Add what arrived."""
         self.ready.extend(deliveries)
         self.size += sum([d.size for d in deliveries])
 
-    def hand_out(self, limit: int) -> list[D]:
+    def take(self, limit: int) -> list[D]:
         """Let so many at most be received."""
         chunk = [self.ready.popleft() for _ in range(min(limit, len(self.ready)))]
         self.size -= sum([d.size for d in chunk])
-        self.outstanding.update([(d.handle, d) for d in chunk])
+        self.unsettled.update([(d.sequence, d) for d in chunk])
         return chunk
 
-    def own(self, deliveries: Sequence[Delivery]) -> list[D]:
+    def owned(self, deliveries: Sequence[Delivery]) -> list[D]:
         """Check that deliveries are ours and not settled. Raises as `check`."""
         ours = cast("Sequence[D]", deliveries)
         for delivery in ours:
@@ -82,58 +82,58 @@ class Shelf(Generic[D]):
         Raises:
             IllegalStateError: It was settled, given back, or received by somebody else.
         """
-        if self.outstanding.get(delivery.handle) is not delivery:
+        if self.unsettled.get(delivery.sequence) is not delivery:
             raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
 
-    def claim(self, deliveries: Sequence[D], unit: Any) -> None:
+    def assign_to_unit(self, deliveries: Sequence[D], unit: Any) -> None:
         """Let a unit have deliveries, all or none.
 
         Raises:
             IllegalStateError: As `check`, or one is a unit's already.
         """
         for number, delivery in enumerate(deliveries):
-            if delivery.unit is not None or self.outstanding.get(delivery.handle) is not delivery:
+            if delivery.unit is not None or self.unsettled.get(delivery.sequence) is not delivery:
                 for claimed in deliveries[:number]:
                     claimed.unit = None
                 self.check(delivery)
                 raise IllegalStateError("This delivery is another unit's already.")
             delivery.unit = unit
 
-    def unclaimed(self) -> list[D]:
+    def unassigned(self) -> list[D]:
         """What was received and no unit took."""
-        return [d for d in self.outstanding.values() if d.unit is None]
+        return [d for d in self.unsettled.values() if d.unit is None]
 
     def with_later(self, deliveries: Sequence[D]) -> list[D]:
         """Deliveries together with all that must go back with them to keep the order, in that order."""
-        back = {d.handle: d for d in deliveries}
+        back = {d.sequence: d for d in deliveries}
         if back and self._order is not Order.ANY:
             first = min(back)
-            held = [*self.outstanding.values(), *self.ready]
-            back |= {d.handle: d for d in held if d.unit is None and d.handle > first}
-            self._wait_again([d for d in self.ready if d.handle < first])
+            held = [*self.unsettled.values(), *self.ready]
+            back |= {d.sequence: d for d in held if d.unit is None and d.sequence > first}
+            self._set_ready([d for d in self.ready if d.sequence < first])
         return [back[handle] for handle in sorted(back)]
 
-    def take_in(self, deliveries: Sequence[D], counted: Collection[int] = ()) -> None:
+    def requeue(self, deliveries: Sequence[D], counted: Collection[int] = ()) -> None:
         """Let deliveries wait again, for another attempt; those whose handles are counted have failed."""
-        self.let_go(deliveries)
-        again = [d.again(counted=d.handle in counted) for d in deliveries]
-        self._wait_again(sorted([*again, *self.ready], key=lambda d: d.handle))
+        self.forget(deliveries)
+        again = [d.for_redelivery(counted=d.sequence in counted) for d in deliveries]
+        self._set_ready(sorted([*again, *self.ready], key=lambda d: d.sequence))
 
-    def let_go(self, deliveries: Sequence[D]) -> None:
+    def forget(self, deliveries: Sequence[D]) -> None:
         """Forget deliveries that are settled or given back."""
         for delivery in deliveries:
-            self.outstanding.pop(delivery.handle, None)
+            self.unsettled.pop(delivery.sequence, None)
 
     def clear(self) -> None:
         """Forget what waits: it comes again to somebody else."""
-        self._wait_again(())
+        self._set_ready(())
 
-    def _wait_again(self, deliveries: Sequence[D]) -> None:
+    def _set_ready(self, deliveries: Sequence[D]) -> None:
         self.ready = deque(deliveries)
         self.size = sum([d.size for d in deliveries])
 
 
-class Holder(Generic[D]):
+class BaseConsumer(Generic[D]):
     """A consumer as its units see it.
 
     Args:
@@ -147,7 +147,7 @@ class Holder(Generic[D]):
     def __init__(self, order: Order) -> None:
         self._lock = threading.RLock()  # that of the condition: it costs less where nobody waits or is told
         self._changed = threading.Condition(self._lock)
-        self._shelf: Shelf[D] = Shelf(order)
+        self._buffer: DeliveryBuffer[D] = DeliveryBuffer(order)
         self._woken = False
         self._error: JMSError | None = None
         self._home = Home()
@@ -162,7 +162,7 @@ class Holder(Generic[D]):
             self._woken = True
             self._changed.notify_all()
 
-    def take(self, deliveries: Sequence[D], unit: Any) -> None:
+    def assign_to_unit(self, deliveries: Sequence[D], unit: Any) -> None:
         """Let a unit have deliveries, all or none.
 
         Raises:
@@ -170,30 +170,30 @@ class Holder(Generic[D]):
             ConnectionLostError: The connection is gone.
         """
         with self._lock:
-            self._check_lost()
-            self._shelf.claim(deliveries, unit)
+            self._check_connected()
+            self._buffer.assign_to_unit(deliveries, unit)
 
-    def let_go(self, deliveries: Sequence[D]) -> None:
+    def forget(self, deliveries: Sequence[D]) -> None:
         """Forget deliveries that are settled or given back."""
         with self._lock:
-            self._shelf.let_go(deliveries)
+            self._buffer.forget(deliveries)
 
-    def broken(self, error: JMSError) -> None:
+    def on_connection_lost(self, error: JMSError) -> None:
         """Nothing more will come: waiting and later calls learn why."""
         with self._changed:
             self._error = error
-            self._shelf.clear()
+            self._buffer.clear()
             self._changed.notify_all()
 
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
         """True if it is closed and no unit holds anything of it."""
-        return self.closed and not self._shelf.outstanding
+        return self.closed and not self._buffer.unsettled
 
-    def _own(self, deliveries: Sequence[Delivery]) -> list[D]:
-        self._check_lost()
-        return self._shelf.own(deliveries)
+    def _owned(self, deliveries: Sequence[Delivery]) -> list[D]:
+        self._check_connected()
+        return self._buffer.owned(deliveries)
 
-    def _check_lost(self) -> None:
+    def _check_connected(self) -> None:
         if self._error is not None:
             raise ConnectionLostError(str(self._error)) from self._error

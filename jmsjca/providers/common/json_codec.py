@@ -19,9 +19,18 @@ from jmsjca.messages import (
     type_name,
 )
 
-__all__ = ["DECODERS", "Kind", "as_text", "encode_body", "from_json", "special_type", "to_json", "with_infinities"]
+__all__ = [
+    "BODY_DECODERS",
+    "BodyDecoder",
+    "encode_body",
+    "expect_text",
+    "from_json",
+    "to_json",
+    "to_json_with_infinities",
+    "type_tag",
+]
 
-Kind: TypeAlias = tuple[type[Message], Callable[[bytes | None], Any]]
+BodyDecoder: TypeAlias = tuple[type[Message], Callable[[bytes | None], Any]]
 """The type of a kind of messages, and what decodes its body; what is none of that kind may raise anything."""
 
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # infinities: only we read it
@@ -34,9 +43,9 @@ def encode_body(message: Message) -> tuple[str, bytes | None]:
     if isinstance(message, BytesMessage):
         return "bytes", message.body
     if isinstance(message, MapMessage):
-        return "map", _to_json({name: _written(value) for name, value in message.body.items()}).encode()
+        return "map", _to_json({name: _to_json_value(value) for name, value in message.body.items()}).encode()
     if isinstance(message, StreamMessage):
-        return "stream", _to_json([_written(value) for value in message.body]).encode()
+        return "stream", _to_json([_to_json_value(value) for value in message.body]).encode()
     return ("object", message.pickled) if isinstance(message, ObjectMessage) else ("plain", None)
 
 
@@ -45,11 +54,11 @@ def _text(body: bytes | None) -> str | None:
 
 
 def _map(body: bytes | None) -> dict[str, EntryValue]:
-    return {name: _read(value) for name, value in _parsed(body, dict).items()}
+    return {name: _from_json_value(value) for name, value in _parsed(body, dict).items()}
 
 
 def _stream(body: bytes | None) -> list[EntryValue]:
-    return [_read(value) for value in _parsed(body, list)]
+    return [_from_json_value(value) for value in _parsed(body, list)]
 
 
 def _as_it_is(body: bytes | None) -> bytes | None:
@@ -60,7 +69,7 @@ def _nothing(body: bytes | None) -> None:
     del body
 
 
-DECODERS: dict[str, Kind] = {
+BODY_DECODERS: dict[str, BodyDecoder] = {
     "text": (TextMessage, _text),
     "bytes": (BytesMessage, _as_it_is),
     "map": (MapMessage, _map),
@@ -78,15 +87,15 @@ def _parsed(body: bytes | None, kind: type) -> Any:
     return parsed
 
 
-def _written(value: EntryValue) -> Any:
+def _to_json_value(value: EntryValue) -> Any:
     """A value as JSON: by itself, or behind its type where JSON does not tell it."""
-    name = special_type(value)
+    name = type_tag(value)
     if name is None:
         return value
     return [name, b64encode(value).decode() if isinstance(value, bytes) else value]
 
 
-def _read(written: EntryValue | list[Any]) -> EntryValue:
+def _from_json_value(written: EntryValue | list[Any]) -> EntryValue:
     if not isinstance(written, list):
         return entry(written)
     name, value = written
@@ -110,7 +119,7 @@ def from_json(text: str) -> Any:
     return value if end == len(text) else _DECODER.decode(text)
 
 
-def as_text(value: object) -> str | None:
+def expect_text(value: object) -> str | None:
     """Give what must be a text, or nothing: JSON may hold anything there.
 
     Raises:
@@ -121,7 +130,7 @@ def as_text(value: object) -> str | None:
     raise TypeError(f"it has {type(value).__name__} where a text should be")
 
 
-def special_type(value: EntryValue) -> str | None:
+def type_tag(value: EntryValue) -> str | None:
     """Name the type of a value if it is not the one that its JSON has."""
     if value is None:
         return None
@@ -130,7 +139,7 @@ def special_type(value: EntryValue) -> str | None:
     return None if plain else name
 
 
-def with_infinities(values: Mapping[str, PropertyValue]) -> str:
+def to_json_with_infinities(values: Mapping[str, PropertyValue]) -> str:
     """Write properties some of which are no finite numbers, as SQLite reads them.
 
     What is out of range is infinite to it, and not-a-number is null.

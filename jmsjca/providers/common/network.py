@@ -10,11 +10,11 @@ from jmsjca.config import ConnectionURL, Credentials
 from jmsjca.config.text import check_text
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSError, JMSSecurityError
 
-__all__ = ["NetworkOptions", "acknowledge_quickly", "broken", "open_socket", "require_protection"]
+__all__ = ["NetworkOptions", "connection_error", "open_socket", "request_quick_ack", "require_tls_for_password"]
 
 
 # Alerts of TLS that no second attempt can change (RFC 8446, section 6.2).
-_REFUSALS = ("ALERT_ACCESS_DENIED", "ALERT_HANDSHAKE_FAILURE", "ALERT_UNKNOWN_CA", "CERTIFICATE")
+_PERMANENT_ALERTS = ("ALERT_ACCESS_DENIED", "ALERT_HANDSHAKE_FAILURE", "ALERT_UNKNOWN_CA", "CERTIFICATE")
 
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
@@ -56,7 +56,7 @@ class NetworkOptions:
         return cls(**{name: _value(name, text, known[name]) for name, text in url.query.items()})
 
 
-def require_protection(
+def require_tls_for_password(
     url: ConnectionURL, options: NetworkOptions, credentials: Credentials | None, secure: str
 ) -> None:
     """Refuse to send a password without TLS.
@@ -93,7 +93,7 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
     try:
         plain = socket.create_connection((host, port), timeout=options.connect_timeout)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return plain if context is None else _secured(plain, context, host)
+        return plain if context is None else _wrap_tls(plain, context, host)
     except ssl.SSLCertVerificationError as error:
         raise JMSSecurityError(
             f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}"
@@ -101,10 +101,10 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
     except UnicodeError as error:  # a name longer than names can be, or with nothing between two dots
         raise InvalidURLError(f"{url} names a host that cannot exist: {error}.") from error
     except OSError as error:
-        raise broken(f"Cannot connect to {host}:{port}", error) from error
+        raise connection_error(f"Cannot connect to {host}:{port}", error) from error
 
 
-def broken(what: str, error: Exception) -> JMSError:
+def connection_error(what: str, error: Exception) -> JMSError:
     """The error of a connection that broke, by an alert of TLS or by the network.
 
     Args:
@@ -112,12 +112,12 @@ def broken(what: str, error: Exception) -> JMSError:
         error: How.
     """
     reason: str = getattr(error, "reason", None) or ""
-    if isinstance(error, ssl.SSLError) and any(alert in reason for alert in _REFUSALS):
+    if isinstance(error, ssl.SSLError) and any(alert in reason for alert in _PERMANENT_ALERTS):
         return JMSSecurityError(f"{what}: the broker wants another certificate of this client, or other TLS: {error}")
     return ConnectionLostError(f"{what}: {error}")
 
 
-def acknowledge_quickly(sock: socket.socket) -> None:
+def request_quick_ack(sock: socket.socket) -> None:
     """Let TCP acknowledge what was just read at once, where the system can.
 
     Brokers that write an answer in two pieces wait for the acknowledgement of the first, which is held back by up to
@@ -127,7 +127,7 @@ def acknowledge_quickly(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
 
-def _secured(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
+def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
     try:
         return context.wrap_socket(plain, server_hostname=host)
     except BaseException:

@@ -8,13 +8,13 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.spi import Delivery
 
-__all__ = ["DeliveryOwner", "Note"]
+__all__ = ["BaseUnit", "DeliveryOwner"]
 
 
 class DeliveryOwner(Protocol):
     """A consumer, as the units that take its deliveries know it."""
 
-    def take(self, deliveries: Sequence[Any], unit: Any) -> None:
+    def assign_to_unit(self, deliveries: Sequence[Any], unit: Any) -> None:
         """Let a unit have deliveries; `IllegalStateError` if one is settled, given back or another unit's."""
         ...
 
@@ -23,7 +23,7 @@ class DeliveryOwner(Protocol):
         ...
 
 
-class _Received(Protocol):
+class OwnedDelivery(Protocol):
     @property
     def consumer(self) -> DeliveryOwner:
         """Who received it."""
@@ -32,10 +32,10 @@ class _Received(Protocol):
 
 _consumer_of = attrgetter("consumer")
 C = TypeVar("C", bound=DeliveryOwner)
-D = TypeVar("D", bound=_Received)
+D = TypeVar("D", bound=OwnedDelivery)
 
 
-class Note(Generic[C, D]):
+class BaseUnit(Generic[C, D]):
     """A unit until its end: what it has taken, and whether it can still be used.
 
     Attributes:
@@ -55,13 +55,13 @@ class Note(Generic[C, D]):
             ConnectionLostError: The connection is gone.
         """
         self._check_open()
-        for consumer, taken in _by_source(list(deliveries)):
-            consumer.take(taken, self)
+        for consumer, taken in _grouped_by_consumer(list(deliveries)):
+            consumer.assign_to_unit(taken, self)
             self._taken += taken
 
     def _by_consumer(self) -> dict[C, list[D]]:
         groups: dict[C, list[D]] = {}
-        for consumer, group in _by_source(self._taken):
+        for consumer, group in _grouped_by_consumer(self._taken):
             groups.setdefault(consumer, []).extend(group)
         return groups
 
@@ -73,7 +73,7 @@ class Note(Generic[C, D]):
                 [d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared]
             )
 
-    def _use_up(self) -> None:
+    def _finish(self) -> None:
         """Begin the end. At the end of that the unit keeps nothing of what it took, which has it: no circle stays."""
         self._check_open()
         self._finished = True
@@ -90,7 +90,7 @@ class Note(Generic[C, D]):
         raise ConnectionLostError("The connection of this unit is gone; its deliveries come again, nothing was sent.")
 
 
-def _by_source(deliveries: Sequence[Any]) -> Iterable[tuple[Any, Sequence[Any]]]:
+def _grouped_by_consumer(deliveries: Sequence[Any]) -> Iterable[tuple[Any, Sequence[Any]]]:
     """Deliveries of one consumer after the other, as they come."""
     if len(deliveries) == 1:  # as a session takes them
         return ((deliveries[0].consumer, deliveries),)

@@ -15,14 +15,14 @@ from jmsjca.destinations import Destination, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DUPLICATE_ID, GROUP_ID, DeliveryMode, Message, Properties, type_name, typed
 from jmsjca.providers.common.json_codec import (
-    DECODERS,
-    Kind,
-    as_text,
+    BODY_DECODERS,
+    BodyDecoder,
     encode_body,
+    expect_text,
     from_json,
-    special_type,
     to_json,
-    with_infinities,
+    to_json_with_infinities,
+    type_tag,
 )
 
 __all__ = [
@@ -109,7 +109,7 @@ def undecodable(error: Exception) -> MessageFormatError:
 def _message_id(headers: StoredHeaders) -> str | None:
     opening = headers.opening
     if opening is None:
-        return as_text(headers.fields.get("id"))
+        return expect_text(headers.fields.get("id"))
     message_id: bytes | None = opening[2]
     return None if message_id is None else message_id.decode()
 
@@ -148,9 +148,9 @@ _DECODERS: dict[str, Callable[[StoredHeaders], Any]] = {
     "properties": _properties,
     "message_id": _message_id,
     "destination": lambda headers: _destination(headers.fields["to"]),
-    "correlation_id": lambda headers: as_text(headers.fields.get("correlation")),
+    "correlation_id": lambda headers: expect_text(headers.fields.get("correlation")),
     "reply_to": _reply_to,
-    "type": lambda headers: as_text(headers.fields.get("type")),
+    "type": lambda headers: expect_text(headers.fields.get("type")),
     "delivery_mode": _delivery_mode,
     "priority": lambda headers: headers.fields["priority"],
     "timestamp": lambda headers: _moment(headers.fields.get("time")),
@@ -228,7 +228,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
         fields["due"] = _milliseconds(message.delivery_time)
     if message.has_properties():
         values = fields["p"] = dict(message.properties)
-        fields["t"] = {name: special for name, value in values.items() if (special := special_type(value))}
+        fields["t"] = {name: special for name, value in values.items() if (special := type_tag(value))}
     return fields
 
 
@@ -251,7 +251,7 @@ def _with_infinities(fields: dict[str, Any]) -> str:
     values = fields.pop("p")
     unknown = {name: type_name(value) for name, value in values.items() if value != value}  # noqa: PLR0124
     fields["t"] = {**fields.get("t", {}), **unknown}
-    return f'{to_json(fields)[:-1]},"p":{with_infinities(values)}}}'
+    return f'{to_json(fields)[:-1]},"p":{to_json_with_infinities(values)}}}'
 
 
 def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | None) -> Message:
@@ -268,11 +268,11 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
         raise undecodable(error) from error
 
 
-def _kind(fields: StoredHeaders) -> Kind:
+def _kind(fields: StoredHeaders) -> BodyDecoder:
     """The kind of the message: found without decoding the rest. Of the first release, or damaged: decoded at once."""
     if fields.opening is not None:
-        return DECODERS[fields.opening[1].decode()]
-    kind = DECODERS[fields.fields["kind"]]
+        return BODY_DECODERS[fields.opening[1].decode()]
+    kind = BODY_DECODERS[fields.fields["kind"]]
     dict(fields)
     return kind
 

@@ -24,7 +24,7 @@ from jmsjca.messages import (
     type_name,
     typed,
 )
-from jmsjca.providers.common.json_codec import DECODERS, as_text, encode_body
+from jmsjca.providers.common.json_codec import BODY_DECODERS, encode_body, expect_text
 from jmsjca.providers.stomp.protocol.frames import Frame
 
 __all__ = ["ABSENT", "OURS", "Content", "Outgoing", "decode", "encode", "is_property"]
@@ -94,9 +94,9 @@ def _decode_headers(
     persistent = headers.get("persistent") == "true"
     return {
         "properties": Properties.received(_decode_properties(headers, ours)),
-        "message_id": as_text(ours.get("i") or next(headers[name] for name in _IDS if name in headers)),
-        "correlation_id": as_text(ours.get("c", headers.get("correlation-id"))),
-        "type": as_text(ours.get("y", headers.get("type"))),
+        "message_id": expect_text(ours.get("i") or next(headers[name] for name in _IDS if name in headers)),
+        "correlation_id": expect_text(ours.get("c", headers.get("correlation-id"))),
+        "type": expect_text(ours.get("y", headers.get("type"))),
         "reply_to": _reply_to(ours.get("r"), headers.get("reply-to"), read_address),
         "delivery_mode": DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT,
         "priority": int(headers.get("priority", "4")),
@@ -110,7 +110,7 @@ def _decode_properties(headers: Mapping[str, str], ours: Mapping[str, Any]) -> d
     values: dict[str, Any] = {name: value for name, value in headers.items() if is_property(name)}
     values.update(ours.get("p", {}))
     types = ours.get("t", {})
-    return {name: _value(as_text(value), types.get(name)) for name, value in values.items()}
+    return {name: _value(expect_text(value), types.get(name)) for name, value in values.items()}
 
 
 def _value(text: str | None, kind: str | None) -> PropertyValue:
@@ -123,13 +123,13 @@ def _reply_to(
     ours: list[Any] | None, theirs: str | None, read_address: Callable[[str], Destination | None]
 ) -> Destination | None:
     if ours:
-        return destination(as_text(ours[1]) or "", ours[0], temporary=len(ours) > _NAMED)
+        return destination(expect_text(ours[1]) or "", ours[0], temporary=len(ours) > _NAMED)
     return read_address(theirs) if theirs else None
 
 
 def _decode_body(kind: str | None, content: Content, body: bytes) -> tuple[type[Message], Any]:
     if kind is not None:
-        made, decoder = DECODERS[kind.removeprefix(ABSENT)]
+        made, decoder = BODY_DECODERS[kind.removeprefix(ABSENT)]
         return made, decoder(None if kind.startswith(ABSENT) else body)
     if content is Content.BYTES:
         return BytesMessage, body

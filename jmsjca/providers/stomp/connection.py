@@ -238,7 +238,7 @@ class Consumers:
         Raises:
             IllegalStateError: A consumer of this connection has it.
         """
-        if any(c.source == what and not c.done for c in list(self._open)):
+        if any(c.source == what and not c.is_finished for c in list(self._open)):
             raise IllegalStateError(f"{what} has consumers.")
 
     def broken(self, error: JMSError) -> None:
@@ -247,7 +247,7 @@ class Consumers:
             self._broken = error
             told = list(self._open)
         for consumer in told:
-            consumer.broken(error)
+            consumer.on_connection_lost(error)
 
     def _kind(self, source: Destination | Subscription) -> Callable[..., Subscriptions]:
         lasting = source.durable if isinstance(source, Subscription) else True
@@ -261,7 +261,7 @@ class Consumers:
 
     def _keep(self, consumer: STOMPConsumer) -> None:
         with self._lock:
-            self._open = {c for c in self._open if not c.done} | {consumer}
+            self._open = {c for c in self._open if not c.is_finished} | {consumer}
             broken = self._broken
         if broken is not None:  # while it was made
-            consumer.broken(broken)
+            consumer.on_connection_lost(broken)

@@ -6,7 +6,7 @@ from itertools import accumulate, count, islice
 from jmsjca.config import Clock
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError
-from jmsjca.providers.common.consumer import Holder
+from jmsjca.providers.common.consumer import BaseConsumer
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.delivery import STOMPDelivery
 from jmsjca.providers.stomp.protocol.frames import Frame
@@ -16,7 +16,7 @@ from jmsjca.spi import Delivery, Order
 __all__ = ["STOMPConsumer"]
 
 
-class STOMPConsumer(Holder[STOMPDelivery]):
+class STOMPConsumer(BaseConsumer[STOMPDelivery]):
     """What is rolled back or given back stays here and comes again: over STOMP no message goes back by itself.
 
     Args:
@@ -67,14 +67,14 @@ class STOMPConsumer(Holder[STOMPDelivery]):
         """Keep deliveries that no unit took, to be received again as if for the first time."""
         self._home.check()
         with self._changed:
-            self._take_in([d for d in self._own(deliveries) if d.unit is None])
+            self._take_in([d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[STOMPDelivery]:
         """Give what was on its way. The broker goes on sending when something is settled: STOMP knows no stop."""
         self._home.check()
         self._supply.barrier()
         with self._changed:
-            return self._shelf.hand_out(len(self._shelf.ready))
+            return self._buffer.take(len(self._buffer.ready))
 
     def close(self) -> None:
         """Give everything back that no unit took; the broker gets it when the last unit has ended."""
@@ -84,7 +84,7 @@ class STOMPConsumer(Holder[STOMPDelivery]):
             if self.closed:
                 return
             self.closed = True
-            self._take_in(self._shelf.unclaimed())
+            self._take_in(self._buffer.unassigned())
         self._stop_if_done()
 
     def acknowledged_by(self, deliveries: Sequence[STOMPDelivery]) -> Sequence[Frame]:
@@ -97,24 +97,24 @@ class STOMPConsumer(Holder[STOMPDelivery]):
             return [d.frame for d in deliveries]
         with self._changed:
             self._check_prefix(deliveries)
-        in_order = sorted(deliveries, key=lambda d: d.handle)
+        in_order = sorted(deliveries, key=lambda d: d.sequence)
         return list({d.frame.headers["subscription"]: d.frame for d in in_order}.values())
 
     def settle(self, deliveries: Sequence[STOMPDelivery]) -> None:
         """Forget deliveries that a unit settled, or lost."""
-        self.let_go(deliveries)
+        self.forget(deliveries)
         self._stop_if_done()
 
     def take_back(self, failed: Sequence[STOMPDelivery], unused: Sequence[STOMPDelivery]) -> None:
         """Let deliveries of a unit come again, the failed ones counted; in order, so what came later too."""
         with self._changed:
-            self._take_in(self._shelf.with_later([*failed, *unused]), {d.handle for d in failed})
+            self._take_in(self._buffer.with_later([*failed, *unused]), {d.sequence for d in failed})
         self._stop_if_done()
 
     def _arrive(self, frames: Sequence[Frame]) -> None:
         deliveries = [STOMPDelivery(frame, place, self) for frame, place in zip(frames, self._places, strict=False)]
         with self._changed:
-            self._shelf.put(deliveries)
+            self._buffer.append(deliveries)
             self._changed.notify_all()
 
     def _wait(self, limit: int, deadline: float | None) -> Sequence[STOMPDelivery] | None:
@@ -123,8 +123,8 @@ class STOMPConsumer(Holder[STOMPDelivery]):
             if self._woken or self.closed:
                 self._woken = False
                 return []
-            self._check_lost()
-            chunk = self._shelf.hand_out(self._fitting(limit))
+            self._check_connected()
+            chunk = self._buffer.take(self._fitting(limit))
             remaining = None if deadline is None else deadline - self._clock.monotonic()
             if chunk or (remaining is not None and remaining <= 0):
                 return chunk
@@ -134,22 +134,22 @@ class STOMPConsumer(Holder[STOMPDelivery]):
 
     def _fitting(self, limit: int) -> int:
         """How many of what waits make a chunk; one is never too large."""
-        sizes = accumulate(d.size for d in islice(self._shelf.ready, limit))
+        sizes = accumulate(d.size for d in islice(self._buffer.ready, limit))
         return min(limit, max(1, sum(size <= self._max_bytes for size in sizes)))
 
     def _short(self) -> bool:
-        held = self._shelf.outstanding
+        held = self._buffer.unsettled
         if not held:
             return self._supply.overdue()
         return self._supply.short(len(held), sum(d.size for d in held.values()))
 
     def _take_in(self, deliveries: Sequence[STOMPDelivery], counted: Collection[int] = ()) -> None:
-        self._shelf.take_in(deliveries, counted)
+        self._buffer.requeue(deliveries, counted)
         self._changed.notify_all()
 
     def _check_prefix(self, deliveries: Sequence[STOMPDelivery]) -> None:
-        ours = {d.handle for d in deliveries}
-        left = (*self._shelf.outstanding, *(d.handle for d in islice(self._shelf.ready, 1)))
+        ours = {d.sequence for d in deliveries}
+        left = (*self._buffer.unsettled, *(d.sequence for d in islice(self._buffer.ready, 1)))
         if min((handle for handle in left if handle not in ours), default=max(ours)) < max(ours):
             raise IllegalStateError(
                 "A message that came earlier is not settled yet, and this consumer settles in the order of receipt:"
@@ -158,11 +158,11 @@ class STOMPConsumer(Holder[STOMPDelivery]):
 
     def _stop_if_done(self) -> None:
         with self._changed:
-            stop = self.done and not self._stopped
+            stop = self.is_finished and not self._stopped
             self._stopped = self._stopped or stop
         if stop:
             self._supply.stop(self._left)
 
     def _left(self) -> list[Frame]:
         with self._changed:
-            return [d.frame for d in self._shelf.ready]
+            return [d.frame for d in self._buffer.ready]

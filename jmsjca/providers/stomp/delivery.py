@@ -40,11 +40,11 @@ class STOMPDelivery:
         unit: Which unit took it; None as long as none did.
     """
 
-    __slots__ = ("_failures", "_message", "consumer", "frame", "handle", "size", "unit")
+    __slots__ = ("_failures", "_message", "consumer", "frame", "sequence", "size", "unit")
 
-    def __init__(self, frame: Frame, handle: int, consumer: STOMPDeliveryOwner, failures: int = 0) -> None:
+    def __init__(self, frame: Frame, sequence: int, consumer: STOMPDeliveryOwner, failures: int = 0) -> None:
         self.frame = frame
-        self.handle = handle
+        self.sequence = sequence
         self.size = frame.size
         self.consumer = consumer
         self.unit: Unit | None = None
@@ -74,9 +74,9 @@ class STOMPDelivery:
         """True if it was delivered before."""
         return self._came_before or self._failures > 0
 
-    def again(self, *, counted: bool) -> "STOMPDelivery":
+    def for_redelivery(self, *, counted: bool) -> "STOMPDelivery":
         """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
-        return STOMPDelivery(self.frame, self.handle, self.consumer, self._failures + counted)
+        return STOMPDelivery(self.frame, self.sequence, self.consumer, self._failures + counted)
 
     @property
     def _came_before(self) -> bool:

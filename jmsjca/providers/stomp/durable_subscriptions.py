@@ -6,7 +6,7 @@ from typing import Protocol
 from jmsjca.config.text import check_text
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError
-from jmsjca.providers.common.broker_profile import Broker
+from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.brokers.rabbitmq import RabbitMQ
 from jmsjca.providers.stomp.errors import RefusedError
@@ -17,7 +17,7 @@ __all__ = ["Durables", "check_no_local", "check_subscription"]
 
 class _Consumer(Protocol):
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
         """True if it is closed and no unit holds anything of it."""
         ...
 
@@ -83,7 +83,7 @@ class Durables:
 
     def _check_unused(self, name: str) -> None:
         consumer = self._consumers.get(name)
-        if consumer is not None and not consumer.done:
+        if consumer is not None and not consumer.is_finished:
             raise IllegalStateError(
                 f"The durable subscription {name!r} is in use: close its consumer, and end the units that hold what it"
                 " received."
@@ -108,7 +108,7 @@ class Durables:
             wire.close(wire.reply_timeout)
 
 
-def check_no_local(broker: Broker, source: Destination | Subscription) -> None:
+def check_no_local(broker: BrokerProfile, source: Destination | Subscription) -> None:
     """Refuse to spare a consumer its own connection's messages where that would not hold.
 
     Raises:
@@ -121,7 +121,7 @@ def check_no_local(broker: Broker, source: Destination | Subscription) -> None:
     broker.require("durable_no_local", asked=isinstance(source, Subscription) and source.durable)
 
 
-def check_subscription(broker: Broker, source: Destination | Subscription, client_id: str | None) -> None:
+def check_subscription(broker: BrokerProfile, source: Destination | Subscription, client_id: str | None) -> None:
     """Refuse a subscription that the broker cannot keep, or that is another client's.
 
     Raises:

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.common.network import NetworkOptions, open_socket, require_protection
+from jmsjca.providers.common.network import NetworkOptions, open_socket, require_tls_for_password
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.brokers.registry import choose_dialect
 from jmsjca.providers.stomp.connection import STOMPConnection
@@ -53,7 +53,7 @@ class STOMPProvider:
             ConnectionLostError: The broker cannot be reached, or does not speak STOMP.
         """
         options = STOMPOptions.parse(url)
-        require_protection(url, options, credentials, _SECURE)
+        require_tls_for_password(url, options, credentials, _SECURE)
         opener = _Opener(url, options, credentials, limits, clock)
         connections: list[STOMPConnection] = []
 

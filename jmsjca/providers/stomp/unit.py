@@ -6,7 +6,7 @@ from functools import partial
 from jmsjca.destinations import Destination
 from jmsjca.errors import ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
-from jmsjca.providers.common.unit import Note
+from jmsjca.providers.common.unit import BaseUnit
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.commit import Burst
 from jmsjca.providers.stomp.consumer import STOMPConsumer
@@ -18,7 +18,7 @@ from jmsjca.spi import Delivery
 __all__ = ["STOMPUnit"]
 
 
-class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
+class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
     """Notes deliveries and sends; `commit` writes them in one burst.
 
     Args:
@@ -70,7 +70,7 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
                 the order of receipt. The unit stays open.
         """
         acknowledged = self._acknowledged()
-        self._use_up()
+        self._finish()
         try:
             self._execute(acknowledged, self._wire.reply_timeout if timeout is None else timeout)
         finally:  # also when it failed: then the connection is lost, and with it what was delivered
@@ -88,7 +88,7 @@ class STOMPUnit(Note[STOMPConsumer, STOMPDelivery]):
             NotSupportedError: A delay was asked for.
         """
         self._dialect.broker.require("redelivery_delay", asked=bool(delay))
-        self._use_up()
+        self._finish()
         try:
             self._give_back(unused)
         finally:

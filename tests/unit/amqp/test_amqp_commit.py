@@ -258,7 +258,7 @@ def test_cut_during_a_commit_keeps_no_delivery(ready):
     with pytest.raises(JMSError):
         unit.commit()
     assert line.lost.wait(30)
-    assert [consumer._shelf.outstanding for consumer in line.connection._consumers] == [{}]
+    assert [consumer._buffer.unsettled for consumer in line.connection._consumers] == [{}]
 
 
 def send_to(line, *names):

@@ -39,7 +39,7 @@ def test_second_subscription_when_all_is_held_and_more_is_wanted(line):
     assert list(consumer.receive(5, 0)) == []
     assert len(_subscriptions(line)) == 1  # who does not wait does not want more
     second = _gather(consumer, 1)
-    assert [d.handle for d in (*first, *second)] == [0, 1]
+    assert [d.sequence for d in (*first, *second)] == [0, 1]
     assert [s["activemq.prefetchSize"] for s in _subscriptions(line)] == ["1", "1"]
 
 
@@ -79,4 +79,4 @@ def test_every_gap_names_what_is_lacking():
     for broker in BROKERS:
         values = {f.name: getattr(broker.capabilities, f.name) for f in fields(broker.capabilities)}
         assert {gap.capability for gap in broker.gaps} == {n for n, v in values.items() if v in {False, "local"}}
-        assert all(gap.seen and gap.source for gap in broker.gaps)
+        assert all(gap.observed and gap.reference for gap in broker.gaps)

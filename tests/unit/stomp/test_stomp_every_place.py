@@ -174,7 +174,7 @@ def _rest(url):
         consumer = link.consumer(Queue(name))
         link.check(Queue(name))
         consumer.drain()
-        found += [d.raw.decode() for d in consumer._shelf.outstanding.values()]
+        found += [d.raw.decode() for d in consumer._buffer.unsettled.values()]
         consumer.close()
     link.close()
     return sorted(found)

@@ -1,12 +1,12 @@
 """ActiveMQ Classic over AMQP 1.0: capabilities, and the observed evidence of gaps."""
 
 from jmsjca.providers.amqp.brokers.profile import ENDS_LATE, AMQPBroker, everywhere
-from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.spi import Capabilities
 
 __all__ = ["ACTIVEMQ"]
 
-_DATA = Broker(
+_DATA = BrokerProfile(
     "Apache ActiveMQ Classic",
     "AMQP",
     "6.3.1",
@@ -33,58 +33,58 @@ _DATA = Broker(
         structured=True,
     ),
     (
-        Gap(
+        CapabilityGap(
             "give_back",
             "disposition(released) or disposition(modified, delivery-failed) -> the broker sends the message again over"
             " the same link, behind what it sent meanwhile; nobody else gets it before detach.",
             "activemq.apache.org/amqp tells nothing of outcomes (6.3)",
         ),
-        Gap(
+        CapabilityGap(
             "exact_credit",
             "flow(drain=true) that crosses the last message asked for -> no answer; the broker chooses one message"
             " more, and keeps it for this link until its next credit or its end.",
             "activemq.apache.org/amqp, Prefetch Size and Credit: credit is honoured; of drain it tells nothing (6.3)",
         ),
-        Gap(
+        CapabilityGap(
             "delivery_count",
             "After modified(delivery-failed) and detach the next link gets transfer with delivery-count=0. Only what a"
             " broken connection held comes with delivery-count=1, looked at or not.",
             "activemq.apache.org/amqp has a header.deliveryCount, and does not tell when it rises (6.3)",
         ),
-        Gap("browse_counts", "As delivery_count.", "The same"),
-        Gap(
+        CapabilityGap("browse_counts", "As delivery_count.", "The same"),
+        CapabilityGap(
             "delivery_delay",
             "transfer with x-opt-delivery-time is held where schedulerSupport is set, which is not the default; else it"
             " comes at once, and nothing tells which.",
             "activemq.apache.org/delay-and-schedule-message-delivery",
         ),
-        Gap(
+        CapabilityGap(
             "priority",
             "Messages come in the order of sending: queues mind priorities only with prioritizedMessages.",
             "activemq.apache.org/how-can-i-support-priority-queues",
         ),
-        Gap(
+        CapabilityGap(
             "duplicate_detection",
             "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
             "Artemis' manual, duplicate detection, has the property; no page of ActiveMQ's knows it (6.3)",
         ),
-        Gap(
+        CapabilityGap(
             "shared",
             "attach(source with the capabilities shared and global), twice -> attach, attach; each gets every message.",
             "activemq.apache.org/components/classic/documentation/jms2: shared topic consumers are not done (AMQ-8323)",
         ),
-        Gap("volatile_reuse", "As shared.", "The same"),
-        Gap("subscription_kinds", "As shared.", "The same"),
-        Gap(
+        CapabilityGap("volatile_reuse", "As shared.", "The same"),
+        CapabilityGap("subscription_kinds", "As shared.", "The same"),
+        CapabilityGap(
             *ENDS_LATE,
             "activemq.apache.org/virtual-destinations: one consumer for a client id and a name at any time",
         ),
-        Gap(
+        CapabilityGap(
             "durable_no_local",
             "attach(durable=2, no-local-filter), detach; another connection of the client id sends, and gets it.",
             "activemq.apache.org/destination-options has noLocal, and tells nothing of lasting subscriptions (6.3)",
         ),
-        Gap(
+        CapabilityGap(
             "admin",
             "transfer to ActiveMQ.Statistics.Broker with reply-to -> accepted, and no answer: it is just a queue.",
             "activemq.apache.org/statisticsplugin: only with statisticsBrokerPlugin, which is not the default",

@@ -10,8 +10,8 @@ from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, 
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.admin import Fields, Requests, list_of, number_of, strange
 from jmsjca.providers.amqp.brokers.profile import ENDS_LATE, AMQPBroker, everywhere
-from jmsjca.providers.common.artemis_filter import as_filter
-from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.providers.common.artemis_filter import to_artemis_filter
+from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.spi import Capabilities, Depth
 
 __all__ = ["ADDRESS", "ARTEMIS", "ArtemisAdmin"]
@@ -138,7 +138,7 @@ def _destination(row: Fields, temporary: set[str]) -> Destination:
     return destination(name, kind, temporary=row.text("address") in temporary)
 
 
-_DATA = Broker(
+_DATA = BrokerProfile(
     "Apache Artemis",
     "AMQP",
     "2.56.0",
@@ -169,39 +169,41 @@ _DATA = Broker(
         structured=True,
     ),
     (
-        Gap(
+        CapabilityGap(
             "counts_lost",
             "What a broken connection held comes with delivery-count=0 as a rule, and now and then with 1.",
             "Artemis' manual, undelivered messages: the count is kept of what is rolled back, not of what is delivered",
         ),
-        Gap(
+        CapabilityGap(
             "browse_counts",
             "A browser gets transfer with the delivery-count that the last consumer got: still 0 after one delivery.",
             "Artemis' manual tells nothing of the counts that browsers get (2.56)",
         ),
-        Gap(
+        CapabilityGap(
             "volatile_reuse",
             "detach of the last link of a shared subscription -> detach; attach by the same name at once -> attach, but"
             " nothing comes: the queue behind it is removed later, under the new link.",
             "Artemis' manual, address model: protocols make and remove such queues; it does not tell when (2.56)",
         ),
-        Gap(
+        CapabilityGap(
             "subscription_kinds",
             "attach(shared, durable=2, name=s), detach, attach(durable=2, name=s) -> attach, to the same queue.",
             "Artemis' manual, AMQP and multicast addresses: the queue is named by the container id and the link's name",
         ),
-        Gap(*ENDS_LATE, "Artemis' manual, address model: subscriptions that are not shared have a max-consumers of 1"),
-        Gap(
+        CapabilityGap(
+            *ENDS_LATE, "Artemis' manual, address model: subscriptions that are not shared have a max-consumers of 1"
+        ),
+        CapabilityGap(
             "temporary_guarded",
             "attach(source=the name of another connection's temporary queue) -> attach, and its messages.",
             "Artemis' manual, security: permissions go by addresses and roles; whose an address is it does not tell",
         ),
-        Gap(
+        CapabilityGap(
             "temporary_ends",
             "attach(target=a temporary queue that is gone) -> attach; transfer -> accepted, into a queue of that name.",
             "Artemis' manual, address settings: auto-create-queues, which is the default",
         ),
-        Gap(
+        CapabilityGap(
             "groups_apart",
             "While a consumer without credit has the group of the first message, flow(link-credit=1) of another gets"
             " nothing, of whatever group.",
@@ -219,7 +221,7 @@ ARTEMIS = AMQPBroker(
     "capability",
     _DATA,
     ids_first=True,
-    filter_of=as_filter,
+    filter_of=to_artemis_filter,
     in_use=("AMQ229200", "AMQ229082"),
     other_kind=("is not configured for queue support", "is not configured for topic support"),
     unrelayed=(ADDRESS,),

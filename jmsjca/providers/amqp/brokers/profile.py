@@ -6,7 +6,7 @@ from typing import Any
 
 from jmsjca.destinations import Destination
 from jmsjca.providers.amqp.codec.addresses import Naming
-from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 
 __all__ = ["ENDS_LATE", "AMQPBroker", "everywhere"]
 
@@ -37,7 +37,7 @@ class AMQPBroker:
 
     product: str
     naming: Naming
-    data: Broker
+    data: BrokerProfile
     drains: bool = True
     counts: bool = True
     ids_first: bool = False
@@ -78,7 +78,7 @@ ENDS_LATE = (
 )
 
 
-def everywhere(*, delays: str, settings: str) -> tuple[Gap, ...]:
+def everywhere(*, delays: str, settings: str) -> tuple[CapabilityGap, ...]:
     """The gaps, with what a broker's documentation tells of them.
 
     Args:
@@ -86,13 +86,13 @@ def everywhere(*, delays: str, settings: str) -> tuple[Gap, ...]:
         settings: Of who sets what a destination does.
     """
     return (
-        Gap(
+        CapabilityGap(
             "redelivery_delay",
             "The outcome modified has delivery-failed, undeliverable-here and annotations, and no delay (AMQP 1.0,"
             " section 3.4.5).",
             delays,
         ),
-        Gap(
+        CapabilityGap(
             "configurable",
             "No frame of AMQP changes what a destination does with its messages; who operates the broker does that.",
             settings,

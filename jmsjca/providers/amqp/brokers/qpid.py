@@ -9,12 +9,12 @@ from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, 
 from jmsjca.messages import MapMessage
 from jmsjca.providers.amqp.admin import Fields, Requests, list_of, number_of
 from jmsjca.providers.amqp.brokers.profile import ENDS_LATE, AMQPBroker, everywhere
-from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.spi import Capabilities, Depth
 
 __all__ = ["ADDRESS", "QPID", "QpidAdmin"]
 
-_DATA = Broker(
+_DATA = BrokerProfile(
     "Apache Qpid Broker-J",
     "AMQP",
     "10.1.0",
@@ -44,46 +44,48 @@ _DATA = Broker(
         structured=True,
     ),
     (
-        Gap(
+        CapabilityGap(
             "delivery_delay",
             "transfer with x-opt-delivery-time -> detach(amqp:precondition-failed, Not accepted by queue): only queues"
             " with holdOnPublishEnabled hold messages, and that is not the default.",
             "Broker-J manual, queue attribute holdOnPublishEnabled",
         ),
-        Gap(
+        CapabilityGap(
             "priority",
             "Messages come in the order of sending: only queues of the type priority mind priorities.",
             "Broker-J manual, queue types",
         ),
-        Gap(
+        CapabilityGap(
             "exact_selectors",
             "attach(source with the filter jms-selector colour <> 'red') -> transfer of messages that have no colour,"
             " too.",
             "Broker-J's manual tells nothing of missing properties: to = and <> they are a value of their own (10.1)",
         ),
-        Gap(
+        CapabilityGap(
             "duplicate_detection",
             "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
             "Artemis' manual, duplicate detection, has the property; Broker-J's does not know it (10.1)",
         ),
-        Gap(
+        CapabilityGap(
             "checks",
             "attach to a queue that an access rule protects from publishing -> attach with its target; transfer ->"
             " detach(amqp:not-allowed).",
             "Broker-J manual, access control: PUBLISH is asked for each message",
         ),
-        Gap(*ENDS_LATE, "AMQP 1.0, section 2.6.1: detach(amqp:link:stolen) for the older of two links of one name"),
-        Gap(
+        CapabilityGap(
+            *ENDS_LATE, "AMQP 1.0, section 2.6.1: detach(amqp:link:stolen) for the older of two links of one name"
+        ),
+        CapabilityGap(
             "durable_no_local",
             "attach(durable=2, no-local-filter), detach; another client sends; attach -> nothing comes of that.",
             "Broker-J's manual tells nothing of the filter; a queue without consumers lets nothing pass it (10.1)",
         ),
-        Gap(
+        CapabilityGap(
             "groups",
             "transfer of two messages with one group-id -> transfer, each to another consumer.",
             "Broker-J manual, message grouping: only queues with a messageGroupType mind groups",
         ),
-        Gap("groups_apart", "As groups.", "The same"),
+        CapabilityGap("groups_apart", "As groups.", "The same"),
         *everywhere(
             delays="Broker-J's manual, queues: has maximum delivery attempts, and tells of no delay between them",
             settings="Broker-J's manual, managing entities: its management sets the attributes of a queue",

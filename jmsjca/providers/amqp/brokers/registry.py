@@ -10,7 +10,7 @@ from jmsjca.providers.amqp.brokers.profile import AMQPBroker
 from jmsjca.providers.amqp.brokers.qpid import ADDRESS as QPID_ADDRESS
 from jmsjca.providers.amqp.brokers.qpid import QPID, QpidAdmin
 from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ
-from jmsjca.providers.common.broker_profile import Broker
+from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.spi import Capabilities
 
 __all__ = ["BROKERS", "broker_of", "manager_of"]
@@ -20,7 +20,7 @@ _LITTLE = Capabilities(give_back="local", client_ids=True, structured=True, shar
 _UNKNOWN = AMQPBroker(
     "",
     "capability",
-    Broker("any other", "AMQP", "", _LITTLE),
+    BrokerProfile("any other", "AMQP", "", _LITTLE),
     offers={"client_ids": "sole-connection-for-container"},
 )
 

@@ -45,7 +45,7 @@ from jmsjca.providers.amqp.codec.sections import (
     header_of,
     values,
 )
-from jmsjca.providers.common.amqp_types import MALFORMED, four_bytes, read
+from jmsjca.providers.common.amqp_types import MALFORMED, read, read_uint32
 
 __all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "received_body", "undecodable", "usual_body"]
 
@@ -323,7 +323,7 @@ def _fast_content(raw: bytes, begin: int, form: _Form) -> Usual | None:
     if head is None:
         return None
     content = raw[begin + head :]
-    if len(content) != (raw[begin + 1] if head == _SHORT else four_bytes(raw, begin + 1)[0]):
+    if len(content) != (raw[begin + 1] if head == _SHORT else read_uint32(raw, begin + 1)[0]):
         return None  # more follows, or too little
     return form.kind, content.decode() if form is _TEXT else content
 

@@ -38,12 +38,12 @@ from jmsjca.providers.common.amqp_types import (
     NULL,
     UByte,
     UInt,
+    amqp_value_string_section,
     data_section,
     list_of,
     map_of,
     symbol,
     text,
-    text_section,
     timestamp,
     write,
 )
@@ -184,7 +184,7 @@ def _plain(message: Any) -> tuple[bytes, bytes]:  # noqa: ARG001
 
 
 def _text(message: TextMessage) -> tuple[bytes, bytes]:
-    return _VALUE + NULL if message.body is None else text_section(message.body), NULL
+    return _VALUE + NULL if message.body is None else amqp_value_string_section(message.body), NULL
 
 
 def _bytes(message: BytesMessage) -> tuple[bytes, bytes]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.codec.addresses import Origin
-from jmsjca.providers.common.amqp_types import MALFORMED, Described, UInt, four_bytes, read
+from jmsjca.providers.common.amqp_types import MALFORMED, Described, UInt, read, read_uint32
 
 __all__ = [
     "ANNOTATIONS",
@@ -291,7 +291,7 @@ class Incoming:
     def data(self, begin: int) -> bytes:
         """The bytes of the section of data that begins there, and of all that follow."""
         raw, form = self.raw, self.raw[begin]
-        if form == _LONG_BINARY and begin + 5 + four_bytes(raw, begin + 1)[0] == len(raw):
+        if form == _LONG_BINARY and begin + 5 + read_uint32(raw, begin + 1)[0] == len(raw):
             return raw[begin + 5 :]  # of most there is one, at the end
         return b"".join(filter(None, values(raw, DATA, begin)))  # some brokers write null for no bytes
 

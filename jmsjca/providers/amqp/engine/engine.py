@@ -20,7 +20,7 @@ from jmsjca.providers.amqp.engine.events import Events, Remote
 from jmsjca.providers.amqp.engine.proton_ffi import Buffer
 from jmsjca.providers.amqp.engine.sessions import Sessions
 from jmsjca.providers.amqp.engine.task_queue import Errand, Mailbox
-from jmsjca.providers.common.network import broken
+from jmsjca.providers.common.network import connection_error
 
 __all__ = ["Engine", "left_by_forks"]
 
@@ -195,7 +195,7 @@ class Engine:
         try:
             self._loop.run()
         except (OSError, ProtonException) as error:
-            self.mailbox.refuse(broken("The connection to the broker broke", self.pump.last_word() or error))
+            self.mailbox.refuse(connection_error("The connection to the broker broke", self.pump.last_word() or error))
         except Exception as error:  # whatever it is, nobody may wait for ever
             logger.exception("The AMQP engine failed; its connection is given up.")
             self.mailbox.refuse(ConnectionLostError(f"The connection was given up: {error!r}"))

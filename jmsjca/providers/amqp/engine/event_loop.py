@@ -25,7 +25,7 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     tick,
 )
 from jmsjca.providers.amqp.engine.task_queue import Mailbox
-from jmsjca.providers.common.network import acknowledge_quickly
+from jmsjca.providers.common.network import request_quick_ack
 
 __all__ = ["Alarms", "Loop", "Pump"]
 
@@ -101,7 +101,7 @@ class Pump:
         """Let TCP acknowledge what was read, before a wait; what was written since has done so."""
         if self._owes_receipt:
             self._owes_receipt = False
-            acknowledge_quickly(self._socket)
+            request_quick_ack(self._socket)
 
     def last_word(self) -> ssl.SSLError | None:
         """The alert with which the broker hung up; a write that fails hides it."""

@@ -5,8 +5,8 @@ import re
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import NotSupportedError
 from jmsjca.messages import Message
-from jmsjca.providers.common.artemis_filter import as_filter, names_in
-from jmsjca.providers.common.broker_profile import Broker, Gap
+from jmsjca.providers.common.artemis_filter import identifiers_in, to_artemis_filter
+from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.providers.stomp.brokers.dialect import (
     EVERYWHERE,
     GROUPS_WAIT,
@@ -85,9 +85,9 @@ class Artemis(Dialect):
         Raises:
             NotSupportedError: It is about message ids, which the broker is not told over STOMP.
         """
-        if "JMSMessageID" in names_in(text):
+        if "JMSMessageID" in identifiers_in(text):
             raise NotSupportedError("Over STOMP Artemis knows no JMSMessageID: select by a property, or use amqp://.")
-        return {"selector": f"convert_string_expressions:{as_filter(text)}"}
+        return {"selector": f"convert_string_expressions:{to_artemis_filter(text)}"}
 
     def is_full(self, held: int, size: int, window: int) -> bool:
         """By bytes. It counts them its own way, so half of the window is taken for all of it."""
@@ -105,52 +105,52 @@ def _name(source: Subscription) -> str:
 
 
 ARTEMIS_GAPS = (
-    Gap(
+    CapabilityGap(
         "transacted_receive",
         "BEGIN, ACK with a transaction, ABORT -> RECEIPT, and the message is acknowledged all the same.",
         "StompFrameHandlerV12.onAck: stompTXAckNorSupported (2.44); manual: transactional acknowledgements are not"
         " supported",
     ),
-    Gap(
+    CapabilityGap(
         "atomic",
         "As transacted_receive: an ACK is no part of the transaction that it names.",
         "StompFrameHandlerV12.onAck (2.44)",
     ),
-    Gap(
+    CapabilityGap(
         "give_back",
         "NACK -> RECEIPT, and the message is gone: it is handled as an ACK. UNSUBSCRIBE gives all that was"
         " unsettled to others, in order, redelivered:false; an ACK after it -> ERROR AMQ339018, and the"
         " connection closes.",
         "StompFrameHandlerV11.onNack (2.44)",
     ),
-    Gap(
+    CapabilityGap(
         "exact_credit",
         "consumer-window-size counts bytes, and 0 sends one message before anybody asks.",
         "StompSession.addSubscription: receiveCredits(1) (2.44)",
     ),
-    Gap(
+    CapabilityGap(
         "browse",
         "SUBSCRIBE knows no browser; StompSession makes every consumer with browseOnly=false.",
         "StompSession.addSubscription (2.44)",
     ),
-    Gap(
+    CapabilityGap(
         "shared",
         "SUBSCRIBE with a durable-subscription-name that is in use -> RECEIPT, and both get parts; but without a"
         " client-id -> ERROR, and there is none that ends with its last consumer.",
         "Artemis manual: durable subscriptions over STOMP",
     ),
-    Gap(
+    CapabilityGap(
         "subscription_lock",
         "SUBSCRIBE to a durable subscription that has a consumer -> RECEIPT, and each gets a part. Over one"
         " connection the second is refused here.",
         "Artemis manual: durable subscriptions over STOMP",
     ),
-    Gap(
+    CapabilityGap(
         "no_local",
         "With no-local:true a message comes all the same if its own connection sent it in a transaction.",
         "Artemis manual: no-local, without a word on transactions",
     ),
-    Gap(
+    CapabilityGap(
         "temporary",
         "SUBSCRIBE /temp-queue/x -> RECEIPT, over two connections: it is an address like any other, and stays.",
         "Artemis manual: STOMP; no such prefix",
@@ -162,7 +162,7 @@ ARTEMIS_GAPS = (
     TEXT_IS_NUMBER,
     *EVERYWHERE,
 )
-ARTEMIS = Broker(
+ARTEMIS = BrokerProfile(
     "ActiveMQ-Artemis",
     "STOMP",
     "2.56.0",

@@ -3,7 +3,7 @@
 import re
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.providers.common.broker_profile import Broker
+from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ, ActiveMQ, RecentActiveMQ
 from jmsjca.providers.stomp.brokers.artemis import ARTEMIS, Artemis
 from jmsjca.providers.stomp.brokers.dialect import Dialect
@@ -12,7 +12,7 @@ from jmsjca.providers.stomp.brokers.rabbitmq import RABBITMQ, RabbitMQ
 from jmsjca.spi import Capabilities
 
 __all__ = ["BROKERS", "UNKNOWN", "Unknown", "choose_dialect"]
-UNKNOWN = Broker(
+UNKNOWN = BrokerProfile(
     "an unknown broker", "STOMP", "", Capabilities(give_back="local", structured=True, shared_between_processes=True)
 )
 
@@ -32,7 +32,7 @@ class Unknown(ActiveMQ):
 
 _SETTLES_UP_TO = (6, 3)
 _RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)")
-_KNOWN: dict[str, tuple[type[Dialect], Broker]] = {
+_KNOWN: dict[str, tuple[type[Dialect], BrokerProfile]] = {
     "ActiveMQ": (ActiveMQ, ACTIVEMQ),
     "ActiveMQ-Artemis": (Artemis, ARTEMIS),
     "RabbitMQ": (RabbitMQ, RABBITMQ),

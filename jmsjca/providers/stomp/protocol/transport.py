@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.common.network import acknowledge_quickly, broken
+from jmsjca.providers.common.network import connection_error, request_quick_ack
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
 from jmsjca.providers.stomp.protocol.heartbeat import Heartbeat, Progress
 
@@ -106,7 +106,7 @@ class Channel:
         try:
             with self._calls:
                 data = self._socket.recv(_CHUNK)
-                acknowledge_quickly(self._socket)
+                request_quick_ack(self._socket)
         except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         return data
@@ -230,7 +230,7 @@ class Transport(Lifecycle):
         except JMSError as error:
             self._reason = self._reason or error
         except OSError as error:
-            self._reason = self._reason or broken("The connection to the broker broke", error)
+            self._reason = self._reason or connection_error("The connection to the broker broke", error)
         except Exception as error:  # noqa: BLE001  # stomp.py would swallow it
             self._reason = self._reason or ConnectionLostError("A frame could not be handled.")
             self._reason.__cause__ = error

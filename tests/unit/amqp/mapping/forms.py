@@ -3,7 +3,7 @@
 import uuid
 
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
-from jmsjca.providers.common.amqp_types import Decimal, Described, Symbol, Timestamp, UByte, UInt, ULong, UShort
+from jmsjca.providers.common.amqp_types import Described, RawDecimal, Symbol, Timestamp, UByte, UInt, ULong, UShort
 
 UUID = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
 
@@ -33,9 +33,9 @@ FORMS = [
     ("7300000041", Char("A")),
     ("730001f600", "\U0001f600"),
     ("83fffffffffffffffe", Timestamp(-2)),
-    ("7400000007", Decimal(0x74, bytes.fromhex("00000007"))),
-    ("840000000000000007", Decimal(0x84, bytes.fromhex("0000000000000007"))),
-    (f"94{UUID.hex}", Decimal(0x94, UUID.bytes)),
+    ("7400000007", RawDecimal(0x74, bytes.fromhex("00000007"))),
+    ("840000000000000007", RawDecimal(0x84, bytes.fromhex("0000000000000007"))),
+    (f"94{UUID.hex}", RawDecimal(0x94, UUID.bytes)),
     (f"98{UUID.hex}", UUID),
     ("a00200ff", b"\x00\xff"),
     ("b00000000200ff", b"\x00\xff"),

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
 from jmsjca.providers.common.amqp_types import (
-    DEEPEST,
     MALFORMED,
-    Decimal,
+    MAX_DEPTH,
     Described,
+    RawDecimal,
     Symbol,
     Timestamp,
     UByte,
@@ -83,7 +83,7 @@ def plain(value):
         return [[value.descriptor, plain(v)] if described else plain(v) for v in value.elements]
     if isinstance(value, proton.Described | Described):
         return [plain(value.descriptor), plain(value.value)]
-    if isinstance(value, Decimal):
+    if isinstance(value, RawDecimal):
         return int.from_bytes(value.encoded, "big")
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
@@ -159,7 +159,7 @@ def nested(depth, make):
     "make", [lambda value: [value], lambda value: {"a": value}, lambda value: Described(ULong(1), value)]
 )
 def test_nesting_is_bounded(make):
-    deepest = nested(DEEPEST, make)
+    deepest = nested(MAX_DEPTH, make)
     assert read(write(deepest))[0] == deepest
     with pytest.raises(MessageFormatError, match="deeper"):
         write(make(deepest))

@@ -45,7 +45,7 @@ def end(connection, consumer):
 def test_its_subscription_can_be_used_again(connection, consumer, received):
     end(connection, consumer)
     consumer.close()
-    assert consumer.done
+    assert consumer.is_finished
     connection.consumer(SUBSCRIPTION).close()
 
 
@@ -54,6 +54,6 @@ def test_a_unit_that_holds_a_message_of_it_has_it_to_its_end(connection, consume
     unit.take(received[:1])
     end(connection, consumer)
     consumer.close()
-    assert not consumer.done
+    assert not consumer.is_finished
     unit.rollback()
-    assert consumer.done
+    assert consumer.is_finished

@@ -135,12 +135,12 @@ def test_a_unit_that_commits_while_the_connection_is_closed(stage, broker, place
 @pytest.mark.parametrize("end", ["close", "rollback"])
 def test_what_goes_back_can_be_taken_no_more(stage, broker, monkeypatch, end):
     """A unit that takes it, and sends, while its consumer lets it go, or what came before it, does neither."""
-    connection, let_go = stage(broker).connect(), SettlingConsumer.let_go
+    connection, forget = stage(broker).connect(), SettlingConsumer.forget
     consumer, earlier, unit = connection.consumer(QUEUE, window=0), connection.unit(), connection.unit()
     first, second = (consumer.receive(1, SECONDS)[0] for _ in range(2))
     earlier.take([first])
     unit.send(TextMessage("x"), Queue("out"))
-    monkeypatch.setattr(SettlingConsumer, "let_go", lambda *args: (take(unit, second), let_go(*args)))
+    monkeypatch.setattr(SettlingConsumer, "forget", lambda *args: (take(unit, second), forget(*args)))
     consumer.close() if end == "close" else earlier.rollback()
     connection.close()
     until(lambda: len(broker.store.queues["q"]) == 3 - len(broker.store.queues["out"]))

@@ -162,16 +162,16 @@ def test_messages_that_are_alike(stage, mode, store):
 class Came:
     """A delivery, as far as it is known again."""
 
-    def __init__(self, handle, body):
-        self.handle, self.encoded = handle, encoded(body)
+    def __init__(self, sequence, body):
+        self.sequence, self.encoded = sequence, encoded(body)
 
 
 def came(bodies):
-    return [Came(handle, body) for handle, body in enumerate(bodies, 1)]
+    return [Came(sequence, body) for sequence, body in enumerate(bodies, 1)]
 
 
-def handles(steps):
-    return [[each.handle for each in step] for step in steps]
+def sequences(steps):
+    return [[each.sequence for each in step] for step in steps]
 
 
 def test_what_goes_back_is_awaited_before_what_went_back_earlier():
@@ -196,8 +196,8 @@ def test_what_is_awaited_has_a_bound():
 
 
 def test_what_is_alike_has_a_place_each():
-    assert handles(Awaited.of(came("txt")).steps(came("ttx"))) == [[1, 3], [2]]
-    assert handles(Awaited.of(came("ab")).steps(came("cba"))) == [[3], [2], [1]]
+    assert sequences(Awaited.of(came("txt")).steps(came("ttx"))) == [[1, 3], [2]]
+    assert sequences(Awaited.of(came("ab")).steps(came("cba"))) == [[3], [2], [1]]
 
 
 @pytest.mark.parametrize("place", range(len(SENT)))

@@ -109,7 +109,7 @@ def test_receive(stage, broker, monkeypatch):
 
     broker.store.put("in", encoded("b"))
     consumer = stage(broker).connect().consumer(Queue("in"), window=2)
-    until(lambda: len(consumer._shelf.ready) == 2)
+    until(lambda: len(consumer._buffer.ready) == 2)
     with monkeypatch.context() as patch:
         patch.setattr(AMQPConsumer, "_give_way", interrupt)
         with pytest.raises(Interruption):
