@@ -94,21 +94,21 @@ __all__ = [
 
 
 # Loaded when they are first asked for: listeners cost as much to import as all the rest, pydantic more than that.
-_LATER = {
+_LAZY = {
     "Activation": "jmsjca.inbound",
     "ActivationSpec": "jmsjca.config",
     "ResourceAdapter": "jmsjca.adapter",
 }
-_ROOMS = ("adapter", "inbound", "redelivery")  # likewise
+_LAZY_MODULES = ("adapter", "inbound", "redelivery")  # likewise
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    if name in _ROOMS:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    if name in _LAZY_MODULES:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, *_ROOMS})
+    return sorted({*globals(), *_LAZY, *_LAZY_MODULES})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from jmsjca.config import ConnectionURL, Limits, add_options, provider_options, read_options
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSupportedError
-from jmsjca.forking import forget_in_children
+from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.shutdown import serve, stop_all
@@ -79,7 +79,7 @@ class ResourceAdapter:
         self._activations: list[Activation] = []
         self._loop = HandlerLoop()
         self.forget()
-        forget_in_children(self)
+        reset_in_child(self)
 
     @property
     def activations(self) -> Sequence[Activation]:

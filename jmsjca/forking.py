@@ -6,27 +6,27 @@ from weakref import WeakSet
 
 from jmsjca.errors import ConnectionLostError
 
-__all__ = ["Home", "forget_in_children", "refusal"]
+__all__ = ["ForkGuard", "forked_error", "reset_in_child"]
 
 
-class _Here:
+class _Process:
     """This process, by how often it was forked on its way here: to ask the system for its id at every step is dear."""
 
     forks = 0
 
 
-class Home:
+class ForkGuard:
     """The process that opened something. Asked before any of its locks is taken."""
 
     __slots__ = ("_forks",)
 
     def __init__(self) -> None:
-        self._forks = _Here.forks
+        self._forks = _Process.forks
 
     @property
-    def left(self) -> bool:
+    def in_child(self) -> bool:
         """True in a forked child."""
-        return self._forks != _Here.forks
+        return self._forks != _Process.forks
 
     def check(self) -> None:
         """Refuse the use of what is the parent's.
@@ -34,11 +34,11 @@ class Home:
         Raises:
             ConnectionLostError: This is a forked child.
         """
-        if self._forks != _Here.forks:
-            raise refusal()
+        if self._forks != _Process.forks:
+            raise forked_error()
 
 
-def refusal() -> ConnectionLostError:
+def forked_error() -> ConnectionLostError:
     """What a forked child is told that uses what is its parent's."""
     return ConnectionLostError(
         "This process was forked, and a connection belongs to the process that opened it: open another one."
@@ -46,13 +46,13 @@ def refusal() -> ConnectionLostError:
 
 
 def _begin_another() -> None:
-    _Here.forks += 1
+    _Process.forks += 1
 
 
 os.register_at_fork(after_in_child=_begin_another)
 
 
-class Forgetful(Protocol):
+class ForkAware(Protocol):
     """Something whose threads and connections are another process's in a forked child."""
 
     def forget(self) -> None:
@@ -60,10 +60,10 @@ class Forgetful(Protocol):
         ...
 
 
-_forgetful: WeakSet[Forgetful] = WeakSet()
+_forgetful: WeakSet[ForkAware] = WeakSet()
 
 
-def forget_in_children(thing: Forgetful) -> None:
+def reset_in_child(thing: ForkAware) -> None:
     """Let a forked child begin anew with something."""
     _forgetful.add(thing)
 

@@ -77,7 +77,7 @@ class HookChain:
             call = _wrap(hook, endpoint, message, call)
         return call()
 
-    def sending(self, send: Send) -> Send:
+    def wrap_send(self, send: Send) -> Send:
         """Give what sends inside all hooks; without any it is the same, and costs the same."""
         if not self._hooks:
             return send

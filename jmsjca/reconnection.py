@@ -19,7 +19,7 @@ from jmsjca.errors import (
 from jmsjca.providers import find_provider
 from jmsjca.spi import Connection
 
-__all__ = ["ConnectionSettings", "Connector", "Wait", "connect", "keep_trying", "may_pass"]
+__all__ = ["ConnectionSettings", "FailoverConnector", "Wait", "connect", "is_transient", "retry_with_backoff"]
 
 logger = logging.getLogger("jmsjca.reconnection")
 
@@ -29,7 +29,7 @@ Wait = Callable[[threading.Event, float], object]
 _Lost = Callable[[JMSError], None]
 
 _SHOWN = 300  # characters of what one host said
-_WAITS = (1, 2, 5, 5, 10)  # seconds; the last one for ever
+_BACKOFF = (1, 2, 5, 5, 10)  # seconds; the last one for ever
 
 _PERMANENT = (ConfigurationError, InvalidSelectorError, JMSSecurityError, NotSupportedError, ImportError)
 
@@ -74,7 +74,7 @@ class ConnectionSettings:
         return Credentials(url.user_name, url.password) if url.user_name else None
 
 
-class Connector:
+class FailoverConnector:
     """Makes one connection after the other: each attempt begins with the host behind the one that was reached last.
 
     So a host that takes connections and then fails does not keep its clients from the others.
@@ -87,12 +87,12 @@ class Connector:
         self._settings = settings
         self._next = 0
 
-    def connect(self, on_lost: _Lost | None = None, goes_on: Callable[[], bool] = lambda: True) -> Connection:
+    def connect(self, on_lost: _Lost | None = None, should_continue: Callable[[], bool] = lambda: True) -> Connection:
         """Make one connection, in one attempt: to the first host that lets us in.
 
         Args:
             on_lost: Told when the connection breaks.
-            goes_on: Asked before each further host; false to leave the others alone.
+            should_continue: Asked before each further host; false to leave the others alone.
 
         Raises:
             ConfigurationError: The URL cannot be used, or the user name, the password or the client id.
@@ -102,18 +102,20 @@ class Connector:
         url = ConnectionURL.parse(self._settings.url).for_provider()
         self._settings.check(url)
         failures: dict[Address, JMSError] = {}
-        for position, turn in enumerate(url.beginning_with(self._next), self._next + 1):
-            if failures and not goes_on():
+        for position, turn in enumerate(url.rotations(self._next), self._next + 1):
+            if failures and not should_continue():
                 break
-            connection = self._try(turn, on_lost or _ignore, failures)
+            connection = self._try_host(turn, on_lost or _ignore, failures)
             if connection is not None:
                 self._next = position % len(url.addresses)
                 return connection
-        raise ConnectionLostError(f"No host of {url} can be reached: {_told(failures)}") from [*failures.values()][-1]
+        raise ConnectionLostError(f"No host of {url} can be reached: {_describe(failures)}") from [*failures.values()][
+            -1
+        ]
 
-    def _try(self, url: ConnectionURL, lost: _Lost, failures: dict[Address, JMSError]) -> Connection | None:
+    def _try_host(self, url: ConnectionURL, lost: _Lost, failures: dict[Address, JMSError]) -> Connection | None:
         """Connect to the host that comes first; None if that fails in a way that lets the next one be tried."""
-        settings, end = self._settings, _End(lost)
+        settings, end = self._settings, _LossRelay(lost)
         try:
             connection = find_provider(url.protocol).connect(
                 url,
@@ -121,17 +123,17 @@ class Connector:
                 client_id=settings.client_id,
                 limits=settings.limits,
                 clock=settings.clock,
-                on_lost=end.tell,
+                on_lost=end.report,
             )
         except JMSError as error:
             if not url.others:
                 raise
             failures[url.addresses[0]] = error
-            if _is_of_one_host(error):
+            if _allows_failover(error):
                 return None
-            error.add_note(f"Hosts that were tried, this one last: {_told(failures)}")
+            error.add_note(f"Hosts that were tried, this one last: {_describe(failures)}")
             raise
-        end.matters()
+        end.connected()
         if url.others:
             logger.info("Connected to %s://%s.", url.protocol, url.addresses[0])
         return connection
@@ -147,10 +149,10 @@ def connect(settings: ConnectionSettings, on_lost: _Lost | None = None) -> Conne
     Raises:
         JMSError: As `Connector.connect`.
     """
-    return Connector(settings).connect(on_lost)
+    return FailoverConnector(settings).connect(on_lost)
 
 
-def keep_trying(
+def retry_with_backoff(
     act: Callable[[], None],
     stopping: threading.Event,
     failed: Callable[[BaseException, int, float], None],
@@ -180,8 +182,8 @@ def keep_trying(
         wait(stopping, seconds)
 
     attempts = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(may_pass),
-        wait=tenacity.wait_chain(*(tenacity.wait_random(0.8 * seconds, 1.2 * seconds) for seconds in _WAITS)),
+        retry=tenacity.retry_if_exception(is_transient),
+        wait=tenacity.wait_chain(*(tenacity.wait_random(0.8 * seconds, 1.2 * seconds) for seconds in _BACKOFF)),
         sleep=sleep,
         stop=tenacity.stop_when_event_set(stopping),
         before_sleep=tell,
@@ -190,33 +192,33 @@ def keep_trying(
     try:
         attempts(lambda: None if stopping.is_set() else act())
     except JMSError as error:
-        if not (stopping.is_set() and may_pass(error)):
+        if not (stopping.is_set() and is_transient(error)):
             raise
 
 
-def may_pass(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Tell whether trying again can help."""
     return isinstance(error, JMSError) and not isinstance(error, _PERMANENT)
 
 
-def _told(failures: Mapping[Address, JMSError]) -> str:
+def _describe(failures: Mapping[Address, JMSError]) -> str:
     return "; ".join(f"{address}: {error}"[:_SHOWN] for address, error in failures.items())
 
 
-def _is_of_one_host(error: JMSError) -> bool:
+def _allows_failover(error: JMSError) -> bool:
     """Tell whether another host of a fail-over list may be tried: this one is out of reach, or not ready.
 
     A login or a certificate that is refused ends the attempt: neither gets better by asking elsewhere. So does a client
     id that another connection has: one subscription would be on two brokers.
     """
-    return may_pass(error) and not isinstance(error, InvalidClientIDError)
+    return is_transient(error) and not isinstance(error, InvalidClientIDError)
 
 
 def _ignore(error: JMSError) -> None:
     del error
 
 
-class _End:
+class _LossRelay:
     """The end of one connection. It is told once the connection is there; why an attempt failed is raised.
 
     Else a provider's word on the host before would be taken for the end of the connection that was made instead.
@@ -231,7 +233,7 @@ class _End:
         self._made = False
         self._untold: list[JMSError] = []
 
-    def tell(self, error: JMSError) -> None:
+    def report(self, error: JMSError) -> None:
         """It has come."""
         with self._lock:
             if not self._made:
@@ -239,7 +241,7 @@ class _End:
                 return
         self._lost(error)
 
-    def matters(self) -> None:
+    def connected(self) -> None:
         """The connection was made."""
         with self._lock:
             self._made = True

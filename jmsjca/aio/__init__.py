@@ -10,10 +10,10 @@ Names and rules are those of the blocking classes; what talks to the broker is a
 loop. Nothing is tied to one loop: a connection may be used from several, one after the other.
 """
 
-from jmsjca.aio.base import Opening
+from jmsjca.aio.base import AwaitableContextManager
 from jmsjca.aio.connection import Connection, connect
 from jmsjca.aio.consumer import Consumer
 from jmsjca.aio.producer import Producer
 from jmsjca.aio.session import Session
 
-__all__ = ["Connection", "Consumer", "Opening", "Producer", "Session", "connect"]
+__all__ = ["AwaitableContextManager", "Connection", "Consumer", "Producer", "Session", "connect"]

@@ -11,16 +11,16 @@ from threading import Lock, Thread
 from typing import Any, Generic, Self, TypeVar
 
 from jmsjca.errors import IllegalStateError
-from jmsjca.forking import Home
-from jmsjca.outbound.lifecycle import Closing
+from jmsjca.forking import ForkGuard
+from jmsjca.outbound.lifecycle import Closeable
 
-__all__ = ["AsyncCloseable", "Opening", "Worker", "aside", "made_aside"]
+__all__ = ["AsyncCloseable", "AwaitableContextManager", "SingleThreadExecutor", "open_in_thread", "run_in_thread"]
 
 T = TypeVar("T")
-ClosingT = TypeVar("ClosingT", bound=Closing)
+ClosingT = TypeVar("ClosingT", bound=Closeable)
 
 
-class Worker:
+class SingleThreadExecutor:
     """Runs one call after the other, each in the context variables of whoever made it.
 
     The thread is a daemon, which those of executors are not: a program that forgets a waiting receive can still end.
@@ -30,7 +30,7 @@ class Worker:
     """
 
     def __init__(self, name: str) -> None:
-        self._home = Home()
+        self._fork_guard = ForkGuard()
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None is the last
         self._submitting = Lock()  # so that nothing comes after the last
         self._ended = False
@@ -38,20 +38,20 @@ class Worker:
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    async def call(self, function: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T]) -> T:
         """Run a call; if the await is cancelled before it began, it is not made.
 
         Raises:
-            IllegalStateError: The worker has ended.
+            IllegalStateError: The executor has ended.
             BaseException: What the call raises, or an earlier one that nobody awaited: then this one is not made.
         """
         return await asyncio.wrap_future(self._submit(partial(self._unless_failed, function)))
 
-    async def finish(self, function: Callable[[], T]) -> T:
+    async def run_shielded(self, function: Callable[[], T]) -> T:
         """Run a call that ends something: it is made even if the await is cancelled, or an earlier call failed."""
         return await asyncio.shield(asyncio.wrap_future(self._submit(partial(self._whatever_failed, function))))
 
-    async def make(self, function: Callable[[], ClosingT]) -> ClosingT:
+    async def run_opening(self, function: Callable[[], ClosingT]) -> ClosingT:
         """Run a call that makes something; if the await is cancelled, what it made is closed."""
         made = self._submit(partial(self._unless_failed, function))
         try:
@@ -60,11 +60,11 @@ class Worker:
             self._submit(partial(_discard, made))
             raise
 
-    def post(self, function: Callable[[], None]) -> None:
+    def submit_detached(self, function: Callable[[], None]) -> None:
         """Run a call that nobody awaits; what it raises is raised by the next call."""
         self._submit(partial(self._keeping_failure, function))
 
-    def check(self) -> None:
+    def raise_pending(self) -> None:
         """Raise what an earlier call has raised that nobody awaited. On the thread."""
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -72,7 +72,7 @@ class Worker:
 
     def end(self) -> None:
         """Take no more calls; the thread ends after those that were made. Again is harmless."""
-        if self._home.left:
+        if self._fork_guard.in_child:
             return  # a forked child: the thread is not here
         with self._submitting:
             if not self._ended:
@@ -89,7 +89,7 @@ class Worker:
             call()
 
     def _submit(self, function: Callable[[], T]) -> Future[T]:
-        self._home.check()
+        self._fork_guard.check()
         outcome: Future[T] = Future()
         with self._submitting:
             if self._ended:
@@ -98,7 +98,7 @@ class Worker:
         return outcome
 
     def _unless_failed(self, function: Callable[[], T]) -> T:
-        self.check()
+        self.raise_pending()
         return function()
 
     def _whatever_failed(self, function: Callable[[], T]) -> T:
@@ -112,25 +112,25 @@ class Worker:
             self._failure = error
 
 
-async def aside(function: Callable[[], T]) -> T:
+async def run_in_thread(function: Callable[[], T]) -> T:
     """Run a call on a thread of its own, to its end even if the await is cancelled.
 
     For what must not wait until a session's thread is free.
     """
-    worker = Worker("jmsjca aside")
+    executor = SingleThreadExecutor("jmsjca aside")
     try:
-        return await worker.finish(function)
+        return await executor.run_shielded(function)
     finally:
-        worker.end()
+        executor.end()
 
 
-async def made_aside(function: Callable[[], ClosingT]) -> ClosingT:
+async def open_in_thread(function: Callable[[], ClosingT]) -> ClosingT:
     """Make something on a thread of its own; if the await is cancelled, what it made is closed."""
-    worker = Worker("jmsjca aside")
+    executor = SingleThreadExecutor("jmsjca aside")
     try:
-        return await worker.make(function)
+        return await executor.run_opening(function)
     finally:
-        worker.end()
+        executor.end()
 
 
 def _run(outcome: Future[T], context: Context, function: Callable[[], T]) -> None:
@@ -164,7 +164,7 @@ class AsyncCloseable(ABC):
 C = TypeVar("C", bound=AsyncCloseable)
 
 
-class Opening(Generic[C]):
+class AwaitableContextManager(Generic[C]):
     """Awaited it opens something, which is yours to close; ``async with`` closes it at the end of the block.
 
     Args:

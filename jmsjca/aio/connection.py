@@ -5,7 +5,7 @@ from functools import partial
 from typing import Self, TypeVar
 
 from jmsjca import outbound
-from jmsjca.aio.base import AsyncCloseable, Opening, Worker, aside, made_aside
+from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThreadExecutor, open_in_thread, run_in_thread
 from jmsjca.aio.session import Session
 from jmsjca.config import AcknowledgeMode
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 def connect(
     factory: outbound.ConnectionFactory, user_name: str | None = None, password: str | None = None
-) -> Opening["Connection"]:
+) -> AwaitableContextManager["Connection"]:
     """Open a connection, to be awaited, stopped, or entered with ``async with``, which starts it.
 
     Args:
@@ -30,9 +30,9 @@ def connect(
 
     async def opened() -> Connection:
         """Open it, now."""
-        return Connection(await made_aside(partial(factory.create_connection, user_name, password)))
+        return Connection(await open_in_thread(partial(factory.create_connection, user_name, password)))
 
-    return Opening(opened)
+    return AwaitableContextManager(opened)
 
 
 class Connection(AsyncCloseable):
@@ -52,7 +52,7 @@ class Connection(AsyncCloseable):
         Raises:
             IllegalStateError: The connection is closed.
         """
-        await aside(self._wrapped.start)
+        await run_in_thread(self._wrapped.start)
 
     async def stop(self) -> None:
         """Let consumers wait: no receive returns with a message from here to the next `start`.
@@ -60,11 +60,11 @@ class Connection(AsyncCloseable):
         Raises:
             IllegalStateError: The connection is closed.
         """
-        await aside(self._wrapped.stop)
+        await run_in_thread(self._wrapped.stop)
 
     def create_session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
-    ) -> Opening[Session]:
+    ) -> AwaitableContextManager[Session]:
         """Make a session, to be awaited or entered with ``async with``; its thread lives until it is closed.
 
         Args:
@@ -75,7 +75,9 @@ class Connection(AsyncCloseable):
             IllegalStateError: When opened: the connection is closed.
             NotSupportedError: When opened: the broker has no transactions.
         """
-        return Opening(lambda: self._opened(partial(self._wrapped.create_session, transacted, acknowledge_mode)))
+        return AwaitableContextManager(
+            lambda: self._opened(partial(self._wrapped.create_session, transacted, acknowledge_mode))
+        )
 
     async def run_sync(self, function: Callable[[outbound.Connection], T]) -> T:
         """Call a function with the connection beneath, on another thread: for what has no method here.
@@ -83,25 +85,25 @@ class Connection(AsyncCloseable):
         Args:
             function: For instance ``lambda connection: connection.admin.depth(queue)``.
         """
-        return await aside(partial(function, self._wrapped))
+        return await run_in_thread(partial(function, self._wrapped))
 
     async def close(self) -> None:
         """Close all sessions, rolling back what is open, end their threads, and close the link. Twice does nothing.
 
         A receive that waits returns None; other calls at work are waited for. It happens even if this is cancelled.
         """
-        await aside(self._close)
+        await run_in_thread(self._close)
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
     async def _opened(self, create: Callable[[], outbound.Session]) -> Session:
-        worker = Worker("jmsjca session")
+        executor = SingleThreadExecutor("jmsjca session")
         try:
-            session = Session(await worker.make(create), worker)
+            session = Session(await executor.run_opening(create), executor)
         except BaseException:
-            worker.end()
+            executor.end()
             raise
         self._sessions = [s for s in self._sessions if not s.closed] + [session]
         return session

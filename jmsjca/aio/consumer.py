@@ -5,12 +5,12 @@ from concurrent.futures import Future
 from typing import Self
 
 from jmsjca import outbound
-from jmsjca.aio.base import AsyncCloseable, Worker, aside
+from jmsjca.aio.base import AsyncCloseable, SingleThreadExecutor, run_in_thread
 from jmsjca.errors import IllegalStateError, MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.outbound import MessageConsumer
 
-__all__ = ["Consumer", "Offer"]
+__all__ = ["Consumer", "ReceiveHandoff"]
 
 
 class Consumer(AsyncCloseable):
@@ -21,13 +21,15 @@ class Consumer(AsyncCloseable):
     Args:
         wrapped: The consumer beneath, which blocks.
         session: The session that made it.
-        worker: The thread of that session.
+        executor: The thread of that session.
     """
 
-    def __init__(self, wrapped: outbound.MessageConsumer, session: outbound.Session, worker: Worker) -> None:
+    def __init__(
+        self, wrapped: outbound.MessageConsumer, session: outbound.Session, executor: SingleThreadExecutor
+    ) -> None:
         self._wrapped = wrapped
         self._session = session
-        self._worker = worker
+        self._executor = executor
 
     @property
     def closed(self) -> bool:
@@ -50,14 +52,14 @@ class Consumer(AsyncCloseable):
             IllegalStateError: The consumer is closed.
             MessageFormatError: The message cannot be decoded; see `jmsjca.MessageConsumer.receive`.
         """
-        return await Offer(self._wrapped, self._worker, timeout).take()
+        return await ReceiveHandoff(self._wrapped, self._executor, timeout).receive()
 
     async def close(self) -> None:
         """Give back what was taken ahead; what was received stays with the session. Twice does nothing.
 
         Another task may call it: a waiting `receive` returns None.
         """
-        await aside(self._wrapped.close)
+        await run_in_thread(self._wrapped.close)
 
     def __aiter__(self) -> Self:
         return self
@@ -74,7 +76,7 @@ class Consumer(AsyncCloseable):
         return message
 
 
-class Offer:
+class ReceiveHandoff:
     """Shown by the thread, taken on the event loop: so no message is received that `take` does not return.
 
     The thread shows the message and waits for the answer. That is given between two awaits, where no cancellation can
@@ -82,20 +84,20 @@ class Offer:
 
     Args:
         consumer: Whose message.
-        worker: The session's thread.
+        executor: The session's thread.
         timeout: Seconds that the thread waits for one; None for ever.
     """
 
-    def __init__(self, consumer: MessageConsumer, worker: Worker, timeout: float | None) -> None:
+    def __init__(self, consumer: MessageConsumer, executor: SingleThreadExecutor, timeout: float | None) -> None:
         self._consumer = consumer
-        self._worker = worker
+        self._executor = executor
         self._timeout = timeout
         self._shown: Future[Message | None] = Future()
         self._answer: Future[bool] = Future()
 
-    async def take(self) -> Message | None:
+    async def receive(self) -> Message | None:
         """Let the thread receive, and take what it shows; None if there was nothing in time."""
-        self._worker.post(self._receive)
+        self._executor.submit_detached(self._receive)
         try:
             return await asyncio.wrap_future(self._shown)
         except (asyncio.CancelledError, GeneratorExit):
@@ -108,20 +110,20 @@ class Offer:
 
     def _receive(self) -> None:
         try:
-            self._worker.check()
-            self._consumer.offer(self._show, self._answer.done, self._timeout)
+            self._executor.raise_pending()
+            self._consumer.receive_if(self._propose, self._answer.done, self._timeout)
         except BaseException as error:
             if self._shown.done():
                 raise
-            self._tell(error)
+            self._resolve(error)
         if not self._shown.done():
-            self._tell(None)
+            self._resolve(None)
 
-    def _show(self, message: Message | MessageFormatError) -> bool:
-        self._tell(message)
+    def _propose(self, message: Message | MessageFormatError) -> bool:
+        self._resolve(message)
         return self._answer.result()
 
-    def _tell(self, outcome: Message | BaseException | None) -> None:
+    def _resolve(self, outcome: Message | BaseException | None) -> None:
         if not self._shown.set_running_or_notify_cancel():
             return  # nobody waits any more
         if isinstance(outcome, BaseException):

@@ -3,7 +3,7 @@
 from functools import partial
 
 from jmsjca import outbound
-from jmsjca.aio.base import Worker
+from jmsjca.aio.base import SingleThreadExecutor
 from jmsjca.destinations import Destination
 from jmsjca.messages import DeliveryMode, Message
 
@@ -15,12 +15,12 @@ class Producer:
 
     Args:
         wrapped: The producer beneath, which blocks.
-        worker: The thread of its session.
+        executor: The thread of its session.
     """
 
-    def __init__(self, wrapped: outbound.MessageProducer, worker: Worker) -> None:
+    def __init__(self, wrapped: outbound.MessageProducer, executor: SingleThreadExecutor) -> None:
         self._wrapped = wrapped
-        self._worker = worker
+        self._executor = executor
 
     async def send(
         self,
@@ -59,4 +59,4 @@ class Producer:
             time_to_live=time_to_live,
             delivery_delay=delivery_delay,
         )
-        await self._worker.call(send)
+        await self._executor.run(send)

@@ -6,20 +6,20 @@ from functools import partial
 from typing import Self, TypeVar
 
 from jmsjca import outbound
-from jmsjca.aio.base import AsyncCloseable, Opening, Worker, aside
+from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThreadExecutor, run_in_thread
 from jmsjca.aio.consumer import Consumer
 from jmsjca.aio.producer import Producer
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages import Message
-from jmsjca.outbound.message_factory import Making
+from jmsjca.outbound.message_factory import MessageFactory
 
 __all__ = ["Session"]
 
 T = TypeVar("T")
 
 
-class Session(Making, AsyncCloseable):
+class Session(MessageFactory, AsyncCloseable):
     """Made by `Connection.create_session`; used as `jmsjca.Session`, by one task at a time.
 
     Its calls, and those of what it made, run one after the other on its thread: one that waits, as `Consumer.receive`,
@@ -27,12 +27,12 @@ class Session(Making, AsyncCloseable):
 
     Args:
         wrapped: The session beneath, which blocks.
-        worker: Its thread.
+        executor: Its thread.
     """
 
-    def __init__(self, wrapped: outbound.Session, worker: Worker) -> None:
+    def __init__(self, wrapped: outbound.Session, executor: SingleThreadExecutor) -> None:
         self._wrapped = wrapped
-        self._worker = worker
+        self._executor = executor
 
     @property
     def closed(self) -> bool:
@@ -45,25 +45,29 @@ class Session(Making, AsyncCloseable):
         Raises:
             InvalidDestinationError: It is no destination.
         """
-        return Producer(await self._worker.call(partial(self._wrapped.create_producer, destination)), self._worker)
+        return Producer(await self._executor.run(partial(self._wrapped.create_producer, destination)), self._executor)
 
     def create_consumer(
         self, source: Destination, selector: str | None = None, *, no_local: bool = False
-    ) -> Opening[Consumer]:
+    ) -> AwaitableContextManager[Consumer]:
         """Make a consumer, to be awaited or entered; see `jmsjca.Session.create_consumer`."""
         return self._consumer(partial(self._wrapped.create_consumer, source, selector, no_local=no_local))
 
-    def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[Consumer]:
+    def create_shared_consumer(
+        self, topic: Topic, name: str, selector: str | None = None
+    ) -> AwaitableContextManager[Consumer]:
         """Make one of several consumers of a subscription; see `jmsjca.Session.create_shared_consumer`."""
         return self._consumer(partial(self._wrapped.create_shared_consumer, topic, name, selector))
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
-    ) -> Opening[Consumer]:
+    ) -> AwaitableContextManager[Consumer]:
         """Make the consumer of a durable subscription; see `jmsjca.Session.create_durable_consumer`."""
         return self._consumer(partial(self._wrapped.create_durable_consumer, topic, name, selector, no_local=no_local))
 
-    def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[Consumer]:
+    def create_shared_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None
+    ) -> AwaitableContextManager[Consumer]:
         """Make one of several of a durable subscription; see `jmsjca.Session.create_shared_durable_consumer`."""
         return self._consumer(partial(self._wrapped.create_shared_durable_consumer, topic, name, selector))
 
@@ -94,11 +98,11 @@ class Session(Making, AsyncCloseable):
             TransactionRolledBackError: It did not happen.
             TransactionInDoubtError: It may or may not have happened.
         """
-        await self._worker.call(self._wrapped.commit)
+        await self._executor.run(self._wrapped.commit)
 
     async def rollback(self) -> None:
         """Forget what was sent, and let what was received come again; it happens even if the await is cancelled."""
-        await self._worker.finish(self._wrapped.rollback)
+        await self._executor.run_shielded(self._wrapped.rollback)
 
     async def recover(self) -> None:
         """Let everything that was received and not acknowledged come again, in order, counted.
@@ -106,7 +110,7 @@ class Session(Making, AsyncCloseable):
         Raises:
             IllegalStateError: The session is transacted: use `rollback`.
         """
-        await self._worker.finish(self._wrapped.recover)
+        await self._executor.run_shielded(self._wrapped.recover)
 
     async def acknowledge(self, message: Message | None = None) -> None:
         """Acknowledge under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL``; in other sessions it has no effect.
@@ -114,7 +118,7 @@ class Session(Making, AsyncCloseable):
         Args:
             message: As its own ``acknowledge()``, which would block the event loop; None for all that was received.
         """
-        await self._worker.call(self._wrapped.acknowledge if message is None else message.acknowledge)
+        await self._executor.run(self._wrapped.acknowledge if message is None else message.acknowledge)
 
     async def run_sync(self, function: Callable[[outbound.Session], T]) -> T:
         """Call a function with the session beneath, on its thread: for what has no method here.
@@ -123,7 +127,7 @@ class Session(Making, AsyncCloseable):
             function: For instance ``lambda session: list(session.create_browser(queue))``. Once it has begun it runs
                 to its end, even if the await is cancelled.
         """
-        return await self._worker.call(partial(function, self._wrapped))
+        return await self._executor.run(partial(function, self._wrapped))
 
     async def close(self) -> None:
         """Close consumers, roll back what is open and end the thread. Twice does nothing.
@@ -131,21 +135,21 @@ class Session(Making, AsyncCloseable):
         Another task may call it: a receive that waits returns None, and any other call is waited for. It happens even
         if this is cancelled.
         """
-        await aside(self.end)
+        await run_in_thread(self.end)
 
     def end(self) -> None:
         """Close it, on a thread that may wait. For the connection."""
         try:
             self._wrapped.close()
         finally:
-            self._worker.join()
+            self._executor.join()
 
     def _check_open(self) -> None:
-        self._wrapped.gate.check_open()
+        self._wrapped.lock.check_open()
 
-    def _consumer(self, create: Callable[[], outbound.MessageConsumer]) -> Opening[Consumer]:
+    def _consumer(self, create: Callable[[], outbound.MessageConsumer]) -> AwaitableContextManager[Consumer]:
         async def opened() -> Consumer:
             """Open it, now."""
-            return Consumer(await self._worker.make(create), self._wrapped, self._worker)
+            return Consumer(await self._executor.run_opening(create), self._wrapped, self._executor)
 
-        return Opening(opened)
+        return AwaitableContextManager(opened)

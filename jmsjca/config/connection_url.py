@@ -96,7 +96,7 @@ class ConnectionURL:
         """All hosts, in the order in which they are listed; one if it is no fail-over list."""
         return (Address(self.host, self.port), *self.others)
 
-    def beginning_with(self, position: int) -> Iterator[Self]:
+    def rotations(self, position: int) -> Iterator[Self]:
         """Give this URL once for each of its hosts, which is the first one there: what an attempt to connect tries.
 
         Args:

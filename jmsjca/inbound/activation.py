@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jmsjca.config import ConnectionURL
 from jmsjca.errors import IllegalStateError, shown
-from jmsjca.forking import forget_in_children
+from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.capability_check import refuse_unavailable
 from jmsjca.inbound.endpoint import Endpoint, terms_of
@@ -74,7 +74,7 @@ class Activation:
         self._terms = replace(terms_of(spec), forwards=forwards)
         self._make_handler = partial(Handler, handler, loop)
         self.forget()
-        forget_in_children(self)
+        reset_in_child(self)
 
     @property
     def status(self) -> Status:

@@ -16,8 +16,8 @@ from jmsjca.inbound.handler_arguments import Given
 from jmsjca.messages import Message, Outcome, Settlement, TextMessage
 from jmsjca.messages.end_of_batch import end_of_batch_message
 from jmsjca.outbound import Session
-from jmsjca.outbound.lifecycle import Flow, Ground
-from jmsjca.outbound.producer import message_of
+from jmsjca.outbound.lifecycle import ConnectionContext, ConnectionState
+from jmsjca.outbound.producer import message_from_body
 from jmsjca.redelivery import Failure
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class InHand:
         except TransactionRolledBackError as error:
             logger.warning("A unit of %s was rolled back; its messages come again: %s", self.endpoint.name, error)
         finally:
-            self.work.lose()  # unless it has ended, as it should have
+            self.work.mark_lost()  # unless it has ended, as it should have
             self.endpoint.settled(self, self.work.outcome or Outcome.LOST)
             if self._outstanding is not None:
                 self._outstanding.release()
@@ -275,8 +275,8 @@ class InHand:
         """Make the session of the handler: it sends in the unit, or at once where there are no transactions."""
         endpoint = self.endpoint
         if endpoint.terms.transacted:
-            return Session.joined_to(self.link, self.work, endpoint.limits, endpoint.hooks)
-        ground = Ground(self.link, endpoint.limits, Flow(running=True), hooks=endpoint.hooks)
+            return Session.for_delivery(self.link, self.work, endpoint.limits, endpoint.hooks)
+        ground = ConnectionContext(self.link, endpoint.limits, ConnectionState(started=True), hooks=endpoint.hooks)
         return Session(ground, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
 
     def _hand_over_each(self, deliveries: Iterable[spi.Delivery]) -> None:
@@ -401,4 +401,4 @@ def _message_of(result: object) -> Message:
 
         adapter: TypeAdapter[Any] = TypeAdapter(type(result))
         return TextMessage(adapter.dump_json(result).decode())
-    return message_of(result)
+    return message_from_body(result)

@@ -17,7 +17,7 @@ from jmsjca.inbound.handler_arguments import Given
 from jmsjca.inbound.listener_context import entered
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.messages import Outcome
-from jmsjca.outbound.unit_of_work import WorkUnit
+from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.redelivery import Failure, RedeliveryHandler, RedeliveryPolicy
 
 if TYPE_CHECKING:
@@ -177,9 +177,9 @@ class Endpoint:
         self._abandoned = 0
         self._alone: OrderedDict[str, None] = OrderedDict()
 
-    def open_unit(self, link: spi.Connection) -> WorkUnit:
+    def open_unit(self, link: spi.Connection) -> UnitOfWork:
         """Open a unit: of all that the handler does, or of the receipt alone."""
-        return WorkUnit.opened_on(link) if self.terms.transacted else WorkUnit(link.unit(atomic=False), atomic=False)
+        return UnitOfWork.begin(link) if self.terms.transacted else UnitOfWork(link.unit(atomic=False), atomic=False)
 
     def call(self, given: Given) -> object:
         """Call the handler, inside the hooks, which are inside the context."""

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.errors import IllegalStateError
-from jmsjca.forking import forget_in_children
+from jmsjca.forking import reset_in_child
 from jmsjca.inbound.handler_arguments import Given, Parameters
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class HandlerLoop:
 
     def __init__(self) -> None:
         self.forget()
-        forget_in_children(self)
+        reset_in_child(self)
 
     def forget(self) -> None:
         """Begin anew, in a forked child, where no other thread is."""

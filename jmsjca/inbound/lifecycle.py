@@ -18,7 +18,7 @@ from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.listener_context import inside
 from jmsjca.inbound.serial_dispatcher import SerialDelivery
 from jmsjca.inbound.sync_dispatcher import SyncDelivery
-from jmsjca.reconnection import ConnectionSettings, Connector, keep_trying, may_pass
+from jmsjca.reconnection import ConnectionSettings, FailoverConnector, is_transient, retry_with_backoff
 
 __all__ = ["Attempt", "Life", "Service", "Status", "Trouble", "delivery_of"]
 
@@ -130,7 +130,7 @@ class Attempt:
     def __init__(
         self,
         endpoint: Endpoint,
-        connector: Connector,
+        connector: FailoverConnector,
         adjustments: Adjustments,
         executor: Executor | None = None,
     ) -> None:
@@ -223,7 +223,7 @@ class Service:
     ) -> None:
         self._endpoint = endpoint
         self._settings = settings
-        self._connector = Connector(settings)
+        self._connector = FailoverConnector(settings)
         self._executor = executor
         self._life = life
         self._trouble = Trouble(endpoint.name, options, durable=endpoint.terms.subscription_name is not None)
@@ -300,7 +300,7 @@ class Service:
         try:
             self._open()
             while not self._stopping.is_set():
-                keep_trying(self._connect_and_deliver, self._stopping, self._trouble.note, self._settings.wait)
+                retry_with_backoff(self._connect_and_deliver, self._stopping, self._trouble.note, self._settings.wait)
         except JMSError as error:
             logger.error("%s is down and stays down: %s", self._endpoint.name, error)  # noqa: TRY400  # says it all
         except Exception:
@@ -322,7 +322,7 @@ class Service:
             if self._stopping.is_set():
                 if not self._cut_off:
                     self._trouble.while_stopping(error)
-            elif may_pass(error) and self._was_steady():
+            elif is_transient(error) and self._was_steady():
                 self._trouble.lost(error)
             else:
                 raise

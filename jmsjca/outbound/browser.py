@@ -7,31 +7,31 @@ from jmsjca import spi
 from jmsjca.destinations import Queue
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages import Message
-from jmsjca.outbound.lifecycle import Closing, Gate
+from jmsjca.outbound.lifecycle import Closeable, SessionLock
 
 __all__ = ["QueueBrowser"]
 
 
-class QueueBrowser(Closing):
+class QueueBrowser(Closeable):
     """Made by `Session.create_browser` (JMS 3.1, section 4.1.6); for one thread at a time, as its session.
 
     Each iteration looks at the queue anew. A message that cannot be decoded raises `MessageFormatError` in its turn;
     the iterator can go on after it.
 
     Args:
-        link: The provider's connection.
+        connection: The provider's connection.
         queue: What to look at.
         selector: Only messages that match; needs the capability ``selectors``.
-        gate: The session's.
+        lock: The session's.
 
     Attributes:
         queue: What it looks at.
         selector: Only messages that match; None for all.
     """
 
-    def __init__(self, link: spi.Connection, queue: Queue, selector: str | None, gate: Gate) -> None:
-        self._link = link
-        self._gate = gate
+    def __init__(self, connection: spi.Connection, queue: Queue, selector: str | None, lock: SessionLock) -> None:
+        self._connection = connection
+        self._lock = lock
         self._closed = False
         self.queue = queue
         self.selector = selector
@@ -41,15 +41,15 @@ class QueueBrowser(Closing):
         self._closed = True
 
     def __iter__(self) -> Iterator[Message]:
-        with self._gate:
+        with self._lock:
             self._check_open()
-            found = iter(self._link.browse(self.queue, selector=self.selector))
+            found = iter(self._connection.browse(self.queue, selector=self.selector))
         # A map goes on after an exception: a message that cannot be decoded does not hide those behind it.
         return map(_message, chain.from_iterable(self._chunks(found)))
 
     def _chunks(self, found: Iterator[Sequence[spi.Delivery]]) -> Iterator[Sequence[spi.Delivery]]:
         while True:
-            with self._gate:
+            with self._lock:
                 self._check_open()
                 chunk = next(found, None)
             if chunk is None:

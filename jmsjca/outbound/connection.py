@@ -10,13 +10,13 @@ from typing import Self, TypeVar
 from jmsjca import spi
 from jmsjca.config import AcknowledgeMode, ConnectionURL
 from jmsjca.errors import IllegalStateError, JMSError
-from jmsjca.forking import Home
+from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
-from jmsjca.outbound.lifecycle import Closing, Flow, Ground
+from jmsjca.outbound.lifecycle import Closeable, ConnectionContext, ConnectionState
 from jmsjca.outbound.session import BaseSession, Session
 from jmsjca.reconnection import ConnectionSettings, connect
 
-__all__ = ["Alarm", "Connection", "ConnectionMetaData", "ExceptionListener"]
+__all__ = ["Connection", "ConnectionMetaData", "ExceptionListener", "ExceptionNotifier"]
 
 logger = logging.getLogger("jmsjca.outbound")
 
@@ -24,7 +24,7 @@ ExceptionListener = Callable[[JMSError], object]
 """Called with what happened to a connection."""
 
 
-class Alarm:
+class ExceptionNotifier:
     """Calls the exception listener of a connection (JMS 3.1, section 6.1.7).
 
     Attributes:
@@ -35,7 +35,7 @@ class Alarm:
         self._lock = threading.Lock()
         self.listener: ExceptionListener | None = None
 
-    def ring(self, error: JMSError) -> None:
+    def notify(self, error: JMSError) -> None:
         """Let the listener know, on a thread of its own: it may close the connection, whose thread this is."""
         if self.listener is not None:
             threading.Thread(
@@ -80,7 +80,7 @@ class ConnectionMetaData:
 S = TypeVar("S", bound=BaseSession)
 
 
-class Connection(Closing):
+class Connection(Closeable):
     """Made by `ConnectionFactory.create_connection`. Thread-safe; the sessions that it makes are not.
 
     Entering it with ``with`` starts it. It belongs to the process that opened it: in a forked child every call on it,
@@ -95,12 +95,14 @@ class Connection(Closing):
     """
 
     def __init__(self, settings: ConnectionSettings, hooks: HookChain) -> None:
-        self._home = Home()
-        self._alarm = Alarm()
+        self._fork_guard = ForkGuard()
+        self._notifier = ExceptionNotifier()
         self._protocol = ConnectionURL.parse(settings.url).protocol
-        self._link = connect(settings, self._alarm.ring)
-        self._flow = Flow()
-        self._ground = Ground(self._link, settings.limits, self._flow, settings.client_id, hooks)
+        self._provider_connection = connect(settings, self._notifier.notify)
+        self._state = ConnectionState()
+        self._context = ConnectionContext(
+            self._provider_connection, settings.limits, self._state, settings.client_id, hooks
+        )
         self._lock = threading.Lock()
         self._sessions: list[BaseSession] = []
         self._closed = False
@@ -108,22 +110,22 @@ class Connection(Closing):
     @property
     def client_id(self) -> str | None:
         """What durable subscriptions belong to; given to the `ConnectionFactory` (JMS 3.1, section 6.1.2)."""
-        return self._ground.client_id
+        return self._context.client_id
 
     @property
     def capabilities(self) -> spi.Capabilities:
         """What the broker behind this connection can do."""
-        return self._link.capabilities
+        return self._provider_connection.capabilities
 
     @property
     def metadata(self) -> ConnectionMetaData:
         """What this connection is: protocol, versions, properties (JMS 3.1, section 6.1.6)."""
-        return ConnectionMetaData.of(self._protocol, self._link.capabilities)
+        return ConnectionMetaData.of(self._protocol, self._provider_connection.capabilities)
 
     @property
     def admin(self) -> spi.Admin | None:
         """What an operator can see and do; None if the broker offers nothing."""
-        return self._link.admin()
+        return self._provider_connection.admin()
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
@@ -131,12 +133,12 @@ class Connection(Closing):
 
         What a call of this library raises is not told again. A lost connection stays lost: make a new one.
         """
-        return self._alarm.listener
+        return self._notifier.listener
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
         """Set it; None for nobody."""
-        self._alarm.listener = listener
+        self._notifier.listener = listener
 
     def start(self) -> None:
         """Let consumers receive. Again is harmless.
@@ -145,7 +147,7 @@ class Connection(Closing):
             IllegalStateError: The connection is closed.
         """
         self._check_open()
-        self._flow.start()
+        self._state.start()
 
     def stop(self) -> None:
         """Let consumers wait (JMS 3.1, section 6.1.5). Again is harmless.
@@ -156,7 +158,7 @@ class Connection(Closing):
             IllegalStateError: The connection is closed.
         """
         self._check_open()
-        self._flow.stop()
+        self._state.stop()
         for session in self._open_sessions():
             session.pause()
 
@@ -173,36 +175,38 @@ class Connection(Closing):
             IllegalStateError: The connection is closed.
             NotSupportedError: The broker has no transactions.
         """
-        return self.adopt(lambda ground: Session(ground, transacted=transacted, acknowledge_mode=acknowledge_mode))
+        return self.open_session(
+            lambda context: Session(context, transacted=transacted, acknowledge_mode=acknowledge_mode)
+        )
 
-    def adopt(self, make: Callable[[Ground], S]) -> S:
+    def open_session(self, make: Callable[[ConnectionContext], S]) -> S:
         """Make a session of any kind, which is closed with the connection. For contexts."""
-        self._home.check()
+        self._fork_guard.check()
         with self._lock:
             self._check_open()
-            session = make(self._ground)
+            session = make(self._context)
             self._sessions = [s for s in self._sessions if not s.closed] + [session]
         return session
 
     def close_if_idle(self) -> None:
         """Close the connection if all its sessions are closed. For contexts, which share it."""
-        if not self._home.left and not self._open_sessions():
+        if not self._fork_guard.in_child and not self._open_sessions():
             self.close()
 
     def close(self) -> None:
-        """Close all sessions, rolling back what is open, and the link (JMS 3.1, section 6.1.8).
+        """Close all sessions, rolling back what is open, and the connection (JMS 3.1, section 6.1.8).
 
         A receive that waits returns None; what other threads are about is waited for. Temporary destinations are
         deleted. Closing twice does nothing.
         """
-        if self._home.left:
+        if self._fork_guard.in_child:
             return  # a forked child: its parent closes it
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-        with ExitStack() as stack:  # whatever fails, the rest is closed: the link gives back what is still held
-            stack.callback(self._link.close)
+        with ExitStack() as stack:  # whatever fails, the rest is closed: the connection gives back what is still held
+            stack.callback(self._provider_connection.close)
             for session in self._sessions:
                 stack.callback(session.close)
 
@@ -211,7 +215,7 @@ class Connection(Closing):
             return [session for session in self._sessions if not session.closed]
 
     def _check_open(self) -> None:
-        self._home.check()
+        self._fork_guard.check()
         if self._closed:
             raise IllegalStateError("The connection is closed.")
 

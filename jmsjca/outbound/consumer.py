@@ -11,23 +11,23 @@ from typing import TypeVar
 from jmsjca import spi
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
 from jmsjca.messages import Message
-from jmsjca.outbound.lifecycle import Closing, Flow
-from jmsjca.outbound.session_mode import Mode
+from jmsjca.outbound.lifecycle import Closeable, ConnectionState
+from jmsjca.outbound.session_mode import SessionMode
 
 __all__ = ["MessageConsumer"]
 
 T = TypeVar("T")
 
 
-class MessageConsumer(Closing):
+class MessageConsumer(Closeable):
     """Made by `Session.create_consumer` and its like (JMS 3.1, chapter 8); for one thread at a time, as its session.
 
     Iterating over it waits for one message after the other, and ends when the consumer is closed.
 
     Args:
-        supplier: The provider's consumer.
+        provider_consumer: The provider's consumer.
         mode: What the session does with what is received.
-        flow: Whether the connection is started.
+        state: Whether the connection is started.
         prefetch: How many messages are taken ahead.
         selector: What it was made with.
 
@@ -36,11 +36,19 @@ class MessageConsumer(Closing):
         closed: True once it was closed.
     """
 
-    def __init__(self, supplier: spi.Consumer, mode: Mode, flow: Flow, *, prefetch: int, selector: str | None) -> None:
-        self._supplier = supplier
+    def __init__(
+        self,
+        provider_consumer: spi.Consumer,
+        mode: SessionMode,
+        state: ConnectionState,
+        *,
+        prefetch: int,
+        selector: str | None,
+    ) -> None:
+        self._consumer = provider_consumer
         self._mode = mode
-        self._gate = mode.gate
-        self._flow = flow
+        self._lock = mode.lock
+        self._state = state
         self._prefetch = prefetch
         self._prefetched: deque[spi.Delivery] = deque()
         self._receiving = RLock()  # held where messages are waited for: who closes the consumer waits for that
@@ -85,7 +93,7 @@ class MessageConsumer(Closing):
         """
         return self._receive(timeout, partial(self._take_body, kind))
 
-    def offer(
+    def receive_if(
         self,
         accept: Callable[[Message | MessageFormatError], bool],
         given_up: Callable[[], bool],
@@ -100,22 +108,22 @@ class MessageConsumer(Closing):
         """
         self._receive(timeout, partial(self._take_if, accept), lambda: self._ended() or given_up())
 
-    def forget_ahead(self) -> None:
+    def discard_prefetched(self) -> None:
         """Forget what was taken ahead: to keep the order, a rollback has taken it back. For the session."""
         self._prefetched.clear()
 
-    def give_ahead_back(self) -> None:
+    def return_prefetched(self) -> None:
         """Let what was taken ahead come again, if it did not go back already. For the session."""
         ahead = [*self._prefetched]
         self._prefetched.clear()
         with suppress(JMSError):
-            self._supplier.release(ahead)
+            self._consumer.release(ahead)
 
     def interrupt(self) -> None:
         """Let a waiting `receive` look again whether it may go on. For the session."""
         self._woken = True
-        self._supplier.wake()
-        self._flow.nudge()
+        self._consumer.wake()
+        self._state.notify()
 
     def pause(self) -> None:
         """Return when no message is being handed over any more: the connection is stopped. For the session."""
@@ -128,14 +136,14 @@ class MessageConsumer(Closing):
 
         Another thread may call it: a waiting `receive` returns None, and this returns after it.
         """
-        if not self.closed and not self._gate.home.left:
+        if not self.closed and not self._lock.fork_guard.in_child:
             self.closed = True
             self.interrupt()
             with self._receiving:
                 pass  # nobody waits any more
             with self._handing_over:
                 self._prefetched.clear()
-            self._supplier.close()
+            self._consumer.close()
 
     def __iter__(self) -> Iterator[Message]:
         while not self.closed and (message := self.receive()) is not None:
@@ -144,13 +152,13 @@ class MessageConsumer(Closing):
     def _receive(
         self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
     ) -> T | None:
-        with self._gate:
+        with self._lock:
             if self.closed:
                 raise IllegalStateError("The consumer is closed.")
             deadline = None if timeout is None else monotonic() + timeout
             while True:
                 with self._handing_over:
-                    if self._prefetched and self._flow.running and not self._ended():
+                    if self._prefetched and self._state.started and not self._ended():
                         return hand_over()
                 with self._receiving:
                     if not self._refill(deadline, ended or self._ended):
@@ -158,11 +166,11 @@ class MessageConsumer(Closing):
 
     def _refill(self, deadline: float | None, ended: Callable[[], bool]) -> bool:
         """Take messages ahead, once the connection is started; False if there is nothing more to wait for."""
-        if ended() or not self._flow.wait(_left(deadline), ended):
+        if ended() or not self._state.wait(_left(deadline), ended):
             return False
         if not self._prefetched:
-            self._mode.idle()
-            self._prefetched.extend(self._supplier.receive(self._prefetch, _left(deadline)))
+            self._mode.on_prefetch_empty()
+            self._prefetched.extend(self._consumer.receive(self._prefetch, _left(deadline)))
         woken, self._woken = self._woken, False
         return bool(self._prefetched) or woken or _left(deadline) != 0
 
@@ -181,7 +189,7 @@ class MessageConsumer(Closing):
         return self._take().get_body(kind)
 
     def _ended(self) -> bool:
-        return self.closed or self._gate.closed
+        return self.closed or self._lock.closed
 
 
 def _left(deadline: float | None) -> float | None:

@@ -7,7 +7,7 @@ from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsjca.outbound.consumer import MessageConsumer
-from jmsjca.outbound.lifecycle import Ground
+from jmsjca.outbound.lifecycle import ConnectionContext
 from jmsjca.outbound.producer import JMSProducer, ProducerOptions
 from jmsjca.outbound.session import BaseSession
 
@@ -21,7 +21,7 @@ class JMSContext(BaseSession):
     started with the first consumer, and closed with the last of the contexts that share it.
 
     Args:
-        ground: What the connection gives.
+        context: What the connection gives.
         connection: The connection, used by contexts alone.
         transacted: True if what it receives and sends is committed together.
         session_mode: How receipt is acknowledged otherwise.
@@ -31,9 +31,9 @@ class JMSContext(BaseSession):
     """
 
     def __init__(
-        self, ground: Ground, connection: Connection, *, transacted: bool, session_mode: AcknowledgeMode
+        self, context: ConnectionContext, connection: Connection, *, transacted: bool, session_mode: AcknowledgeMode
     ) -> None:
-        super().__init__(ground, transacted=transacted, acknowledge_mode=session_mode)
+        super().__init__(context, transacted=transacted, acknowledge_mode=session_mode)
         self._connection = connection
         self.auto_start = True
 
@@ -41,8 +41,8 @@ class JMSContext(BaseSession):
     def on(cls, connection: Connection, session_mode: AcknowledgeMode, *, transacted: bool) -> Self:
         """Make a context on a connection that only contexts use. For the factory."""
         try:
-            return connection.adopt(
-                lambda ground: cls(ground, connection, transacted=transacted, session_mode=session_mode)
+            return connection.open_session(
+                lambda context: cls(context, connection, transacted=transacted, session_mode=session_mode)
             )
         except BaseException:
             connection.close_if_idle()
@@ -107,8 +107,8 @@ class JMSContext(BaseSession):
         Raises:
             MessageFormatError: An option makes no sense.
         """
-        with self._gate:
-            return JMSProducer(self.send, self._gate, **options)
+        with self._lock:
+            return JMSProducer(self.send, self._lock, **options)
 
     def start(self) -> None:
         """Let the consumers of the connection receive. Making one does that, unless ``auto_start`` is False."""

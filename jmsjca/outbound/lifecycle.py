@@ -11,13 +11,13 @@ from typing import Self
 from jmsjca import spi
 from jmsjca.config import Limits
 from jmsjca.errors import IllegalStateError
-from jmsjca.forking import Home
+from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
 
-__all__ = ["Closing", "Flow", "Gate", "Ground"]
+__all__ = ["Closeable", "ConnectionContext", "ConnectionState", "SessionLock"]
 
 
-class Gate:
+class SessionLock:
     """Entered for every use of a session or of what it made (JMS 3.1, section 6.2.5).
 
     Whoever is inside may enter again. Another thread is refused, not kept waiting: to use a session from two threads at
@@ -28,20 +28,20 @@ class Gate:
         closed: True as soon as somebody began to close the session.
     """
 
-    __slots__ = ("_lock", "_user", "closed", "home")
+    __slots__ = ("_lock", "_owner", "closed", "fork_guard")
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._user = 0
-        self.home = Home()
+        self._owner = 0
+        self.fork_guard = ForkGuard()
         self.closed = False
 
     def __enter__(self) -> None:
         if not self._lock.acquire(False):  # by its name it would cost half of all this
             self.check_open()  # whoever closes the session is in it, or was when this process was forked
             raise self._conflict()
-        self._user = get_ident()
-        if self.closed or self.home.left:
+        self._owner = get_ident()
+        if self.closed or self.fork_guard.in_child:
             self._lock.release()
             self.check_open()
 
@@ -55,19 +55,19 @@ class Gate:
             IllegalStateError: It is closed.
             ConnectionLostError: It is another process's.
         """
-        self.home.check()
+        self.fork_guard.check()
         if self.closed:
             raise IllegalStateError("The session is closed.")
 
     @contextmanager
-    def left(self) -> Generator[None]:
+    def exclusive(self) -> Generator[None]:
         """Wait until the last call has ended, and keep everybody out during the block. For closing."""
         with self._lock:
             yield
 
     def _conflict(self) -> IllegalStateError:
         return IllegalStateError(
-            f"Thread {threading.current_thread().name!r} cannot use this session while thread {_name(self._user)!r} "
+            f"Thread {threading.current_thread().name!r} cannot use this session while thread {_name(self._owner)!r} "
             "does: a session is for one thread at a time (JMS 3.1, section 6.2.5). Make one session for each thread; "
             "they may share the connection."
         )
@@ -77,25 +77,25 @@ def _name(ident: int) -> str:
     return next((thread.name for thread in threading.enumerate() if thread.ident == ident), f"number {ident}")
 
 
-class Flow:
+class ConnectionState:
     """Started and stopped by the connection, waited for by its consumers (JMS 3.1, sections 6.1.4 and 6.1.5).
 
     Attributes:
-        running: True while the connection is started.
+        started: True while the connection is started.
     """
 
-    def __init__(self, *, running: bool = False) -> None:
+    def __init__(self, *, started: bool = False) -> None:
         self._changed = threading.Condition()
-        self.running = running
+        self.started = started
 
     def start(self) -> None:
         """Let consumers go on."""
-        self.running = True
-        self.nudge()
+        self.started = True
+        self.notify()
 
     def stop(self) -> None:
         """Let consumers wait from now on."""
-        self.running = False
+        self.started = False
 
     def wait(self, timeout: float | None, ended: Callable[[], bool]) -> bool:
         """Wait for the start.
@@ -107,37 +107,37 @@ class Flow:
         Returns:
             True if the connection is started.
         """
-        if not self.running:
+        if not self.started:
             with self._changed:
-                self._changed.wait_for(lambda: self.running or ended(), timeout)
-        return self.running
+                self._changed.wait_for(lambda: self.started or ended(), timeout)
+        return self.started
 
-    def nudge(self) -> None:
+    def notify(self) -> None:
         """Let those who wait look again."""
         with self._changed:
             self._changed.notify_all()
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ConnectionContext:
     """What a session stands on.
 
     Args:
-        link: The provider's connection.
+        connection: The provider's connection.
         limits: The bounds of what its consumers take ahead.
-        flow: Whether the connection is started.
+        state: Whether the connection is started.
         client_id: What durable subscriptions belong to; None if the connection has none.
         hooks: What surrounds sends.
     """
 
-    link: spi.Connection
+    connection: spi.Connection
     limits: Limits
-    flow: Flow
+    state: ConnectionState
     client_id: str | None = None
     hooks: HookChain = field(default_factory=HookChain)
 
 
-class Closing(ABC):
+class Closeable(ABC):
     """Leaving it closes it."""
 
     @abstractmethod

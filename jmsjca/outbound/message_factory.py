@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from jmsjca.destinations import Queue, Topic
 from jmsjca.messages import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 
-__all__ = ["Making"]
+__all__ = ["MessageFactory"]
 
 
-class Making(ABC):
+class MessageFactory(ABC):
     """Makes messages, which any session can send (JMS 3.1, section 6.2.4), and destinations (section 6.2.3).
 
     Each raises `IllegalStateError` once the session is closed, and `MessageFormatError` if a body or a property is

@@ -10,19 +10,19 @@ from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.hooks import Send
 from jmsjca.messages import BytesMessage, DeliveryMode, MapMessage, Message, Properties, TextMessage
-from jmsjca.outbound.lifecycle import Closing, Gate
+from jmsjca.outbound.lifecycle import Closeable, SessionLock
 
 __all__ = [
+    "BaseProducer",
     "DeliveryOptions",
     "JMSProducer",
     "MessageProducer",
     "ProducerOptions",
-    "Sending",
     "check_delay",
     "check_mode",
     "check_priority",
     "check_time_to_live",
-    "message_of",
+    "message_from_body",
 ]
 
 _CENTURIES = 1e10  # seconds: the calendar ends later, but not much
@@ -110,18 +110,18 @@ def _check_seconds(name: str, value: object) -> float:
     return value
 
 
-class Sending(DeliveryOptions):
+class BaseProducer(DeliveryOptions):
     """What a `MessageProducer` and a `JMSProducer` have in common.
 
     Args:
         send: Sends in the unit of its session.
-        gate: What lets one thread at a time into the session.
+        lock: What lets one thread at a time into the session.
     """
 
-    def __init__(self, send: Send, gate: Gate) -> None:
+    def __init__(self, send: Send, lock: SessionLock) -> None:
         self._send_in_unit = send
-        self._gate = gate
-        self._ids = _ids()
+        self._lock = lock
+        self._message_ids = _ids()
 
     def _send(
         self,
@@ -138,9 +138,9 @@ class Sending(DeliveryOptions):
         life = self.time_to_live if time_to_live is None else check_time_to_live(time_to_live)
         delay = self.delivery_delay if delivery_delay is None else check_delay(delivery_delay)
         now = datetime.now(UTC)
-        with self._gate:
+        with self._lock:
             message.send_on()
-            message.message_id = None if self.disable_message_id else next(self._ids)
+            message.message_id = None if self.disable_message_id else next(self._message_ids)
             message.destination = to
             message.timestamp = None if self.disable_timestamp else now
             message.delivery_mode = mode
@@ -150,22 +150,22 @@ class Sending(DeliveryOptions):
             self._send_in_unit(message, to)
 
 
-class MessageProducer(Sending, Closing):
+class MessageProducer(BaseProducer, Closeable):
     """Made by `Session.create_producer` (JMS 3.1, chapter 7); for one thread at a time, as its session.
 
     Its attributes are the defaults of its messages. Messages that it sends to one destination stay in order.
 
     Args:
         send: Sends in the unit of its session.
-        gate: What lets one thread at a time into the session.
+        lock: What lets one thread at a time into the session.
         destination: Where messages go; None if each send says so.
 
     Attributes:
         destination: Where messages go.
     """
 
-    def __init__(self, send: Send, gate: Gate, destination: Destination | None) -> None:
-        super().__init__(send, gate)
+    def __init__(self, send: Send, lock: SessionLock, destination: Destination | None) -> None:
+        super().__init__(send, lock)
         self._closed = False
         if destination is not None:
             check_destination(destination)
@@ -248,7 +248,7 @@ class ProducerOptions(TypedDict, total=False):
     type: str | None
 
 
-class JMSProducer(Sending):
+class JMSProducer(BaseProducer):
     """Made by `JMSContext.create_producer` (JMS 3.1, sections 7.2 to 7.10). It is light, and need not be closed.
 
     Its attributes, those of `DeliveryOptions` and these, hold for every message that it sends; they override what the
@@ -256,7 +256,7 @@ class JMSProducer(Sending):
 
     Args:
         send: Sends in the unit of its context.
-        gate: What lets one thread at a time into the context.
+        lock: What lets one thread at a time into the context.
         **options: Attributes to begin with.
 
     Attributes:
@@ -266,8 +266,8 @@ class JMSProducer(Sending):
         type: The application's name for its messages (JMSType); None for the message's own.
     """
 
-    def __init__(self, send: Send, gate: Gate, **options: Unpack[ProducerOptions]) -> None:
-        super().__init__(send, gate)
+    def __init__(self, send: Send, lock: SessionLock, **options: Unpack[ProducerOptions]) -> None:
+        super().__init__(send, lock)
         self.properties = Properties()
         self.correlation_id: str | None = None
         self.reply_to: Destination | None = None
@@ -309,12 +309,12 @@ class JMSProducer(Sending):
             JMSError: The broker refuses it.
         """
         check_destination(destination)
-        message = body if isinstance(body, Message) else message_of(body)
-        self._overrule(message)
+        message = body if isinstance(body, Message) else message_from_body(body)
+        self._apply_overrides(message)
         self._send(message, destination)
         return self
 
-    def _overrule(self, message: Message) -> None:
+    def _apply_overrides(self, message: Message) -> None:
         if self.properties:
             message.properties.update(self.properties)
         message.correlation_id = self.correlation_id or message.correlation_id
@@ -322,7 +322,7 @@ class JMSProducer(Sending):
         message.type = self.type or message.type
 
 
-def message_of(body: object) -> Message:
+def message_from_body(body: object) -> Message:
     """Make a message of its body: text, bytes, a mapping, or None for none.
 
     Raises:

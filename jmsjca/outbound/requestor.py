@@ -9,14 +9,14 @@ from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Message
-from jmsjca.outbound.lifecycle import Closing
+from jmsjca.outbound.lifecycle import Closeable
 from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session import BaseSession
 
 __all__ = ["Requestor"]
 
 
-class Requestor(Closing):
+class Requestor(Closeable):
     """Sends requests and waits for their replies (JMS 3.1, sections 2.16, 4.1.7 and 4.2.10).
 
     Replies come to a temporary queue of its own. Whoever answers sends to the request's ``reply_to``, with the
@@ -47,7 +47,7 @@ class Requestor(Closing):
         self._prefix = f"request-{uuid.uuid4().hex}-"
         self._numbers = itertools.count(1)
         self._session = session
-        self.producer = MessageProducer(session.send, session.gate, destination)
+        self.producer = MessageProducer(session.send, session.lock, destination)
         self._begin()
 
     def request(self, message: Message, timeout: float | None = None) -> Message | None:

@@ -22,11 +22,11 @@ from jmsjca.hooks import HookChain
 from jmsjca.messages import Message
 from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.consumer import MessageConsumer
-from jmsjca.outbound.lifecycle import Closing, Flow, Gate, Ground
-from jmsjca.outbound.message_factory import Making
+from jmsjca.outbound.lifecycle import Closeable, ConnectionContext, ConnectionState, SessionLock
+from jmsjca.outbound.message_factory import MessageFactory
 from jmsjca.outbound.producer import MessageProducer
-from jmsjca.outbound.session_mode import Joined, Mode, Transacted, acknowledging
-from jmsjca.outbound.unit_of_work import WorkUnit
+from jmsjca.outbound.session_mode import ListenerTransaction, SessionMode, SessionTransacted, session_mode_of
+from jmsjca.outbound.unit_of_work import UnitOfWork
 
 __all__ = ["BaseSession", "Session", "Subscribing", "require"]
 
@@ -34,8 +34,8 @@ __all__ = ["BaseSession", "Session", "Subscribing", "require"]
 class Subscribing(ABC):
     """Consumers of queues and of the four sorts of subscriptions (JMS 3.1, sections 8.2 and 8.3)."""
 
-    _ground: Ground
-    _gate: Gate
+    _context: ConnectionContext
+    _lock: SessionLock
 
     @abstractmethod
     def _consume(
@@ -77,7 +77,7 @@ class Subscribing(ABC):
             InvalidDestinationError: The name is empty, or the topic is none.
             NotSupportedError: The broker lacks a capability.
         """
-        return self._subscribe(topic, name, selector, self._ground.client_id, shared=True, volatile=True)
+        return self._subscribe(topic, name, selector, self._context.client_id, shared=True, volatile=True)
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
@@ -116,7 +116,7 @@ class Subscribing(ABC):
             InvalidDestinationError: The name is empty, or the topic is none or a temporary one.
             NotSupportedError: The broker lacks a capability.
         """
-        return self._subscribe(topic, name, selector, self._ground.client_id, shared=True)
+        return self._subscribe(topic, name, selector, self._context.client_id, shared=True)
 
     def unsubscribe(self, topic: Topic, name: str) -> None:
         """Remove a durable subscription, shared or not, with what waits in it (JMS 3.1, section 8.3.3).
@@ -130,10 +130,10 @@ class Subscribing(ABC):
             InvalidClientIDError: The connection has no client id, and the broker no shared subscriptions.
             InvalidDestinationError: There is no such subscription.
         """
-        with self._gate:
-            link = self._ground.link
-            client_id = self._ground.client_id if link.capabilities.shared else self._needed_client_id()
-            link.remove(Subscription(topic, name, client_id, shared=client_id is None))
+        with self._lock:
+            connection = self._context.connection
+            client_id = self._context.client_id if connection.capabilities.shared else self._needed_client_id()
+            connection.remove(Subscription(topic, name, client_id, shared=client_id is None))
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Make a browser: iterate over it to look at what waits in a queue, without taking anything (section 4.1.6).
@@ -142,10 +142,10 @@ class Subscribing(ABC):
             queue: What to look at.
             selector: Only messages that match; needs the capability ``selectors``.
         """
-        with self._gate:
-            require(self._ground.link, "browse", "queue browsers")
-            require(self._ground.link, "selectors", "selectors", wanted=bool(selector))
-            return QueueBrowser(self._ground.link, queue, selector, self._gate)
+        with self._lock:
+            require(self._context.connection, "browse", "queue browsers")
+            require(self._context.connection, "selectors", "selectors", wanted=bool(selector))
+            return QueueBrowser(self._context.connection, queue, selector, self._lock)
 
     def _subscribe(
         self,
@@ -158,20 +158,20 @@ class Subscribing(ABC):
         volatile: bool = False,
         no_local: bool = False,
     ) -> MessageConsumer:
-        link = self._ground.link
-        require(link, "durable", "durable subscriptions", wanted=not volatile)
-        require(link, "shared", "shared subscriptions", wanted=shared)
+        connection = self._context.connection
+        require(connection, "durable", "durable subscriptions", wanted=not volatile)
+        require(connection, "shared", "shared subscriptions", wanted=shared)
         _check_named(topic, name, durable=not volatile)
         subscription = Subscription(topic, name, client_id, shared, volatile)
         return self._consume(subscription, selector, no_local=no_local)
 
     def _needed_client_id(self) -> str:
-        if not self._ground.client_id:
+        if not self._context.client_id:
             raise InvalidClientIDError(
                 "A durable subscription that is not shared belongs to a client id: give one to the ConnectionFactory "
                 "(client_id=…)."
             )
-        return self._ground.client_id
+        return self._context.client_id
 
 
 def _check_named(topic: Destination, name: str, *, durable: bool) -> None:
@@ -184,13 +184,13 @@ def _check_named(topic: Destination, name: str, *, durable: bool) -> None:
         raise InvalidDestinationError(f"A subscription of {topic} that is shared or durable needs a name; it is empty.")
 
 
-class BaseSession(Making, Subscribing, Closing):
+class BaseSession(MessageFactory, Subscribing, Closeable):
     """What a `Session` and a `JMSContext` have in common. For one thread at a time (JMS 3.1, section 6.2.5).
 
     A second thread that uses it, or what it made, at the same time gets an `IllegalStateError`. Any may close it.
 
     Args:
-        ground: What the connection gives.
+        context: What the connection gives.
         transacted: True if what it receives and sends is committed together.
         acknowledge_mode: How receipt is acknowledged otherwise.
         mode: What these two amount to, if it is something else.
@@ -201,14 +201,23 @@ class BaseSession(Making, Subscribing, Closing):
     """
 
     def __init__(
-        self, ground: Ground, *, transacted: bool, acknowledge_mode: AcknowledgeMode, mode: Mode | None = None
+        self,
+        context: ConnectionContext,
+        *,
+        transacted: bool,
+        acknowledge_mode: AcknowledgeMode,
+        mode: SessionMode | None = None,
     ) -> None:
         if mode is None:
-            mode = Transacted(ground.link) if transacted else acknowledging(acknowledge_mode, ground.link)
-        self._ground = ground
+            mode = (
+                SessionTransacted(context.connection)
+                if transacted
+                else session_mode_of(acknowledge_mode, context.connection)
+            )
+        self._context = context
         self._mode = mode
-        self._gate = mode.gate
-        self._sending = ground.hooks.sending(mode.send)
+        self._lock = mode.lock
+        self._send = context.hooks.wrap_send(mode.send)
         self._consumers: list[MessageConsumer] = []
         self.transacted = transacted
         self.acknowledge_mode = acknowledge_mode
@@ -216,7 +225,7 @@ class BaseSession(Making, Subscribing, Closing):
     @property
     def closed(self) -> bool:
         """True as soon as somebody began to close it."""
-        return self._gate.closed
+        return self._lock.closed
 
     def create_temporary_queue(self) -> TemporaryQueue:
         """Make a queue that lives as long as the connection, or until its ``delete()`` (JMS 3.1, section 6.2.2).
@@ -224,7 +233,7 @@ class BaseSession(Making, Subscribing, Closing):
         Raises:
             NotSupportedError: The broker has none.
         """
-        return TemporaryQueue(self._temporary("queue"), self._ground.link.remove)
+        return TemporaryQueue(self._temporary("queue"), self._context.connection.remove)
 
     def create_temporary_topic(self) -> TemporaryTopic:
         """Make a topic that lives as long as the connection, or until its ``delete()`` (JMS 3.1, section 6.2.2).
@@ -232,17 +241,17 @@ class BaseSession(Making, Subscribing, Closing):
         Raises:
             NotSupportedError: The broker has none.
         """
-        return TemporaryTopic(self._temporary("topic"), self._ground.link.remove)
+        return TemporaryTopic(self._temporary("topic"), self._context.connection.remove)
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
         """Commit at the end of the block, roll back on an exception."""
-        with self._gate:
+        with self._lock:
             self._mode.check_commits()
         try:
             yield self
         except BaseException:
-            if not self.closed and not self._gate.home.left:  # else who closes it does, or the parent
+            if not self.closed and not self._lock.fork_guard.in_child:  # else who closes it does, or the parent
                 self.rollback()
             raise
         self.commit()
@@ -255,12 +264,12 @@ class BaseSession(Making, Subscribing, Closing):
             TransactionRolledBackError: It did not happen.
             TransactionInDoubtError: It may or may not have happened.
         """
-        with self._gate:
+        with self._lock:
             self._mode.commit()
 
     def rollback(self) -> None:
         """Forget what was sent, and let what was received since the last commit come again."""
-        with self._gate:
+        with self._lock:
             self._mode.rollback()
 
     def recover(self) -> None:
@@ -271,7 +280,7 @@ class BaseSession(Making, Subscribing, Closing):
         Raises:
             IllegalStateError: The session is transacted: use `rollback`.
         """
-        with self._gate:
+        with self._lock:
             self._mode.recover()
 
     def acknowledge(self) -> None:
@@ -279,7 +288,7 @@ class BaseSession(Making, Subscribing, Closing):
 
         That holds for messages that could not be decoded, too. In other sessions it has no effect.
         """
-        with self._gate:
+        with self._lock:
             self._mode.acknowledge()
 
     def close(self) -> None:
@@ -288,13 +297,13 @@ class BaseSession(Making, Subscribing, Closing):
         What is not acknowledged under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL`` comes again, counted. Another thread
         may call it: a receive that waits returns None, and any other call is waited for.
         """
-        if self._gate.closed or self._gate.home.left:
+        if self._lock.closed or self._lock.fork_guard.in_child:
             return
-        self._gate.closed = True
+        self._lock.closed = True
         for consumer in self._consumers:
             consumer.interrupt()
         # A lost connection has ended everything by itself: it comes again.
-        with self._gate.left(), suppress(ConnectionLostError), ExitStack() as stack:
+        with self._lock.exclusive(), suppress(ConnectionLostError), ExitStack() as stack:
             for consumer in self._consumers:
                 stack.callback(consumer.close)
             self._mode.close()
@@ -305,39 +314,41 @@ class BaseSession(Making, Subscribing, Closing):
             consumer.pause()
 
     def send(self, message: Message, to: Destination) -> None:
-        """Send in the open unit, or in one of its own, inside all hooks. For producers, which have entered the gate."""
-        self._sending(message, to)
+        """Send in the open unit, or in one of its own, inside all hooks. For producers, which have entered the lock."""
+        self._send(message, to)
 
     @property
-    def gate(self) -> Gate:
+    def lock(self) -> SessionLock:
         """What lets one thread in at a time. For producers."""
-        return self._gate
+        return self._lock
 
     def _temporary(self, kind: DestinationKind) -> str:
-        with self._gate:
-            require(self._ground.link, "temporary", "temporary destinations")
-            return self._ground.link.temporary(kind).name
+        with self._lock:
+            require(self._context.connection, "temporary", "temporary destinations")
+            return self._context.connection.temporary(kind).name
 
     def _consume(
         self, source: Destination | Subscription, selector: str | None, *, no_local: bool = False
     ) -> MessageConsumer:
-        with self._gate:
+        with self._lock:
             self._mode.check_receives()
-            require(self._ground.link, "selectors", "selectors", wanted=bool(selector))
-            require(self._ground.link, "no_local", "no_local", wanted=no_local)
-            supplier = self._ground.link.consumer(source, selector=selector, no_local=no_local, order=self._mode.order)
+            require(self._context.connection, "selectors", "selectors", wanted=bool(selector))
+            require(self._context.connection, "no_local", "no_local", wanted=no_local)
+            provider_consumer = self._context.connection.consumer(
+                source, selector=selector, no_local=no_local, order=self._mode.order
+            )
             consumer = MessageConsumer(
-                supplier,
+                provider_consumer,
                 self._mode,
-                self._ground.flow,
-                prefetch=self._ground.limits.chunk,
+                self._context.state,
+                prefetch=self._context.limits.chunk,
                 selector=selector,
             )
             self._consumers = [c for c in self._consumers if not c.closed] + [consumer]
             return consumer
 
     def _check_open(self) -> None:
-        self._gate.check_open()
+        self._lock.check_open()
 
 
 class Session(BaseSession):
@@ -348,10 +359,14 @@ class Session(BaseSession):
     """
 
     @classmethod
-    def joined_to(cls, link: spi.Connection, work: WorkUnit, limits: Limits, hooks: HookChain | None = None) -> Self:
+    def for_delivery(
+        cls, connection: spi.Connection, work: UnitOfWork, limits: Limits, hooks: HookChain | None = None
+    ) -> Self:
         """Make a session whose sends belong to a unit that somebody else settles: that of a delivery."""
-        ground = Ground(link, limits, Flow(running=True), hooks=hooks or HookChain())
-        return cls(ground, transacted=True, acknowledge_mode=AcknowledgeMode.AUTO, mode=Joined(link, work))
+        context = ConnectionContext(connection, limits, ConnectionState(started=True), hooks=hooks or HookChain())
+        return cls(
+            context, transacted=True, acknowledge_mode=AcknowledgeMode.AUTO, mode=ListenerTransaction(connection, work)
+        )
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """Make a producer; without a destination each send names one.
@@ -359,15 +374,15 @@ class Session(BaseSession):
         Raises:
             InvalidDestinationError: It is no destination.
         """
-        with self._gate:
-            return MessageProducer(self.send, self._gate, destination)
+        with self._lock:
+            return MessageProducer(self.send, self._lock, destination)
 
 
-def require(link: spi.Connection, capability: str, purpose: str, *, wanted: bool = True) -> None:
+def require(connection: spi.Connection, capability: str, purpose: str, *, wanted: bool = True) -> None:
     """Refuse what the broker behind a connection cannot do.
 
     Args:
-        link: The provider's connection.
+        connection: The provider's connection.
         capability: The field of `spi.Capabilities`.
         purpose: What it is needed for.
         wanted: False if it is not needed after all.
@@ -375,5 +390,5 @@ def require(link: spi.Connection, capability: str, purpose: str, *, wanted: bool
     Raises:
         NotSupportedError: The broker lacks it.
     """
-    if wanted and not getattr(link.capabilities, capability):
+    if wanted and not getattr(connection.capabilities, capability):
         raise NotSupportedError(f"This broker has no {purpose}: it lacks the capability {capability}.")

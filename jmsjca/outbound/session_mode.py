@@ -11,35 +11,35 @@ from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError, TransactionRolledBackError
 from jmsjca.messages import Message, Outcome, Settlement
-from jmsjca.outbound.lifecycle import Gate
-from jmsjca.outbound.unit_of_work import OpenUnit, Source, WorkUnit
+from jmsjca.outbound.lifecycle import SessionLock
+from jmsjca.outbound.unit_of_work import CurrentUnit, PrefetchOwner, UnitOfWork
 
-__all__ = ["HandedOver", "Joined", "Mode", "Receipt", "Transacted", "acknowledging"]
+__all__ = ["ListenerTransaction", "SessionMode", "SessionTransacted", "session_mode_of"]
 
 
-class Mode(ABC):
+class SessionMode(ABC):
     """One of the modes of JMS 3.1, sections 6.2.7 and 6.2.10; here what all have in common but the transacted ones.
 
     Args:
-        link: The provider's connection.
+        connection: The provider's connection.
 
     Attributes:
         transacted: True if sends and receipts belong to a transaction.
         automatic: True if a message is acknowledged because `receive` returned it.
         order: In which order what was received is settled.
-        gate: Entered for every use of the session.
+        lock: Entered for every use of the session.
     """
 
     transacted: ClassVar[bool] = False
     automatic: ClassVar[bool] = False
     order: ClassVar[spi.Order] = spi.Order.PREFIX
 
-    def __init__(self, link: spi.Connection) -> None:
-        self._link = link
-        self.gate = Gate()
+    def __init__(self, connection: spi.Connection) -> None:
+        self._connection = connection
+        self.lock = SessionLock()
 
     @abstractmethod
-    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Hand a delivery over, acknowledged as the mode says.
 
         Raises:
@@ -48,11 +48,11 @@ class Mode(ABC):
 
     def send(self, message: Message, to: Destination) -> None:
         """Send at once."""
-        unit = self._link.unit(atomic=False)  # there is only one thing to do
+        unit = self._connection.unit(atomic=False)  # there is only one thing to do
         unit.send(message, to)
         unit.commit()
 
-    def idle(self) -> None:  # noqa: B027  # nothing, in most modes
+    def on_prefetch_empty(self) -> None:  # noqa: B027  # nothing, in most modes
         """Do what was put off until a consumer has nothing left to hand over."""
 
     def acknowledge(self) -> None:  # noqa: B027  # nothing, in most modes
@@ -86,11 +86,11 @@ class Mode(ABC):
         """End what is open. Closing twice does nothing."""
 
 
-class Transacted(Mode):
+class SessionTransacted(SessionMode):
     """One transaction after the other, of all that is received and sent (JMS 3.1, section 6.2.7).
 
     Args:
-        link: The provider's connection.
+        connection: The provider's connection.
 
     Raises:
         NotSupportedError: The broker has no transactions.
@@ -98,38 +98,38 @@ class Transacted(Mode):
 
     transacted: ClassVar[bool] = True
 
-    def __init__(self, link: spi.Connection) -> None:
-        super().__init__(link)
-        if not link.capabilities.atomic:
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        if not connection.capabilities.atomic:
             raise NotSupportedError(
                 "A transacted session needs a broker that sends and acknowledges together or not at all; this one "
                 "cannot (its capability atomic says so). Use an acknowledge mode instead."
             )
-        self._unit = OpenUnit(partial(WorkUnit.opened_on, link, self.gate))
+        self._current = CurrentUnit(partial(UnitOfWork.begin, connection, self.lock))
 
-    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Make the delivery part of the transaction."""
-        return self._unit.take(delivery, source)
+        return self._current.take(delivery, source)
 
     def send(self, message: Message, to: Destination) -> None:
         """Send with the commit."""
-        self._unit.send(message, to)
+        self._current.send(message, to)
 
     def check_commits(self) -> None:
         """It does."""
 
     def commit(self) -> None:
         """Acknowledge and send, together."""
-        if self._unit.work is not None and self._unit.work.rollback_only:
-            self._unit.rollback()
+        if (unit := self._current.unit) is not None and unit.rollback_only:
+            self._current.rollback()
             raise TransactionRolledBackError(
                 "The unit was rolled back: one of its messages demanded it (set_rollback_only)."
             )
-        self._unit.commit()
+        self._current.commit()
 
     def rollback(self) -> None:
         """Forget what was sent, and let what was received come again."""
-        self._unit.rollback()
+        self._current.rollback()
 
     def recover(self) -> None:
         """Refused: rollback recovers."""
@@ -137,31 +137,31 @@ class Transacted(Mode):
 
     def close(self) -> None:
         """Roll back what is open (JMS 3.1, section 6.2.15)."""
-        self._unit.rollback()
+        self._current.rollback()
 
 
-class Joined(Mode):
+class ListenerTransaction(SessionMode):
     """Sends belong to a unit that somebody else settles: that of a listener's delivery.
 
     Args:
-        link: The provider's connection.
-        work: The unit.
+        connection: The provider's connection.
+        unit: The unit.
     """
 
     transacted: ClassVar[bool] = True
 
-    def __init__(self, link: spi.Connection, work: WorkUnit) -> None:
-        super().__init__(link)
-        self._work = work
+    def __init__(self, connection: spi.Connection, unit: UnitOfWork) -> None:
+        super().__init__(connection)
+        self._unit = unit
 
-    def take(self, delivery: spi.Delivery, source: Source) -> NoReturn:
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> NoReturn:
         """Refused: the listener receives."""
         del delivery, source
         raise _refusal()
 
     def send(self, message: Message, to: Destination) -> None:
         """Send with the delivery's unit."""
-        self._work.send(message, to)
+        self._unit.send(message, to)
 
     def check_receives(self) -> None:
         """Refused: the listener receives."""
@@ -185,22 +185,22 @@ def _refusal() -> IllegalStateError:
     )
 
 
-class HandedOver:
+class AcknowledgedContext:
     """What all messages of a session are bound to that are acknowledged before anybody has them."""
 
-    __slots__ = ("_gate", "_settlement")
+    __slots__ = ("_lock", "_settlement")
 
     endpoint: None = None  # a session delivers, no listener
     rollback_only: bool = False
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, lock: SessionLock) -> None:
+        self._lock = lock
         self._settlement = Settlement()
         self._settlement.settle(Outcome.COMMITTED)
 
     def acknowledge(self) -> Settlement:
         """Nothing is to be done."""
-        self._gate.check_open()
+        self._lock.check_open()
         return self._settlement
 
     def set_rollback_only(self) -> None:
@@ -208,24 +208,24 @@ class HandedOver:
         raise _not_transacted()
 
 
-class Receipt:
+class PendingContext:
     """What a message that is not acknowledged yet is bound to."""
 
-    __slots__ = ("_acknowledge", "_gate", "_work")
+    __slots__ = ("_acknowledge", "_lock", "_unit")
 
     endpoint: None = None  # a session delivers, no listener
     rollback_only: bool = False
 
-    def __init__(self, work: WorkUnit, gate: Gate, acknowledge: Callable[[], None]) -> None:
-        self._work = work
-        self._gate = gate
+    def __init__(self, unit: UnitOfWork, lock: SessionLock, acknowledge: Callable[[], None]) -> None:
+        self._unit = unit
+        self._lock = lock
         self._acknowledge = acknowledge
 
     def acknowledge(self) -> Settlement:
         """Acknowledge as the mode says. Again is harmless."""
-        with self._gate:
+        with self._lock:
             self._acknowledge()
-        return self._work.settlement
+        return self._unit.settlement
 
     def set_rollback_only(self) -> None:
         """Refused: there is no unit to roll back."""
@@ -238,28 +238,28 @@ def _not_transacted() -> IllegalStateError:
     )
 
 
-def acknowledging(mode: AcknowledgeMode, link: spi.Connection) -> Mode:
+def session_mode_of(mode: AcknowledgeMode, connection: spi.Connection) -> SessionMode:
     """Make the mode of a session.
 
     Args:
         mode: Its name.
-        link: The provider's connection.
+        connection: The provider's connection.
     """
-    return _MODES[mode](link)
+    return _MODES[mode](connection)
 
 
-class _Auto(Mode):
+class AutoAcknowledge(SessionMode):
     """Acknowledges each message as it is handed over."""
 
     automatic: ClassVar[bool] = True
 
-    def __init__(self, link: spi.Connection) -> None:
-        super().__init__(link)
-        self._handed_over = HandedOver(self.gate)
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        self._handed_over = AcknowledgedContext(self.lock)
 
-    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
-        unit = self._link.unit(atomic=False)  # itself: what an `OpenUnit` does beside would cost half as much again
+        unit = self._connection.unit(atomic=False)  # not a `CurrentUnit`: its bookkeeping would cost half as much again
         try:
             unit.take([delivery])
             message = delivery.message
@@ -267,7 +267,7 @@ class _Auto(Mode):
         except BaseException:  # a signal handler's, too: nobody has seen the message
             with suppress(JMSError):
                 unit.rollback()  # if it has not ended
-            source.give_ahead_back()
+            source.return_prefetched()
             raise
         message.bind(self._handed_over)
         return message
@@ -279,114 +279,117 @@ class _Auto(Mode):
         """Nothing is left to acknowledge."""
 
 
-class _DupsOk(_Auto):
+class DupsOkAcknowledge(AutoAcknowledge):
     """Acknowledges all that was handed over when a consumer has to ask the broker for more, and at the end."""
 
-    def __init__(self, link: spi.Connection) -> None:
-        super().__init__(link)
-        gate = self.gate
-        self._unit = OpenUnit(partial(_plain, link, gate), lambda work, _: Receipt(work, gate, _nothing))
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        lock = self.lock
+        self._current = CurrentUnit(
+            partial(_plain, connection, lock), lambda unit, _: PendingContext(unit, lock, _nothing)
+        )
 
-    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Note it, to be acknowledged later."""
         try:
             delivery.message  # noqa: B018  # decoded here, so that what cannot be stays out of the unit
         except MessageFormatError:
-            self.idle()
+            self.on_prefetch_empty()
             return super().take(delivery, source)
-        return self._unit.take(delivery, source)
+        return self._current.take(delivery, source)
 
-    def idle(self) -> None:
+    def on_prefetch_empty(self) -> None:
         """Acknowledge what was handed over."""
-        self._unit.commit(confirmed=False)
+        self._current.commit(confirmed=False)
 
     def recover(self) -> None:
         """Let what was not acknowledged come again, counted."""
-        self._unit.rollback()
+        self._current.rollback()
 
     def close(self) -> None:
         """Acknowledge what was handed over: the client has seen it."""
-        self._unit.commit()
+        self._current.commit()
 
 
-class _Client(Mode):
+class ClientAcknowledge(SessionMode):
     """`Message.acknowledge` acknowledges all that the session has received, whichever consumer it came from."""
 
-    def __init__(self, link: spi.Connection) -> None:
-        super().__init__(link)
-        gate = self.gate
-        self._unit = OpenUnit(
-            partial(WorkUnit.opened_on, link, gate), lambda work, unit: Receipt(work, gate, unit.commit)
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        lock = self.lock
+        self._current = CurrentUnit(
+            partial(UnitOfWork.begin, connection, lock),
+            lambda unit, current: PendingContext(unit, lock, current.commit),
         )
 
-    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Keep it until a message of the session is acknowledged."""
-        return self._unit.take(delivery, source)
+        return self._current.take(delivery, source)
 
     def acknowledge(self) -> None:
         """Acknowledge all that was received."""
-        self._unit.commit()
+        self._current.commit()
 
     def recover(self) -> None:
         """Let what was not acknowledged come again, counted."""
-        self._unit.rollback()
+        self._current.rollback()
 
     def close(self) -> None:
         """Closing does not acknowledge (JMS 3.1, section 6.2.15): it comes again, counted."""
-        self._unit.rollback()
+        self._current.rollback()
 
 
-class _Individual(Mode):
+class IndividualAcknowledge(SessionMode):
     """`Message.acknowledge` acknowledges that message."""
 
     order: ClassVar[spi.Order] = spi.Order.MIXED
 
-    def __init__(self, link: spi.Connection) -> None:
-        super().__init__(link)
-        self._pending: dict[WorkUnit, OpenUnit] = {}  # in order of receipt
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        self._pending: dict[UnitOfWork, CurrentUnit] = {}  # in order of receipt
 
-    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Keep it until it is acknowledged."""
-        unit = OpenUnit(partial(WorkUnit.opened_on, self._link, self.gate), self._receipt)
-        self._pending[unit.begun()] = unit
-        return unit.take(delivery, source)
+        current = CurrentUnit(partial(UnitOfWork.begin, self._connection, self.lock), self._pending_context)
+        self._pending[current.get_or_begin()] = current
+        return current.take(delivery, source)
 
     def acknowledge(self) -> None:
         """Acknowledge all that was received."""
-        for work in list(self._pending):
-            self._settle(work)
+        for unit in list(self._pending):
+            self._settle(unit)
 
     def recover(self) -> None:
         """Let what was not acknowledged come again, counted; the last goes back first, so that none overtakes."""
         while self._pending:
-            _, unit = self._pending.popitem()
-            unit.rollback()
+            _, current = self._pending.popitem()
+            current.rollback()
 
     def close(self) -> None:
         """Closing does not acknowledge."""
         self.recover()
 
-    def _receipt(self, work: WorkUnit, unit: OpenUnit) -> Receipt:
-        del unit
-        return Receipt(work, self.gate, partial(self._settle, work))
+    def _pending_context(self, unit: UnitOfWork, current: CurrentUnit) -> PendingContext:
+        del current
+        return PendingContext(unit, self.lock, partial(self._settle, unit))
 
-    def _settle(self, work: WorkUnit) -> None:
-        if unit := self._pending.pop(work, None):
-            unit.commit()
+    def _settle(self, unit: UnitOfWork) -> None:
+        if current := self._pending.pop(unit, None):
+            current.commit()
 
 
-def _plain(link: spi.Connection, gate: Gate) -> WorkUnit:
+def _plain(connection: spi.Connection, lock: SessionLock) -> UnitOfWork:
     """Open a unit that sends nothing."""
-    return WorkUnit(link.unit(atomic=False), gate=gate)
+    return UnitOfWork(connection.unit(atomic=False), lock=lock)
 
 
 def _nothing() -> None:
     """Acknowledged by itself, later."""
 
 
-_MODES: dict[AcknowledgeMode, Callable[[spi.Connection], Mode]] = {
-    AcknowledgeMode.AUTO: _Auto,
-    AcknowledgeMode.DUPS_OK: _DupsOk,
-    AcknowledgeMode.CLIENT: _Client,
-    AcknowledgeMode.INDIVIDUAL: _Individual,
+_MODES: dict[AcknowledgeMode, Callable[[spi.Connection], SessionMode]] = {
+    AcknowledgeMode.AUTO: AutoAcknowledge,
+    AcknowledgeMode.DUPS_OK: DupsOkAcknowledge,
+    AcknowledgeMode.CLIENT: ClientAcknowledge,
+    AcknowledgeMode.INDIVIDUAL: IndividualAcknowledge,
 }

@@ -8,31 +8,31 @@ from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, NotSupportedError, TransactionInDoubtError
 from jmsjca.messages import DeliveryContext, Message, Outcome, Settlement
-from jmsjca.outbound.lifecycle import Gate
+from jmsjca.outbound.lifecycle import SessionLock
 
-__all__ = ["OpenUnit", "Source", "WorkUnit"]
+__all__ = ["CurrentUnit", "PrefetchOwner", "UnitOfWork"]
 
 
-class WorkUnit:
+class UnitOfWork:
     """Commits or rolls back a provider's unit, and tells its settlement how that went.
 
     Args:
         unit: The provider's unit.
         atomic: True if what it receives and what it sends happen together or not at all.
-        gate: That of the session whose unit this is; None if the messages outlive the session.
+        lock: That of the session whose unit this is; None if the messages outlive the session.
 
     Attributes:
         outcome: How it ended; None while it is open.
         rollback_only: True once a message of this unit demanded it.
     """
 
-    __slots__ = ("_atomic", "_ending", "_gate", "_settlement", "outcome", "rollback_only", "unit")
+    __slots__ = ("_atomic", "_ending", "_lock", "_settlement", "outcome", "rollback_only", "unit")
 
     endpoint: None = None  # a session delivers, no listener
 
-    def __init__(self, unit: spi.Unit, *, atomic: bool = True, gate: Gate | None = None) -> None:
+    def __init__(self, unit: spi.Unit, *, atomic: bool = True, lock: SessionLock | None = None) -> None:
         self._atomic = atomic
-        self._gate = gate
+        self._lock = lock
         self._ending = Lock()  # whoever ends the unit and whoever asks for its settlement learn of each other
         self._settlement: Settlement | None = None
         self.unit = unit
@@ -40,10 +40,10 @@ class WorkUnit:
         self.rollback_only = False
 
     @classmethod
-    def opened_on(cls, link: spi.Connection, gate: Gate | None = None) -> Self:
+    def begin(cls, connection: spi.Connection, lock: SessionLock | None = None) -> Self:
         """Open a unit that is as strong as the broker can make it."""
-        atomic = link.capabilities.atomic
-        return cls(link.unit(atomic=atomic), atomic=atomic, gate=gate)
+        atomic = connection.capabilities.atomic
+        return cls(connection.unit(atomic=atomic), atomic=atomic, lock=lock)
 
     @property
     def settlement(self) -> Settlement:
@@ -116,7 +116,7 @@ class WorkUnit:
             raise
         self._end(Outcome.ROLLED_BACK)
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         """Let it be lost if it has no outcome: it is given up without a word of the provider."""
         if self.outcome is None:
             self._end(Outcome.LOST)
@@ -127,8 +127,8 @@ class WorkUnit:
         Raises:
             IllegalStateError: The session is closed (JMS 3.1, section 6.2.15).
         """
-        if self._gate is not None:
-            self._gate.check_open()
+        if self._lock is not None:
+            self._lock.check_open()
         return self.settlement
 
     def set_rollback_only(self) -> None:
@@ -151,19 +151,19 @@ def _outcome(error: JMSError) -> Outcome:
     return Outcome.LOST if isinstance(error, ConnectionLostError) else Outcome.ROLLED_BACK
 
 
-class Source(Protocol):
+class PrefetchOwner(Protocol):
     """Whom a delivery came from: a consumer that takes messages ahead."""
 
-    def forget_ahead(self) -> None:
+    def discard_prefetched(self) -> None:
         """Forget what was taken ahead: to keep the order, a rollback has taken it back."""
         ...
 
-    def give_ahead_back(self) -> None:
+    def return_prefetched(self) -> None:
         """Let what was taken ahead come again, if it did not go back already."""
         ...
 
 
-class OpenUnit:
+class CurrentUnit:
     """One unit after the other.
 
     Args:
@@ -171,27 +171,29 @@ class OpenUnit:
         context: What the messages of a unit are bound to, told the unit and this; None for the unit.
 
     Attributes:
-        work: The unit that is open; None before anything belongs to it.
+        unit: The unit that is open; None before anything belongs to it.
     """
 
     def __init__(
-        self, begin: Callable[[], WorkUnit], context: "Callable[[WorkUnit, OpenUnit], DeliveryContext] | None" = None
+        self,
+        begin: Callable[[], UnitOfWork],
+        context: "Callable[[UnitOfWork, CurrentUnit], DeliveryContext] | None" = None,
     ) -> None:
         self._begin = begin
         self._context = context
         self._bound_to: DeliveryContext | None = None
-        self._sources: set[Source] = set()
-        self.work: WorkUnit | None = None
+        self._sources: set[PrefetchOwner] = set()
+        self.unit: UnitOfWork | None = None
 
-    def begun(self) -> WorkUnit:
+    def get_or_begin(self) -> UnitOfWork:
         """Give the unit that is open, or open one."""
-        if self.work is None:
-            work = self._begin()
-            self._bound_to = self._context and self._context(work, self)
-            self.work = work
-        return self.work
+        if self.unit is None:
+            unit = self._begin()
+            self._bound_to = self._context and self._context(unit, self)
+            self.unit = unit
+        return self.unit
 
-    def take(self, delivery: spi.Delivery, source: Source) -> Message:
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Make a delivery part of the unit.
 
         Args:
@@ -201,32 +203,32 @@ class OpenUnit:
         Raises:
             MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
         """
-        work = self.work or self.begun()
+        unit = self.unit or self.get_or_begin()
         self._sources.add(source)
-        return work.take(delivery, self._bound_to)
+        return unit.take(delivery, self._bound_to)
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send."""
-        self.begun().send(message, to)
+        self.get_or_begin().send(message, to)
 
     def commit(self, *, confirmed: bool = True) -> None:
         """Commit, if anything belongs to the unit. ``confirmed`` is that of `WorkUnit.commit`."""
-        self._end(lambda work: work.commit(confirmed=confirmed))
+        self._end(lambda unit: unit.commit(confirmed=confirmed))
 
     def rollback(self) -> None:
         """Roll back, if anything belongs to the unit."""
-        self._end(WorkUnit.rollback)
+        self._end(UnitOfWork.rollback)
 
-    def _end(self, how: Callable[[WorkUnit], None]) -> None:
-        work, self.work, self._bound_to = self.work, None, None  # nothing of it stays with who has come to its end
+    def _end(self, how: Callable[[UnitOfWork], None]) -> None:
+        unit, self.unit, self._bound_to = self.unit, None, None  # nothing of it stays with who has come to its end
         sources, self._sources = self._sources, set()
-        if work is None:
+        if unit is None:
             return
         try:
-            how(work)
+            how(unit)
         finally:
             for source in sources:
-                if work.outcome is Outcome.ROLLED_BACK:
-                    source.forget_ahead()
-                elif work.outcome is Outcome.IN_DOUBT:  # what it took may have gone back, and all behind that with it
-                    source.give_ahead_back()
+                if unit.outcome is Outcome.ROLLED_BACK:
+                    source.discard_prefetched()
+                elif unit.outcome is Outcome.IN_DOUBT:  # what it took may have gone back, and all behind that with it
+                    source.return_prefetched()

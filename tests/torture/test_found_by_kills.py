@@ -71,7 +71,7 @@ def test_a_refused_commit_forgets_what_was_taken_ahead(tmp_path: Path) -> None:
         session = connection.create_session(transacted=True)
         _send(session, 3)
         consumer = session.create_consumer(QUEUE)
-        store = connection._link._store
+        store = connection._provider_connection._store
         for _ in range(3):
             message = consumer.receive(timeout=0)
             assert message is not None

@@ -94,11 +94,11 @@ unlock.set()
 holder.join()
 """
 _RECEIVE = """
-inside, receive = threading.Event(), consumer._supplier.receive
+inside, receive = threading.Event(), consumer._consumer.receive
 def receiving(*args):
     inside.set()
     return receive(*args)
-consumer._supplier.receive = receiving
+consumer._consumer.receive = receiving
 receiver = threading.Thread(target=consumer.receive)
 receiver.start()
 inside.wait()
@@ -110,9 +110,9 @@ receiver.join()
 
 LOCKS = [
     "shared._lock",
-    "shared._flow._changed",
-    "session.gate._lock",
-    "context.gate._lock",
+    "shared._state._changed",
+    "session.lock._lock",
+    "context.lock._lock",
     "consumer._receiving",
     "consumer._handing_over",
 ]

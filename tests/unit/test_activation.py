@@ -186,7 +186,7 @@ class Flaky:
 def use(monkeypatch):
     def register(provider: Flaky) -> Flaky:
         monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider)
-        monkeypatch.setattr(reconnection, "_WAITS", (0,))
+        monkeypatch.setattr(reconnection, "_BACKOFF", (0,))
         return provider
 
     return register

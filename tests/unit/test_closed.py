@@ -5,7 +5,7 @@ import pytest
 from jmsjca import AcknowledgeMode, Outcome, Queue, TextMessage
 from jmsjca.errors import IllegalStateError, StoreError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.outbound import Session
-from jmsjca.outbound.unit_of_work import WorkUnit
+from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 
 QUEUE = Queue("q")
@@ -70,8 +70,8 @@ def test_closed_producer_and_consumer_refuse(connection):
     [Session.commit, Session.rollback, lambda s: s.transaction().__enter__(), lambda s: s.create_consumer(QUEUE)],
 )
 def test_session_of_a_delivery_is_settled_by_the_listener(connection, call):
-    work = WorkUnit(connection._link.unit())
-    with Session.joined_to(connection._link, work, connection._ground.limits) as session:
+    work = UnitOfWork(connection._provider_connection.unit())
+    with Session.for_delivery(connection._provider_connection, work, connection._context.limits) as session:
         session.create_producer(QUEUE).send(TextMessage("a"))
         with pytest.raises(IllegalStateError):
             call(session)
@@ -109,7 +109,7 @@ def fail_with(monkeypatch, name: str, error: Exception) -> None:
 )
 def test_settlement_learns_of_a_failed_commit(connection, monkeypatch, error, outcome, options):
     session, message = put_and_receive(connection, **options)
-    settlement = message.acknowledge() if session.transacted else message._context._work.settlement
+    settlement = message.acknowledge() if session.transacted else message._context._unit.settlement
     fail_with(monkeypatch, "commit", error)
     with pytest.raises(type(error)):
         session.commit() if session.transacted else message.acknowledge()

@@ -24,7 +24,7 @@ def test_factory_survives_pickling(jms_broker_url):
         session.create_producer(Queue("q")).send(TextMessage("a"))
     with copy.create_connection() as connection, connection.create_session() as session:
         assert session.create_consumer(Queue("q")).receive(0).body == "a"
-        assert (connection.client_id, connection._ground.limits.prefetch_messages) == ("me", 3)
+        assert (connection.client_id, connection._context.limits.prefetch_messages) == ("me", 3)
 
 
 def test_factory_shows_no_password():

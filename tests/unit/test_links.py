@@ -17,7 +17,7 @@ from jmsjca.errors import (
     ResourceAllocationError,
     StoreError,
 )
-from jmsjca.reconnection import ConnectionSettings, Connector, connect, may_pass
+from jmsjca.reconnection import ConnectionSettings, FailoverConnector, connect, is_transient
 
 HIDDEN = "s3cr3t"
 
@@ -99,7 +99,7 @@ def test_user_name_and_password_travel_together(use, settings, expected):
     ],
 )
 def test_which_errors_may_pass(error, passes):
-    assert may_pass(error) is passes
+    assert is_transient(error) is passes
 
 
 LIST = ConnectionSettings(f"fake://ann:{HIDDEN}@a,b:1,c", client_id="me")
@@ -158,7 +158,7 @@ def test_every_connection_begins_with_the_first_host(use):
 
 def test_a_replacement_begins_behind_the_host_that_was_reached_last(use):
     provider = use(Provider(REFUSED, None, None, None, REFUSED, REFUSED, REFUSED))
-    connector = Connector(LIST)
+    connector = FailoverConnector(LIST)
     for _ in range(3):
         connector.connect()
     with pytest.raises(ConnectionLostError):
@@ -181,9 +181,9 @@ def test_nobody_hears_of_the_end_of_an_attempt_that_failed(use):
     provider = use(Breaking(REFUSED, REFUSED, REFUSED, REFUSED))
     told = []
     with pytest.raises(ConnectionLostError):
-        Connector(LIST).connect(told.append)
+        FailoverConnector(LIST).connect(told.append)
     provider.break_again(ConnectionLostError("late"))
-    Connector(LIST).connect(told.append)
+    FailoverConnector(LIST).connect(told.append)
     assert list(map(str, told)) == ["b:1 broke"]
 
 
@@ -198,7 +198,7 @@ def test_a_connection_that_was_made_tells_of_its_end(use):
 def test_who_is_being_stopped_asks_no_further_host(use):
     provider = use(Provider(REFUSED, REFUSED))
     with pytest.raises(ConnectionLostError, match=r"a: refused$"):
-        Connector(LIST).connect(goes_on=lambda: False)
+        FailoverConnector(LIST).connect(should_continue=lambda: False)
     assert provider.hosts == ["a"]
 
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from jmsjca import Outcome, Settlement
-from jmsjca.outbound.unit_of_work import WorkUnit
+from jmsjca.outbound.unit_of_work import UnitOfWork
 
 PATIENCE = 30
 
@@ -107,7 +107,7 @@ class Interrupted:
 
 @pytest.mark.parametrize(("end", "outcome"), [("commit", Outcome.IN_DOUBT), ("rollback", Outcome.LOST)])
 def test_nobody_waits_for_an_end_that_was_interrupted(end, outcome):
-    work = WorkUnit(Interrupted())
+    work = UnitOfWork(Interrupted())
     settlement = work.settlement
     with pytest.raises(KeyboardInterrupt):
         getattr(work, end)()

@@ -156,7 +156,7 @@ def test_a_fail_over_list_shares_all_but_the_hosts():
 )
 def test_every_host_has_its_turn(addresses, position):
     url = ConnectionURL.parse(f"p://ann@{','.join(map(str, addresses))}/x?a=1")
-    turns = list(url.beginning_with(position))
+    turns = list(url.rotations(position))
     first = position % len(addresses)
     assert [turn.addresses[0] for turn in turns] == addresses[first:] + addresses[:first]
     assert all(sorted(map(str, turn.addresses)) == sorted(map(str, addresses)) for turn in turns)

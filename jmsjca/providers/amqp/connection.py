@@ -8,7 +8,7 @@ from typing import Literal
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
-from jmsjca.forking import Home
+from jmsjca.forking import ForkGuard
 from jmsjca.providers.amqp.admin import Manager
 from jmsjca.providers.amqp.brokers.profile import AMQPBroker
 from jmsjca.providers.amqp.brokers.registry import manager_of
@@ -51,7 +51,7 @@ class AMQPConnection:
         self._consumers = Consumers()
         self._manager: Manager | None = None  # made when it is asked for: it knows this connection
         self._closing = threading.Lock()
-        self._home = Home()
+        self._home = ForkGuard()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -147,7 +147,7 @@ class AMQPConnection:
 
     def close(self, timeout: float | None = None) -> None:
         """Give back what is held, and close. What open units took comes again, counted."""
-        if self._home.left:
+        if self._home.in_child:
             return  # a forked child: its parent closes it
         with self._closing:
             if self._wire.closing:

@@ -289,7 +289,7 @@ class AMQPConsumer(AskingConsumer):
 
     def close(self) -> None:
         """Give back what no unit took; what a unit took stays with the unit."""
-        if self._home.left:
+        if self._home.in_child:
             return
         with self._changed:
             if self.closed:

@@ -158,7 +158,7 @@ class STOMPConnection:
 
     def close(self, timeout: float | None = None) -> None:
         """Say goodbye, and wait for the answer; what open units took comes again."""
-        if self._wire.home.left:
+        if self._wire.home.in_child:
             return  # a forked child: its parent closes it
         with self._lock:
             if self._closed:

@@ -78,7 +78,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
 
     def close(self) -> None:
         """Give everything back that no unit took; the broker gets it when the last unit has ended."""
-        if self._home.left:
+        if self._home.in_child:
             return
         with self._changed:
             if self.closed:

@@ -96,7 +96,7 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
 
     def _acknowledged(self) -> Sequence[Frame]:
         """What is acknowledged, in the order of receipt or of taking."""
-        if self._finished or self.lost or self._wire.home.left:
+        if self._finished or self.lost or self._wire.home.in_child:
             return []  # which is told where the unit ends
         return [f for consumer, group in self._by_consumer().items() for f in consumer.acknowledged_by(group)]
 

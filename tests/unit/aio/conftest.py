@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jmsjca.aio.consumer import Offer
+from jmsjca.aio.consumer import ReceiveHandoff
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.store.store import forget
 from tests.unit.outbound import PATIENCE
@@ -74,11 +74,11 @@ def receiving(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 def shown(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set when a session's thread has shown a message to the event loop, which need not have noticed."""
     event = threading.Event()
-    tell = Offer._tell
+    tell = ReceiveHandoff._resolve
 
-    def telling(offer: Offer, outcome: Any) -> None:
+    def telling(offer: ReceiveHandoff, outcome: Any) -> None:
         tell(offer, outcome)
         event.set()
 
-    monkeypatch.setattr(Offer, "_tell", telling)
+    monkeypatch.setattr(ReceiveHandoff, "_resolve", telling)
     return event

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jmsjca import AcknowledgeMode, ConnectionFactory, TextMessage, aio
 from jmsjca.errors import ResourceAllocationError
-from jmsjca.outbound.unit_of_work import WorkUnit
+from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.providers.embedded.store.store import forget
 from tests.unit.aio.tasks import cancelled
 from tests.unit.outbound import PATIENCE, QUEUE, put
@@ -106,14 +106,14 @@ def test_however_receives_are_cancelled_each_message_comes_once_and_in_order(ste
 @pytest.fixture
 def failing(monkeypatch):
     """The first message that is received cannot be made part of its unit."""
-    take, failures = WorkUnit.take, [ResourceAllocationError("full")]
+    take, failures = UnitOfWork.take, [ResourceAllocationError("full")]
 
     def taking(*arguments):
         if failures:
             raise failures.pop()
         return take(*arguments)
 
-    monkeypatch.setattr(WorkUnit, "take", taking)
+    monkeypatch.setattr(UnitOfWork, "take", taking)
 
 
 async def test_next_call_tells_that_a_receipt_failed(jms_connection_factory, connection, failing):

@@ -80,7 +80,9 @@ class Stage:
         threads = SimpleNamespace(Lock=self.make_lock, Event=schedule.event, Thread=self.make_thread)
         for module in (lifecycle, activation):
             patch.setattr(module, "threading", threads)
-        patch.setattr(lifecycle, "Connector", lambda settings: SimpleNamespace(connect=partial(self.connect, settings)))
+        patch.setattr(
+            lifecycle, "FailoverConnector", lambda settings: SimpleNamespace(connect=partial(self.connect, settings))
+        )
         patch.setattr(lifecycle, "delivery_of", self.delivery_of)
         settings = ConnectionSettings("embedded://every-state", clock=StoppedClock(), wait=self.wait)
         spec = ActivationSpec(destination="q")
@@ -94,7 +96,7 @@ class Stage:
         assert daemon
         return SimpleNamespace(start=lambda: self.schedule.thread(name, target))
 
-    def connect(self, settings, lost, goes_on):
+    def connect(self, settings, lost, should_continue):
         self.schedule.pause()
         if self.refusals:
             raise self.refusals.pop(0)

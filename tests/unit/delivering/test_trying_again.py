@@ -10,7 +10,7 @@ from jmsjca.config import effective_spec
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidURLError, NotSupportedError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound import Activation
-from jmsjca.reconnection import ConnectionSettings, keep_trying
+from jmsjca.reconnection import ConnectionSettings, retry_with_backoff
 from tests.unit.clocks import HandClock
 from tests.unit.delivering.brokers import Shaky, Waits
 from tests.unit.inbound import PATIENCE, Inbox, send
@@ -33,7 +33,7 @@ class Trial:
             raise self.error
 
     def run(self) -> None:
-        keep_trying(self.act, self.stopping, self.note, self.wait)
+        retry_with_backoff(self.act, self.stopping, self.note, self.wait)
 
     def note(self, error: BaseException, attempt: int, seconds: float) -> None:
         assert error is self.error

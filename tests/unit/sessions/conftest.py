@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jmsjca import Connection, ConnectionFactory, JMSContext, MessageConsumer
-from jmsjca.outbound.lifecycle import Flow
+from jmsjca.outbound.lifecycle import ConnectionState
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.store.store import forget
@@ -123,7 +123,7 @@ def receiving(monkeypatch: pytest.MonkeyPatch, in_thread: Callable[..., Call]) -
         receives: MessageConsumer | Callable[[], Any], timeout: float | None = None, *, stopped: bool = False
     ) -> Call:
         if stopped:
-            monkeypatch.setattr(Flow, "wait", noting(Flow.wait))
+            monkeypatch.setattr(ConnectionState, "wait", noting(ConnectionState.wait))
         call = in_thread(receives if callable(receives) else lambda: receives.receive(timeout), "receiver")
         assert entered.wait(PATIENCE)
         entered.clear()

@@ -134,9 +134,9 @@ def test_nothing_is_handed_over_once_the_session_is_being_closed(connection, in_
     with consumer._handing_over:
         late = in_thread(consumer.receive)
         assert not late.ended()
-        session._gate.closed = True  # as close() does first
+        session._lock.closed = True  # as close() does first
     assert late.result() is None
-    session._gate.closed = False
+    session._lock.closed = False
     session.close()
     assert left(connection.create_session().create_consumer(QUEUE)) == [("a", 2), ("b", 1)]
 
@@ -171,20 +171,20 @@ def test_closing_waits_for_a_call_in_another_thread(connection, stuck, in_thread
 def test_thread_that_is_late_learns_that_the_session_is_closed(session, receiving):
     """Not that somebody else uses it (6.2.15)."""
     call = receiving(session.create_consumer(QUEUE))
-    session._gate.closed = True  # as close() does first
+    session._lock.closed = True  # as close() does first
     with pytest.raises(IllegalStateError, match="The session is closed"):
         session.recover()
-    session._gate.closed = False
+    session._lock.closed = False
     session.close()
     assert call.result() is None
 
 
 def test_thread_that_is_late_does_not_keep_the_closing_one_out(session, in_thread):
     """It may come when the session is closed already, but the closing thread is not in it yet."""
-    session._gate.closed = True  # as close() does first
+    session._lock.closed = True  # as close() does first
     with pytest.raises(IllegalStateError, match="The session is closed"):
         session.recover()
-    session._gate.closed = False
+    session._lock.closed = False
     in_thread(session.close).result()
     assert session.closed
 

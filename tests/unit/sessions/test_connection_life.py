@@ -8,7 +8,7 @@ import pytest
 
 import jmsjca
 from jmsjca.errors import ConnectionLostError
-from jmsjca.outbound.connection import Alarm
+from jmsjca.outbound.connection import ExceptionNotifier
 from tests.unit.outbound import PATIENCE
 
 LOST = ConnectionLostError("gone")
@@ -38,11 +38,11 @@ def test_exception_listener_hears_of_the_loss(connection):
 
     assert connection.exception_listener is None
     connection.exception_listener = listener
-    connection._alarm.ring(LOST)  # what the provider was given to call
+    connection._notifier.notify(LOST)  # what the provider was given to call
     assert told.get(timeout=PATIENCE) == (LOST, False)
 
 
-def test_provider_is_given_the_alarm(monkeypatch):
+def test_provider_is_given_the_exception_notifier(monkeypatch):
     """And rings it when the connection breaks."""
     given = []
 
@@ -53,12 +53,12 @@ def test_provider_is_given_the_alarm(monkeypatch):
     monkeypatch.setattr("jmsjca.outbound.connection.connect", connect)
     with pytest.raises(ConnectionRefusedError):
         jmsjca.ConnectionFactory("embedded://x").create_connection()
-    assert [type(lost.__self__) for lost in given] == [Alarm]
+    assert [type(lost.__self__) for lost in given] == [ExceptionNotifier]
 
 
 def test_nobody_listens(connection):
     connection.exception_listener = None
-    connection._alarm.ring(LOST)
+    connection._notifier.notify(LOST)
 
 
 def test_listener_that_fails(connection, caplog):
@@ -76,7 +76,7 @@ def test_listener_that_fails(connection, caplog):
     logging.getLogger("jmsjca.outbound").addHandler(handler)
     try:
         connection.exception_listener = failing
-        connection._alarm.ring(LOST)
+        connection._notifier.notify(LOST)
         assert "exception listener failed" in told.get(timeout=PATIENCE)
     finally:
         logging.getLogger("jmsjca.outbound").removeHandler(handler)
@@ -96,7 +96,7 @@ def test_listener_is_called_once_at_a_time(connection):
 
     connection.exception_listener = listener
     for _ in range(2):
-        connection._alarm.ring(LOST)
+        connection._notifier.notify(LOST)
     both_rang.set()
     for _ in range(2):
         done.get(timeout=PATIENCE)

@@ -63,7 +63,7 @@ def test_lost_connection_brings_them_again(connection, jms_connection_factory):
     session = connection.create_session(acknowledge_mode=AcknowledgeMode.DUPS_OK)
     put(connection, *"ab")
     assert take(session.create_consumer(QUEUE), 1) == ["a"]
-    connection._link.close()  # as if the process had ended here
+    connection._provider_connection.close()  # as if the process had ended here
     with jms_connection_factory.create_connection() as other:
         first, _ = iter(other.create_session().create_consumer(QUEUE).receive_no_wait, None)
         assert (first.body, first.redelivered) == ("a", True)

@@ -5,7 +5,7 @@ import pytest
 from jmsjca import AcknowledgeMode, Outcome, Queue
 from jmsjca.errors import IllegalStateError, ResourceAllocationError
 from jmsjca.outbound import Session
-from jmsjca.outbound.unit_of_work import WorkUnit
+from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from tests.unit.outbound import QUEUE, left, put, shown, take
 
@@ -162,8 +162,8 @@ def test_transacted_session_refuses(connection):
 
 def test_session_of_a_delivery_refuses(connection):
     """The listener settles (6.2.10)."""
-    work = WorkUnit(connection._link.unit())
-    with Session.joined_to(connection._link, work, connection._ground.limits) as session:
+    work = UnitOfWork(connection._provider_connection.unit())
+    with Session.for_delivery(connection._provider_connection, work, connection._context.limits) as session:
         with pytest.raises(IllegalStateError, match="belongs to a delivery"):
             session.recover()
         session.acknowledge()  # has no effect

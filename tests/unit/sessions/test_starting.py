@@ -102,6 +102,6 @@ def test_closing_goes_on_when_something_fails(connection, jms_connection_factory
         connection.close()
     assert [session.closed for session in sessions] == [True, True, True]
     with pytest.raises(IllegalStateError):
-        connection._link.unit()
+        connection._provider_connection.unit()
     with jms_connection_factory.create_connection() as after:
         assert shown(after) == []

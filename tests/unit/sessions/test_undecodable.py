@@ -32,7 +32,7 @@ def test_automatic_session_gives_it_back(poisoned, mode):
         assert take(consumer, 1) == ["a"]
         for _ in range(3):
             receive_poison(consumer)
-    (poison, last) = poisoned._link.consumer(QUEUE).receive(3, 0)
+    (poison, last) = poisoned._provider_connection.consumer(QUEUE).receive(3, 0)
     assert (poison.raw, poison.count, last.message.body, last.count) == (b"poison", 4, "b", 1)
 
 

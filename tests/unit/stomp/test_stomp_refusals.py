@@ -11,7 +11,7 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.providers.stomp.errors import RefusedError, explained
-from jmsjca.reconnection import may_pass
+from jmsjca.reconnection import is_transient
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_what_a_refusal_means(text, error, passes):
     with pytest.raises(error, match=r"cannot try this|refused something") as told, explained("try this"):
         raise RefusedError(text, None)
     assert text in str(told.value)
-    assert may_pass(told.value) is passes
+    assert is_transient(told.value) is passes

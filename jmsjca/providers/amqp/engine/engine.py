@@ -14,7 +14,7 @@ from proton import Collector, Connection, ProtonException, Transport
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.forking import refusal
+from jmsjca.forking import forked_error
 from jmsjca.providers.amqp.engine.event_loop import Loop, Pump
 from jmsjca.providers.amqp.engine.events import Events, Remote
 from jmsjca.providers.amqp.engine.proton_ffi import Buffer
@@ -229,7 +229,7 @@ def left_by_forks(connection: _Left) -> None:
 
 def _leave_all() -> None:
     for connection in list(_left):
-        connection.leave(refusal())
+        connection.leave(forked_error())
 
 
 os.register_at_fork(after_in_child=_leave_all)

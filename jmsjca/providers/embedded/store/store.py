@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from jmsjca.config import Clock, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.forking import Home
+from jmsjca.forking import ForkGuard
 from jmsjca.providers.embedded.errors import translate
 from jmsjca.providers.embedded.store.database import Database, check_format
 from jmsjca.providers.embedded.store.files import check_room_within, is_room_on_disk
@@ -45,7 +45,7 @@ class Transactions:
         self.limits = limits
         self.lock = threading.RLock()
         self._closed = False
-        self._home = Home()
+        self._home = ForkGuard()
         self._groups = GroupCommit(self.write)
         self.database = Database(path, limits.lock_timeout)
 

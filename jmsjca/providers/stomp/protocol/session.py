@@ -10,7 +10,7 @@ from threading import Lock
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
-from jmsjca.forking import Home
+from jmsjca.forking import ForkGuard
 from jmsjca.providers.stomp.errors import RefusedError, reason_of
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, connect_frame, encode_frame
 from jmsjca.providers.stomp.protocol.heartbeat import heartbeat_of
@@ -49,7 +49,7 @@ class Wire:
         self._turns = threading.Lock()
         self.receipts = self.incoming.receipts
         self.reply_timeout = reply_timeout
-        self.home = Home()
+        self.home = ForkGuard()
 
     @property
     def version(self) -> str:

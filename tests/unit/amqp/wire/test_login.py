@@ -9,7 +9,7 @@ from amqp_peer.values import Symbol
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSSecurityError
-from jmsjca.reconnection import may_pass
+from jmsjca.reconnection import is_transient
 
 USER = {"user_name": "joe", "password": "hu:sh@1"}
 CLEAR = "allow_insecure_login=true"
@@ -56,7 +56,7 @@ def test_a_login_that_is_refused_is_not_tried_again(stage, code):
     here = stage(script(offer("PLAIN"), expect(Init), reply(code=code), drop))
     with pytest.raises(JMSSecurityError) as told:
         here.connect(CLEAR, **USER)
-    assert not may_pass(told.value)
+    assert not is_transient(told.value)
 
 
 def test_a_login_that_cannot_be_judged_now_may_pass(stage):
@@ -64,7 +64,7 @@ def test_a_login_that_cannot_be_judged_now_may_pass(stage):
     here = stage(script(offer("PLAIN"), expect(Init), reply(code=4), drop))
     with pytest.raises(ConnectionLostError, match="login") as told:
         here.connect(CLEAR, **USER)
-    assert may_pass(told.value)
+    assert is_transient(told.value)
 
 
 ANSWERS = {

@@ -12,7 +12,7 @@ from amqp_peer.values import Symbol
 from authority import Authority
 
 from jmsjca.errors import ConnectionLostError, JMSSecurityError
-from jmsjca.reconnection import may_pass
+from jmsjca.reconnection import is_transient
 
 USER = {"user_name": "joe", "password": "hush"}
 
@@ -76,7 +76,7 @@ def test_a_certificate_that_is_not_to_be_trusted(stage, trusted, other, certific
     here = encrypted(stage, make(trusted, other))
     with pytest.raises(JMSSecurityError, match=f"not to be trusted: .*{reason}") as told:
         here.connect(f"ca_file={trusted.file}", host="localhost", **USER)
-    assert not may_pass(told.value)
+    assert not is_transient(told.value)
     here.close()
     assert not any(line.log for line in here.peer.lines)
 
@@ -146,4 +146,4 @@ def test_a_client_certificate_that_is_missing_or_wrong(stage, trusted, other, gi
     certificate = f"&{own(other)}" if given else ""
     with pytest.raises(JMSSecurityError, match="certificate") as told:
         here.connect(f"ca_file={trusted.file}{certificate}", host="localhost", **USER)
-    assert not may_pass(told.value)
+    assert not is_transient(told.value)
