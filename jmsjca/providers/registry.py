@@ -18,7 +18,7 @@ _GROUP = "jmsjca.providers"
 
 def known_schemes() -> list[str]:
     """The schemes that a connection URL may begin with, sorted."""
-    return sorted(entry.name for entry in _entries())
+    return sorted(entry.name for entry in _entry_points())
 
 
 @cache
@@ -32,31 +32,31 @@ def find_provider(scheme: str) -> Provider:
         UnknownSchemeError: No provider is registered for it; the message suggests the nearest.
         ProviderNotInstalledError: The provider's client library is missing.
     """
-    entry = next((e for e in _entries() if e.name == scheme), None)
+    entry = next((e for e in _entry_points() if e.name == scheme), None)
     if entry is None:
-        raise UnknownSchemeError(_unknown(scheme))
+        raise UnknownSchemeError(_unknown_scheme_message(scheme))
     try:
         provider: Provider = entry.load()()
     except ImportError as error:
         raise ProviderNotInstalledError(
-            f"The provider of {scheme}:// needs {error.name!r}, which is missing: {_install(entry)}"
+            f"The provider of {scheme}:// needs {error.name!r}, which is missing: {_install_command(entry)}"
         ) from error
     return provider
 
 
-def _entries() -> "Iterable[EntryPoint]":
+def _entry_points() -> "Iterable[EntryPoint]":
     from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, needed at the first connection
 
     return entry_points(group=_GROUP)
 
 
-def _install(entry: "EntryPoint") -> str:
+def _install_command(entry: "EntryPoint") -> str:
     package = entry.dist.name if entry.dist else "jmsjca"
     extras = f"[{','.join(entry.extras)}]" if entry.extras else ""
     return f'pip install "{package}{extras}"'
 
 
-def _unknown(scheme: str) -> str:
+def _unknown_scheme_message(scheme: str) -> str:
     schemes = known_schemes()
     near = difflib.get_close_matches(scheme, schemes, 1)
     hint = f"Did you mean {near[0]}://?" if near else f"There are: {', '.join(s + '://' for s in schemes)}"

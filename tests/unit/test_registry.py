@@ -21,7 +21,7 @@ def third_party(monkeypatch):
         entry("amqps", "jmsjca_no_such_module:Provider [amqp]"),
         entry("embedded", "jmsjca.providers.embedded.provider:EmbeddedProvider"),
     ]
-    monkeypatch.setattr(registry, "_entries", lambda: entries)
+    monkeypatch.setattr(registry, "_entry_points", lambda: entries)
     find_provider.cache_clear()
     yield
     find_provider.cache_clear()

@@ -164,7 +164,7 @@ class Burst:
         """Give the deliveries back after a failure; on a lost connection the broker does it by itself."""
         try:
             for consumer, deliveries in self._taken.items():
-                consumer.take_back(deliveries, [])
+                consumer.requeue(deliveries, [])
         except ConnectionLostError:
             self._let_go()
 

@@ -278,7 +278,7 @@ class AMQPConsumer(AskingConsumer):
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Return deliveries that no unit took; in order, so what came later goes back with them."""
         self._home.check()
-        self.take_back([], [d for d in self._owned(deliveries) if d.unit is None])
+        self.requeue([], [d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[AMQPDelivery]:
         """Ask for no more, and give what was on its way."""
@@ -308,7 +308,7 @@ class AMQPConsumer(AskingConsumer):
             self._end_waiting()
         self._settle_unclaimed(wait=False)
 
-    def take_back(self, failed: Sequence[AMQPDelivery], unused: Sequence[AMQPDelivery]) -> None:
+    def requeue(self, failed: Sequence[AMQPDelivery], unused: Sequence[AMQPDelivery]) -> None:
         """Let deliveries go to the broker: the failed ones counted, the others not.
 
         In order, whatever came after the first of them and was taken by no unit goes back, too.

@@ -141,15 +141,15 @@ class Sources:
             InvalidDestinationError: It is a temporary one of another connection, or cannot be had so.
         """
         data = self._broker.data
-        data.require("no_local", asked=no_local)
+        data.require("no_local", requested=no_local)
         if not isinstance(source, Subscription):
             if no_local and isinstance(source, Queue):
                 raise InvalidDestinationError(f"Only subscribers of topics can be spared own messages, not {source}.")
             self._temporaries.check_own(source)
             return
-        data.require("shared", asked=source.shared)
-        data.require("durable", asked=source.durable)
-        data.require("durable_no_local", asked=source.durable and not source.shared and no_local)
+        data.require("shared", requested=source.shared)
+        data.require("durable", requested=source.durable)
+        data.require("durable_no_local", requested=source.durable and not source.shared and no_local)
         if no_local and source.shared:
             raise NotSupportedError("A shared subscription cannot be spared what its own connection sends.")
         self.check_client(source)
@@ -182,7 +182,7 @@ class Sources:
         if not what.durable:
             raise InvalidDestinationError(f"A subscription of {what.topic} that is not durable ends by itself.")
         self.check_client(what)
-        self._broker.data.require("shared", asked=what.shared and what.client_id is None)
+        self._broker.data.require("shared", requested=what.shared and what.client_id is None)
 
     def of(self, terms: Terms) -> Source:
         """What a consumer attaches to."""
@@ -206,5 +206,5 @@ class Sources:
         return address_of(self._temporaries.named(what), self._broker.naming)
 
     def _filter(self, selector: str | None) -> str | None:
-        self._broker.data.require("selectors", asked=bool(selector))
+        self._broker.data.require("selectors", requested=bool(selector))
         return self._broker.filter_of(selector) if selector else None

@@ -93,14 +93,14 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         Raises:
             NotSupportedError: A delay was asked for; brokers have none over AMQP.
         """
-        self._wire.broker.data.require("redelivery_delay", asked=bool(delay))
-        self._end(lambda: self._give_back(unused))
+        self._wire.broker.data.require("redelivery_delay", requested=bool(delay))
+        self._end(lambda: self._requeue_taken(unused))
 
     def give_up(self) -> None:
         """Let everything go, counted: the connection closes over this unit."""
         self.lost = True
         if not self._finished:
-            for consumer, deliveries in self._by_consumer().items():
+            for consumer, deliveries in self._taken_by_consumer().items():
                 consumer.let_fail(deliveries)
 
     def _end(self, write: Callable[[], None]) -> None:
@@ -123,12 +123,12 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         if not self._taken or in_transaction:
             return
         if confirmed:  # many at one time: they share the broker's answer
-            acknowledge(self._wire, self._by_consumer(), seconds)
+            acknowledge(self._wire, self._taken_by_consumer(), seconds)
         else:
-            acknowledge_soon(self._by_consumer())
+            acknowledge_soon(self._taken_by_consumer())
 
     def _burst(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, in_transaction: bool) -> None:
-        burst = Burst(self._wire, self._by_consumer(), seconds)
+        burst = Burst(self._wire, self._taken_by_consumer(), seconds)
         with self._wire.committing:  # units never overlap on one connection
             burst.send_first(first)
             if not self._atomic:

@@ -29,15 +29,15 @@ __all__ = [
     "UInt",
     "ULong",
     "UShort",
+    "_boolean",
+    "_char",
+    "_constant",
     "_fixed",
     "_number",
     "_var8",
     "_var32",
     "amqp_value_string_section",
     "binary",
-    "boolean",
-    "char",
-    "constant",
     "data_section",
     "list_of",
     "map_of",
@@ -59,7 +59,7 @@ Reader = Callable[[bytes, int, int], tuple[Any, int]]
 """Reads what is behind a code: of these bytes, from there, that deep. Gives the value and where it ends."""
 
 
-def constant(value: Any) -> Reader:
+def _constant(value: Any) -> Reader:
     """A value that its code tells."""
     return lambda raw, at, depth: (value, at)  # noqa: ARG005
 
@@ -102,12 +102,12 @@ def _var32(make: Callable[[bytes], Any]) -> Reader:
     return read
 
 
-def boolean(raw: bytes, at: int, depth: int) -> tuple[bool, int]:  # noqa: ARG001
+def _boolean(raw: bytes, at: int, depth: int) -> tuple[bool, int]:  # noqa: ARG001
     """A truth value in a byte."""
     return bool(raw[at]), at + 1
 
 
-def char(encoded: bytes) -> str:
+def _char(encoded: bytes) -> str:
     """A character; JMS has none beyond 16 bits, so those are texts."""
     text = chr(int.from_bytes(encoded, "big"))
     return Char(text) if text <= "\uffff" else text
@@ -169,7 +169,7 @@ def read(raw: bytes, at: int = 0, depth: int = 0) -> tuple[Any, int]:
     return READERS[raw[at]](raw, at + 1, depth)
 
 
-def _compound(layout: str, fill: Callable[[bytes, int, int, int], tuple[Any, int]]) -> Reader:
+def _compound_reader(layout: str, fill: Callable[[bytes, int, int, int], tuple[Any, int]]) -> Reader:
     """Something with parts, behind its size and their count, each of that layout."""
     both, width = struct.Struct(f">2{layout}").unpack_from, struct.calcsize(f">{layout}")
 
@@ -189,7 +189,7 @@ def _compound(layout: str, fill: Callable[[bytes, int, int, int], tuple[Any, int
     return compound
 
 
-def _list(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
+def _read_list(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
     values: list[Any] = []
     for _ in range(count):
         code = raw[at]
@@ -198,7 +198,7 @@ def _list(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
     return values, at
 
 
-def _map(raw: bytes, at: int, count: int, depth: int) -> tuple[dict[Any, Any], int]:
+def _read_map(raw: bytes, at: int, count: int, depth: int) -> tuple[dict[Any, Any], int]:
     values: dict[Any, Any] = {}
     for _ in range(count // 2):
         name, at = READERS[raw[at]](raw, at + 1, depth)
@@ -206,7 +206,7 @@ def _map(raw: bytes, at: int, count: int, depth: int) -> tuple[dict[Any, Any], i
     return values, at
 
 
-def _array(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
+def _read_array(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
     """Values of one code, which is told once; more than there are bytes do not come even if they take none."""
     described = raw[at] == _DESCRIBED
     descriptor, at = read(raw, at + 1, depth) if described else (None, at)
@@ -218,7 +218,7 @@ def _array(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]
     return values, at
 
 
-def _described(raw: bytes, at: int, depth: int) -> tuple[Described, int]:
+def _read_described(raw: bytes, at: int, depth: int) -> tuple[Described, int]:
     if depth == MAX_DEPTH:
         raise MessageFormatError(f"values are nested deeper than {MAX_DEPTH}")
     descriptor, at = read(raw, at, depth + 1)
@@ -226,19 +226,19 @@ def _described(raw: bytes, at: int, depth: int) -> tuple[Described, int]:
     return Described(descriptor, value), at
 
 
-def _unknown(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+def _read_unknown(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
     raise MessageFormatError(f"at byte {at - 1} there is {raw[at - 1]:#04x}, which is no type of AMQP")
 
 
 _DESCRIBED, _NULL = 0x00, 0x40
 
 _READERS: dict[int, Reader] = {
-    _DESCRIBED: _described,
-    _NULL: constant(None),
-    0x41: constant(True),
-    0x42: constant(False),
-    0x43: constant(UInt(0)),
-    0x44: constant(ULong(0)),
+    _DESCRIBED: _read_described,
+    _NULL: _constant(None),
+    0x41: _constant(True),
+    0x42: _constant(False),
+    0x43: _constant(UInt(0)),
+    0x44: _constant(ULong(0)),
     0x45: lambda raw, at, depth: ([], at),  # noqa: ARG005  # a new one each time: it can be changed
     0x50: _number("B", UByte),
     0x51: _number("b", Byte),
@@ -246,13 +246,13 @@ _READERS: dict[int, Reader] = {
     0x53: _number("B", ULong),
     0x54: _number("b", Int),
     0x55: _number("b", Long),
-    0x56: boolean,
+    0x56: _boolean,
     0x60: _number("H", UShort),
     0x61: _number("h", Short),
     0x70: _number("I", UInt),
     0x71: _number("i", Int),
     0x72: _number("f", Float),
-    0x73: _fixed(4, char),
+    0x73: _fixed(4, _char),
     0x74: _fixed(4, lambda encoded: RawDecimal(0x74, encoded)),
     0x80: _number("Q", ULong),
     0x81: _number("q", Long),
@@ -267,22 +267,22 @@ _READERS: dict[int, Reader] = {
     0xB0: _var32(bytes),
     0xB1: _var32(bytes.decode),
     0xB3: _var32(lambda encoded: Symbol(encoded, "ascii")),
-    0xC0: _compound("B", _list),
-    0xC1: _compound("B", _map),
-    0xD0: _compound("I", _list),
-    0xD1: _compound("I", _map),
-    0xE0: _compound("B", _array),
-    0xF0: _compound("I", _array),
+    0xC0: _compound_reader("B", _read_list),
+    0xC1: _compound_reader("B", _read_map),
+    0xD0: _compound_reader("I", _read_list),
+    0xD1: _compound_reader("I", _read_map),
+    0xE0: _compound_reader("B", _read_array),
+    0xF0: _compound_reader("I", _read_array),
 }
-READERS = [_READERS.get(code, _unknown) for code in range(256)]
+READERS = [_READERS.get(code, _read_unknown) for code in range(256)]
 
 T = TypeVar("T")
 
 NULL = b"\x40"
 
-_SIZES = [bytes([size]) for size in range(256)]
-_SHORT, _LONG = 1 << 8, 1 << 32
-_short_head, _pack_size = struct.Struct("BBB").pack, struct.Struct(">I").pack
+_BYTES = [bytes([size]) for size in range(256)]
+_LIMIT8, _LIMIT32 = 1 << 8, 1 << 32
+_pack_compound8, _pack_uint32 = struct.Struct("BBB").pack, struct.Struct(">I").pack
 
 
 def write(value: Any, depth: int = 0) -> bytes:
@@ -313,70 +313,73 @@ def map_of(names_and_values: list[bytes]) -> bytes:
     return _write_compound(0xC1, names_and_values)
 
 
-def _variable(code: int, encode: Callable[[T], bytes], before: bytes = b"") -> Callable[[T], bytes]:
+def _variable_writer(code: int, encode: Callable[[T], bytes], before: bytes = b"") -> Callable[[T], bytes]:
     """What has its length before it, in one byte if it fits; before all stands something that is always the same."""
-    heads, long_head = [before + bytes([code, size]) for size in range(_SHORT)], before + bytes([code + 0x10])
+    heads, long_head = [before + bytes([code, size]) for size in range(_LIMIT8)], before + bytes([code + 0x10])
 
     def variable(value: T) -> bytes:
         encoded = encode(value)
         size = len(encoded)
-        return (heads[size] if size < _SHORT else long_head + _four_bytes(size)) + encoded
+        return (heads[size] if size < _LIMIT8 else long_head + _uint32_bytes(size)) + encoded
 
     return variable
 
 
 def _write_compound(code: int, parts: list[bytes]) -> bytes:
     body, count = b"".join(parts), len(parts)
-    if count < _SHORT and len(body) < _SHORT - 1:
-        return _short_head(code, len(body) + 1, count) + body
-    return _SIZES[code + 0x10] + _four_bytes(len(body) + 4) + _four_bytes(count) + body
+    if count < _LIMIT8 and len(body) < _LIMIT8 - 1:
+        return _pack_compound8(code, len(body) + 1, count) + body
+    return _BYTES[code + 0x10] + _uint32_bytes(len(body) + 4) + _uint32_bytes(count) + body
 
 
-def _four_bytes(size: int) -> bytes:
-    if size >= _LONG:
+def _uint32_bytes(size: int) -> bytes:
+    if size >= _LIMIT32:
         raise MessageFormatError("a part of more than 4 GiB has no place in AMQP")
-    return _pack_size(size)
+    return _pack_uint32(size)
 
 
-def _packed(code: int, layout: str) -> Callable[[Any], bytes]:
+def _fixed_writer(code: int, layout: str) -> Callable[[Any], bytes]:
     return partial(struct.Struct(">B" + layout).pack, code)
 
 
-def _integer(small: int, large: int, layout: str) -> Callable[[Any], bytes]:
+def _signed_writer(small: int, large: int, layout: str) -> Callable[[Any], bytes]:
     """A number in one byte if it fits, else in all that its type has."""
     pack_small, pack_large = struct.Struct(">Bb").pack, struct.Struct(">B" + layout).pack
     return lambda value: pack_small(small, value) if -0x80 <= value < 0x80 else pack_large(large, value)  # noqa: PLR2004
 
 
-def _unsigned(zero: int, small: int, large: int, layout: str) -> Callable[[Any], bytes]:
+def _unsigned_writer(zero: int, small: int, large: int, layout: str) -> Callable[[Any], bytes]:
     pack = struct.Struct(">B" + layout).pack
-    nothing = _SIZES[zero]
+    nothing = _BYTES[zero]
 
     def unsigned(value: int) -> bytes:
-        if 0 <= value < _SHORT:
-            return _SIZES[small] + _SIZES[value] if value else nothing
+        if 0 <= value < _LIMIT8:
+            return _BYTES[small] + _BYTES[value] if value else nothing
         return pack(large, value)
 
     return unsigned
 
 
-def _ascii(value: str) -> bytes:
+def _encode_ascii(value: str) -> bytes:
     return value.encode("ascii")
 
 
-binary, data_section = _variable(0xA0, bytes), _variable(0xA0, bytes, b"\x00\x53\x75")
-text, amqp_value_string_section = _variable(0xA1, str.encode), _variable(0xA1, str.encode, b"\x00\x53\x77")
-symbol = _variable(0xA3, _ascii)
-timestamp = _packed(0x83, "q")
-_write_int, _write_long = _integer(0x54, 0x71, "i"), _integer(0x55, 0x81, "q")
+binary, data_section = _variable_writer(0xA0, bytes), _variable_writer(0xA0, bytes, b"\x00\x53\x75")
+text, amqp_value_string_section = (
+    _variable_writer(0xA1, str.encode),
+    _variable_writer(0xA1, str.encode, b"\x00\x53\x77"),
+)
+symbol = _variable_writer(0xA3, _encode_ascii)
+timestamp = _fixed_writer(0x83, "q")
+_write_int, _write_long = _signed_writer(0x54, 0x71, "i"), _signed_writer(0x55, 0x81, "q")
 
 
-def _plain_integer(value: int) -> bytes:
+def _write_int_or_long(value: int) -> bytes:
     """An int if it fits, else a long, as everywhere."""
     return _write_int(value) if -(1 << 31) <= value < 1 << 31 else _write_long(Long(value))
 
 
-def _uuid(value: uuid.UUID) -> bytes:
+def _write_uuid(value: uuid.UUID) -> bytes:
     return b"\x98" + value.bytes
 
 
@@ -392,33 +395,33 @@ def _write_described(value: Described, depth: int) -> bytes:
     return b"\x00" + write(value.descriptor, depth) + write(value.value, depth)
 
 
-def _decimal(value: RawDecimal) -> bytes:
-    return _SIZES[value.code] + value.encoded
+def _write_decimal(value: RawDecimal) -> bytes:
+    return _BYTES[value.code] + value.encoded
 
 
 _WRITERS: dict[type, Callable[[Any], bytes]] = {
     type(None): lambda value: NULL,  # noqa: ARG005
     bool: lambda value: b"\x41" if value else b"\x42",
-    int: _plain_integer,
-    float: _packed(0x82, "d"),
+    int: _write_int_or_long,
+    float: _fixed_writer(0x82, "d"),
     str: text,
     bytes: binary,
     bytearray: binary,
-    uuid.UUID: _uuid,
-    Byte: _packed(0x51, "b"),
-    Short: _packed(0x61, "h"),
+    uuid.UUID: _write_uuid,
+    Byte: _fixed_writer(0x51, "b"),
+    Short: _fixed_writer(0x61, "h"),
     Char: lambda value: b"\x73" + value.encode("utf-32-be"),
     Int: _write_int,
     Long: _write_long,
-    Float: _packed(0x72, "f"),
-    Double: _packed(0x82, "d"),
-    UByte: _packed(0x50, "B"),
-    UShort: _packed(0x60, "H"),
-    UInt: _unsigned(0x43, 0x52, 0x70, "I"),
-    ULong: _unsigned(0x44, 0x53, 0x80, "Q"),
+    Float: _fixed_writer(0x72, "f"),
+    Double: _fixed_writer(0x82, "d"),
+    UByte: _fixed_writer(0x50, "B"),
+    UShort: _fixed_writer(0x60, "H"),
+    UInt: _unsigned_writer(0x43, 0x52, 0x70, "I"),
+    ULong: _unsigned_writer(0x44, 0x53, 0x80, "Q"),
     Timestamp: timestamp,
     Symbol: symbol,
-    RawDecimal: _decimal,
+    RawDecimal: _write_decimal,
 }
 _COMPOUNDS: dict[type, Callable[[Any, int], bytes]] = {
     list: _write_list,

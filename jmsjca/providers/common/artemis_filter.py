@@ -5,13 +5,13 @@ import re
 __all__ = ["identifiers_in", "to_artemis_filter"]
 
 _WORD = re.compile(r"'(?:[^']|'')*'|(?:[^\W\d]|\$)[\w$]*")
-_HEADERS = {
+_ARTEMIS_NAMES = {
     "JMSDeliveryMode": "AMQDurable",
     "JMSMessageID": "AMQUserID",
     "JMSPriority": "AMQPriority",
     "JMSTimestamp": "AMQTimestamp",
 }
-_MODES = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
+_ARTEMIS_DELIVERY_MODES = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
 
 
 def to_artemis_filter(selector: str) -> str:
@@ -20,7 +20,7 @@ def to_artemis_filter(selector: str) -> str:
     By the names of JMS a filter matches nothing, in silence. As in that client the two words for the delivery mode are
     exchanged in the whole selector, if it mentions the delivery mode at all.
     """
-    names = _HEADERS | (_MODES if "JMSDeliveryMode" in identifiers_in(selector) else {})
+    names = _ARTEMIS_NAMES | (_ARTEMIS_DELIVERY_MODES if "JMSDeliveryMode" in identifiers_in(selector) else {})
     return _WORD.sub(lambda word: names.get(word[0], word[0]), selector)
 
 

@@ -41,7 +41,7 @@ class BrokerProfile:
     capabilities: Capabilities
     gaps: tuple[CapabilityGap, ...] = ()
 
-    def require(self, capability: str, *, asked: bool = True) -> None:
+    def require(self, capability: str, *, requested: bool = True) -> None:
         """Refuse what the broker would not do, or not do as it should.
 
         Args:
@@ -51,7 +51,7 @@ class BrokerProfile:
         Raises:
             NotSupportedError: It is asked for, and missing.
         """
-        if asked and not getattr(self.capabilities, capability):
+        if requested and not getattr(self.capabilities, capability):
             raise NotSupportedError(
                 f"{self.name} lacks the capability {capability} over {self.protocol}: do without it, or use a broker"
                 " that has it."

@@ -33,7 +33,7 @@ __all__ = [
 BodyDecoder: TypeAlias = tuple[type[Message], Callable[[bytes | None], Any]]
 """The type of a kind of messages, and what decodes its body; what is none of that kind may raise anything."""
 
-_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # infinities: only we read it
+_dump_body = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # infinities: only we read it
 
 
 def encode_body(message: Message) -> tuple[str, bytes | None]:
@@ -43,44 +43,44 @@ def encode_body(message: Message) -> tuple[str, bytes | None]:
     if isinstance(message, BytesMessage):
         return "bytes", message.body
     if isinstance(message, MapMessage):
-        return "map", _to_json({name: _to_json_value(value) for name, value in message.body.items()}).encode()
+        return "map", _dump_body({name: _to_json_value(value) for name, value in message.body.items()}).encode()
     if isinstance(message, StreamMessage):
-        return "stream", _to_json([_to_json_value(value) for value in message.body]).encode()
+        return "stream", _dump_body([_to_json_value(value) for value in message.body]).encode()
     return ("object", message.pickled) if isinstance(message, ObjectMessage) else ("plain", None)
 
 
-def _text(body: bytes | None) -> str | None:
+def _decode_text(body: bytes | None) -> str | None:
     return None if body is None else body.decode()
 
 
-def _map(body: bytes | None) -> dict[str, EntryValue]:
-    return {name: _from_json_value(value) for name, value in _parsed(body, dict).items()}
+def _decode_map(body: bytes | None) -> dict[str, EntryValue]:
+    return {name: _from_json_value(value) for name, value in _parse_json(body, dict).items()}
 
 
-def _stream(body: bytes | None) -> list[EntryValue]:
-    return [_from_json_value(value) for value in _parsed(body, list)]
+def _decode_stream(body: bytes | None) -> list[EntryValue]:
+    return [_from_json_value(value) for value in _parse_json(body, list)]
 
 
-def _as_it_is(body: bytes | None) -> bytes | None:
+def _decode_bytes(body: bytes | None) -> bytes | None:
     return body
 
 
-def _nothing(body: bytes | None) -> None:
+def _decode_no_body(body: bytes | None) -> None:
     del body
 
 
 BODY_DECODERS: dict[str, BodyDecoder] = {
-    "text": (TextMessage, _text),
-    "bytes": (BytesMessage, _as_it_is),
-    "map": (MapMessage, _map),
-    "stream": (StreamMessage, _stream),
-    "object": (ObjectMessage, _as_it_is),
-    "plain": (Message, _nothing),
+    "text": (TextMessage, _decode_text),
+    "bytes": (BytesMessage, _decode_bytes),
+    "map": (MapMessage, _decode_map),
+    "stream": (StreamMessage, _decode_stream),
+    "object": (ObjectMessage, _decode_bytes),
+    "plain": (Message, _decode_no_body),
 }
 """Every kind, by its name."""
 
 
-def _parsed(body: bytes | None, kind: type) -> Any:
+def _parse_json(body: bytes | None, kind: type) -> Any:
     parsed = from_json((body or b"").decode())
     if not isinstance(parsed, kind):
         raise TypeError(f"the body is no {kind.__name__}")
@@ -102,8 +102,8 @@ def _from_json_value(written: EntryValue | list[Any]) -> EntryValue:
     return entry(b64decode(value, validate=True) if name == "bytes" else value, name)
 
 
-_PLAIN = {"boolean", "int", "long", "double", "string"}
-_INFINITE = {math.inf: "9e999", -math.inf: "-9e999"}
+_UNTAGGED_TYPES = {"boolean", "int", "long", "double", "string"}
+_INFINITY_LITERALS = {math.inf: "9e999", -math.inf: "-9e999"}
 
 # Made once: json.dumps() and json.loads() look at their options at every call.
 to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
@@ -135,7 +135,7 @@ def type_tag(value: EntryValue) -> str | None:
     if value is None:
         return None
     name = type_name(value)
-    plain = name in _PLAIN and (name != "long" or not -(1 << 31) <= int(value) < 1 << 31)
+    plain = name in _UNTAGGED_TYPES and (name != "long" or not -(1 << 31) <= int(value) < 1 << 31)
     return None if plain else name
 
 
@@ -150,4 +150,4 @@ def to_json_with_infinities(values: Mapping[str, PropertyValue]) -> str:
 def _number_text(value: PropertyValue) -> str:
     if not isinstance(value, float) or math.isfinite(value):
         return to_json(value)
-    return _INFINITE.get(value, "null")
+    return _INFINITY_LITERALS.get(value, "null")

@@ -52,12 +52,12 @@ class NetworkOptions:
         known = {field.name: field.type for field in fields(cls)}
         for name in url.query:
             if name not in known:
-                raise InvalidOptionError(_unknown(name, url, list(known)))
-        return cls(**{name: _value(name, text, known[name]) for name, text in url.query.items()})
+                raise InvalidOptionError(_unknown_option_message(name, url, list(known)))
+        return cls(**{name: _parse_value(name, text, known[name]) for name, text in url.query.items()})
 
 
 def require_tls_for_password(
-    url: ConnectionURL, options: NetworkOptions, credentials: Credentials | None, secure: str
+    url: ConnectionURL, options: NetworkOptions, credentials: Credentials | None, tls_scheme: str
 ) -> None:
     """Refuse to send a password without TLS.
 
@@ -70,9 +70,9 @@ def require_tls_for_password(
     Raises:
         JMSSecurityError: It would travel in the clear, and nobody allowed that.
     """
-    if credentials and credentials.password and url.protocol != secure and not options.allow_insecure_login:
+    if credentials and credentials.password and url.protocol != tls_scheme and not options.allow_insecure_login:
         raise JMSSecurityError(
-            f"{url} would send the password of {credentials.user_name!r} in the clear. Use {secure}://, or, on a"
+            f"{url} would send the password of {credentials.user_name!r} in the clear. Use {tls_scheme}://, or, on a"
             " network that you trust, the option allow_insecure_login=true."
         )
 
@@ -104,7 +104,7 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
         raise connection_error(f"Cannot connect to {host}:{port}", error) from error
 
 
-def connection_error(what: str, error: Exception) -> JMSError:
+def connection_error(context: str, error: Exception) -> JMSError:
     """The error of a connection that broke, by an alert of TLS or by the network.
 
     Args:
@@ -113,8 +113,10 @@ def connection_error(what: str, error: Exception) -> JMSError:
     """
     reason: str = getattr(error, "reason", None) or ""
     if isinstance(error, ssl.SSLError) and any(alert in reason for alert in _PERMANENT_ALERTS):
-        return JMSSecurityError(f"{what}: the broker wants another certificate of this client, or other TLS: {error}")
-    return ConnectionLostError(f"{what}: {error}")
+        return JMSSecurityError(
+            f"{context}: the broker wants another certificate of this client, or other TLS: {error}"
+        )
+    return ConnectionLostError(f"{context}: {error}")
 
 
 def request_quick_ack(sock: socket.socket) -> None:
@@ -146,15 +148,15 @@ def _tls_context(options: NetworkOptions) -> ssl.SSLContext:
     return context
 
 
-def _value(name: str, text: str, kind: object) -> Any:
+def _parse_value(name: str, text: str, kind: object) -> Any:
     if kind is bool:
         if text.lower() not in {"true", "false"}:
             raise InvalidOptionError(f"Option {name} is true or false, not {text[:50]!r}.")
         return text.lower() == "true"
-    return _seconds(name, text) if kind is float else text
+    return _parse_seconds(name, text) if kind is float else text
 
 
-def _seconds(name: str, text: str) -> float:
+def _parse_seconds(name: str, text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
@@ -164,7 +166,7 @@ def _seconds(name: str, text: str) -> float:
     return seconds
 
 
-def _unknown(name: str, url: ConnectionURL, known: list[str]) -> str:
+def _unknown_option_message(name: str, url: ConnectionURL, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
     return f"{url.protocol}:// has no option {name[:50]!r}. {hint}"

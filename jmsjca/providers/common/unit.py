@@ -18,7 +18,7 @@ class DeliveryOwner(Protocol):
         """Let a unit have deliveries; `IllegalStateError` if one is settled, given back or another unit's."""
         ...
 
-    def take_back(self, failed: Sequence[Any], unused: Sequence[Any]) -> None:
+    def requeue(self, failed: Sequence[Any], unused: Sequence[Any]) -> None:
         """Let deliveries of a unit come again, the failed ones counted."""
         ...
 
@@ -59,19 +59,17 @@ class BaseUnit(Generic[C, D]):
             consumer.assign_to_unit(taken, self)
             self._taken += taken
 
-    def _by_consumer(self) -> dict[C, list[D]]:
+    def _taken_by_consumer(self) -> dict[C, list[D]]:
         groups: dict[C, list[D]] = {}
         for consumer, group in _grouped_by_consumer(self._taken):
             groups.setdefault(consumer, []).extend(group)
         return groups
 
-    def _give_back(self, unused: Sequence[Delivery]) -> None:
+    def _requeue_taken(self, unused: Sequence[Delivery]) -> None:
         """Let everything come again, counted but for what was not used."""
         spared = {id(d) for d in unused}
-        for consumer, deliveries in self._by_consumer().items():
-            consumer.take_back(
-                [d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared]
-            )
+        for consumer, deliveries in self._taken_by_consumer().items():
+            consumer.requeue([d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared])
 
     def _finish(self) -> None:
         """Begin the end. At the end of that the unit keeps nothing of what it took, which has it: no circle stays."""

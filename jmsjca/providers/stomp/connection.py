@@ -83,7 +83,7 @@ class STOMPConnection:
     ) -> STOMPConsumer:
         """Consume from a queue, a topic or a durable subscription."""
         self._check_open()
-        self._broker.require("selectors", asked=bool(selector))
+        self._broker.require("selectors", requested=bool(selector))
         source = Subscription(source) if isinstance(source, Topic) else source
         if no_local:
             check_no_local(self._broker, source)
@@ -111,7 +111,7 @@ class STOMPConnection:
             NotSupportedError: It shall be atomic, and the broker cannot settle and send as one.
         """
         self._check_open()
-        self._broker.require("atomic", asked=atomic)
+        self._broker.require("atomic", requested=atomic)
         unit = STOMPUnit(self._wire, self._dialect, self._limits.message_bytes, self._temporaries.check_not_removed)
         with self._lock:
             self._units.add(unit)

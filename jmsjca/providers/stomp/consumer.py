@@ -105,7 +105,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         self.forget(deliveries)
         self._stop_if_done()
 
-    def take_back(self, failed: Sequence[STOMPDelivery], unused: Sequence[STOMPDelivery]) -> None:
+    def requeue(self, failed: Sequence[STOMPDelivery], unused: Sequence[STOMPDelivery]) -> None:
         """Let deliveries of a unit come again, the failed ones counted; in order, so what came later too."""
         with self._changed:
             self._take_in(self._buffer.with_later([*failed, *unused]), {d.sequence for d in failed})

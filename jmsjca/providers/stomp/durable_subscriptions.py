@@ -118,7 +118,7 @@ def check_no_local(broker: BrokerProfile, source: Destination | Subscription) ->
     broker.require("no_local")
     if isinstance(source, Queue):
         raise InvalidDestinationError(f"no_local is for topics; consumers of {source} get all messages.")
-    broker.require("durable_no_local", asked=isinstance(source, Subscription) and source.durable)
+    broker.require("durable_no_local", requested=isinstance(source, Subscription) and source.durable)
 
 
 def check_subscription(broker: BrokerProfile, source: Destination | Subscription, client_id: str | None) -> None:
@@ -132,7 +132,7 @@ def check_subscription(broker: BrokerProfile, source: Destination | Subscription
     if not isinstance(source, Subscription):
         return
     check_text(source.name, f"The name {source.name!a:.200}", InvalidDestinationError)
-    broker.require("shared", asked=source.shared)
+    broker.require("shared", requested=source.shared)
     if not source.durable:
         return
     broker.require("durable")

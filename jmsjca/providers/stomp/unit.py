@@ -51,7 +51,7 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
         """
         self._check_open()
         self._check_target(to)
-        self._dialect.broker.require("delivery_delay", asked=message.delivery_time is not None)
+        self._dialect.broker.require("delivery_delay", requested=message.delivery_time is not None)
         outgoing = self._dialect.encode(message, to)
         if len(outgoing.body) > self._message_bytes:
             raise ResourceAllocationError(
@@ -87,10 +87,10 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
         Raises:
             NotSupportedError: A delay was asked for.
         """
-        self._dialect.broker.require("redelivery_delay", asked=bool(delay))
+        self._dialect.broker.require("redelivery_delay", requested=bool(delay))
         self._finish()
         try:
-            self._give_back(unused)
+            self._requeue_taken(unused)
         finally:
             self._taken = []
 
@@ -98,7 +98,7 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
         """What is acknowledged, in the order of receipt or of taking."""
         if self._finished or self.lost or self._wire.home.in_child:
             return []  # which is told where the unit ends
-        return [f for consumer, group in self._by_consumer().items() for f in consumer.acknowledged_by(group)]
+        return [f for consumer, group in self._taken_by_consumer().items() for f in consumer.acknowledged_by(group)]
 
     def _check_open(self) -> None:
         self._wire.home.check()
@@ -122,5 +122,5 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
             yield make(self._wire.receipts.new_id(), acks=acks, later=True)
 
     def _let_go(self) -> None:
-        for consumer, deliveries in self._by_consumer().items():
+        for consumer, deliveries in self._taken_by_consumer().items():
             consumer.settle(deliveries)
