@@ -78,8 +78,8 @@ class ResourceAdapter:
         self._limits = limits or Limits()
         self._activations: list[Activation] = []
         self._loop = HandlerLoop()
-        self.forget()
-        reset_in_child(self)
+        self._reset_after_fork()
+        reset_in_child(self._reset_after_fork)
 
     @property
     def activations(self) -> Sequence[Activation]:
@@ -197,7 +197,7 @@ class ResourceAdapter:
             activations = list(self._activations)
         return stop_all(activations, timeout)
 
-    def forget(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Be stopped, without a word: a forked child calls this, where threads and connections are its parent's."""
         self._lock = threading.Lock()
         self._started = False

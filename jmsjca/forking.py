@@ -1,8 +1,8 @@
-"""Forked child processes: what belongs to the parent is refused there, and registered objects are reset."""
+"""Fork safety: a forked child may not use its parent's connections, and registered objects are reset in it."""
 
 import os
-from typing import Protocol
-from weakref import WeakSet
+from collections.abc import Callable
+from weakref import WeakMethod
 
 from jmsjca.errors import ConnectionLostError
 
@@ -10,13 +10,13 @@ __all__ = ["ForkGuard", "forked_error", "reset_in_child"]
 
 
 class _Process:
-    """This process, by how often it was forked on its way here: to ask the system for its id at every step is dear."""
+    """The current process, identified by the number of forks that led to it: `os.getpid` is too slow for each call."""
 
     forks = 0
 
 
 class ForkGuard:
-    """The process that opened something. Asked before any of its locks is taken."""
+    """Remembers the process that opened a resource. Check it before any lock of the resource is acquired."""
 
     __slots__ = ("_forks",)
 
@@ -25,52 +25,44 @@ class ForkGuard:
 
     @property
     def in_child(self) -> bool:
-        """True in a forked child."""
+        """True in a forked child of the process that opened the resource."""
         return self._forks != _Process.forks
 
     def check(self) -> None:
-        """Refuse the use of what is the parent's.
+        """Raise an error in a forked child.
 
         Raises:
-            ConnectionLostError: This is a forked child.
+            ConnectionLostError: The resource belongs to the parent of this process.
         """
         if self._forks != _Process.forks:
             raise forked_error()
 
 
 def forked_error() -> ConnectionLostError:
-    """What a forked child is told that uses what is its parent's."""
+    """Return the error for the use of a parent's connection in a forked child."""
     return ConnectionLostError(
         "This process was forked, and a connection belongs to the process that opened it: open another one."
     )
 
 
-def _begin_another() -> None:
+_resets: set[WeakMethod[Callable[[], None]]] = set()
+
+
+def reset_in_child(method: Callable[[], None]) -> None:
+    """Register a bound method that resets its object in each forked child.
+
+    The parent's threads and connections do not exist in the child. The method must not use them, and must not acquire
+    a lock that one of those threads may have held at the fork. The object is referenced weakly.
+    """
+    _resets.add(WeakMethod(method, _resets.discard))
+
+
+def _after_fork() -> None:
     _Process.forks += 1
+    for reference in list(_resets):
+        method = reference()
+        if method is not None:
+            method()
 
 
-os.register_at_fork(after_in_child=_begin_another)
-
-
-class ForkAware(Protocol):
-    """Something whose threads and connections are another process's in a forked child."""
-
-    def forget(self) -> None:
-        """Begin anew, without touching any of them, or waiting for a lock that one of them may hold."""
-        ...
-
-
-_forgetful: WeakSet[ForkAware] = WeakSet()
-
-
-def reset_in_child(thing: ForkAware) -> None:
-    """Let a forked child begin anew with something."""
-    _forgetful.add(thing)
-
-
-def _forget() -> None:
-    for thing in list(_forgetful):
-        thing.forget()
-
-
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_after_fork)

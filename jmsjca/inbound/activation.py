@@ -73,8 +73,8 @@ class Activation:
         self._executor = executor
         self._terms = replace(terms_of(spec), forwards=forwards)
         self._make_handler = partial(Handler, handler, loop)
-        self.forget()
-        reset_in_child(self)
+        self._reset_after_fork()
+        reset_in_child(self._reset_after_fork)
 
     @property
     def status(self) -> Status:
@@ -175,7 +175,7 @@ class Activation:
         """Begin anew to count messages and commits; not endpoints and redeliveries."""
         self.stats.reset()
 
-    def forget(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Begin anew: a forked child calls this, where the threads and connections are its parent's."""
         self.stats = Statistics(self._settings.clock)
         self._life: Life[Service] = Life(self._tell)

@@ -27,10 +27,10 @@ class HandlerLoop:
     """
 
     def __init__(self) -> None:
-        self.forget()
-        reset_in_child(self)
+        self._reset_after_fork()
+        reset_in_child(self._reset_after_fork)
 
-    def forget(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Begin anew, in a forked child, where no other thread is."""
         self._lock = threading.Lock()
         self._adopted: asyncio.AbstractEventLoop | None = None
