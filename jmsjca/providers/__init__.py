@@ -1,4 +1,4 @@
-"""Providers: what speaks to brokers. Used through `jmsjca.spi` and the registry only."""
+"""Providers: implementations of `jmsjca.spi`. The rest of jmsjca uses them only through the registry."""
 
 from jmsjca.providers.registry import find_provider, known_schemes
 

@@ -1,4 +1,4 @@
-"""Finds the provider of a URL scheme: the entry points of the group ``jmsjca.providers``."""
+"""Providers by URL scheme, from the entry points of the group ``jmsjca.providers``."""
 
 import difflib
 from collections.abc import Iterable
@@ -17,19 +17,19 @@ _GROUP = "jmsjca.providers"
 
 
 def known_schemes() -> list[str]:
-    """The schemes that a connection URL may begin with, sorted."""
+    """Return the schemes that a connection URL may begin with, sorted."""
     return sorted(entry.name for entry in _entry_points())
 
 
 @cache
 def find_provider(scheme: str) -> Provider:
-    """Load the provider of a scheme; its client library is imported now, not earlier.
+    """Return the provider of a scheme. Its client library is imported at the first call, not earlier.
 
     Args:
-        scheme: The protocol of a connection URL.
+        scheme: The scheme of a connection URL.
 
     Raises:
-        UnknownSchemeError: No provider is registered for it; the message suggests the nearest.
+        UnknownSchemeError: No provider is registered for it; the message suggests the most similar one.
         ProviderNotInstalledError: The provider's client library is missing.
     """
     entry = next((e for e in _entry_points() if e.name == scheme), None)
@@ -45,7 +45,7 @@ def find_provider(scheme: str) -> Provider:
 
 
 def _entry_points() -> "Iterable[EntryPoint]":
-    from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, needed at the first connection
+    from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, and needed only for the first connection
 
     return entry_points(group=_GROUP)
 

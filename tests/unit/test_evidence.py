@@ -47,5 +47,5 @@ def test_exactly_what_is_missing_is_refused(broker):
             NotSupportedError, match=f"{re.escape(broker.name)} lacks the capability {capability} over "
         ):
             broker.require(capability)
-        broker.require(capability, asked=False)
+        broker.require(capability, requested=False)
     broker.require("shared_between_processes")

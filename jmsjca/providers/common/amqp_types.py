@@ -1,9 +1,9 @@
-"""AMQP 1.0, part 1: values read from bytes and written as bytes, by tables of type codes.
+"""AMQP 1.0, part 1: reading and writing values, by tables of type codes.
 
-For each of the 256 codes that a value may begin with there is a function that reads the rest; for each type of Python
-one that writes the shortest form. Numbers get the types of JMS where it has them. A count is believed only as far as
-there are bytes for it, and nesting deeper than `MAX_DEPTH` is refused, so that bytes of any kind cost no more than
-a few times their own size.
+Each of the 256 constructor codes has a function that reads the rest of the value; each Python type has a function that
+writes its shortest encoding. Numbers are returned as JMS types where JMS has them. A count larger than the remaining
+bytes is refused, and so is nesting deeper than `MAX_DEPTH`: decoding hostile bytes never takes more memory than a small
+multiple of their size.
 """
 
 import struct
@@ -50,25 +50,25 @@ __all__ = [
 ]
 
 MAX_DEPTH = 50
-"""How deep values may be nested: nothing that people send goes there, and the interpreter's stack is far away."""
+"""Maximum nesting of values: more than any real message uses, and far below the interpreter's recursion limit."""
 
 read_uint32 = struct.Struct(">I").unpack_from
-"""Reads a number of four bytes, as the only one of a tuple."""
+"""Unpack four bytes as an unsigned integer, in a tuple of one."""
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
-"""Reads what is behind a code: of these bytes, from there, that deep. Gives the value and where it ends."""
+"""Reads the value after its code. Takes the bytes, the offset and the depth; returns the value and its end offset."""
 
 
 def _constant(value: Any) -> Reader:
-    """A value that its code tells."""
+    """Return a reader of a value that has no bytes after its code."""
     return lambda raw, at, depth: (value, at)  # noqa: ARG005
 
 
 def _number(layout: str, kind: type) -> Reader:
-    """A number of a layout, with the mark of its type."""
+    """Return a reader of a number in a `struct` layout, as an instance of a type."""
     packed = struct.Struct(">" + layout)
     unpack, size = packed.unpack_from, packed.size
-    new: Any = (int if issubclass(kind, int) else float).__new__  # it fits: the mark need not look at it
+    new: Any = (int if issubclass(kind, int) else float).__new__  # the value fits: skip the range check of the type
 
     def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         return new(kind, unpack(raw, at)[0]), at + size
@@ -77,12 +77,12 @@ def _number(layout: str, kind: type) -> Reader:
 
 
 def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
-    """What always takes so many bytes."""
+    """Return a reader of a value of fixed size."""
     return lambda raw, at, depth: (make(raw[at : at + size]), at + size)  # noqa: ARG005
 
 
 def _var8(make: Callable[[bytes], Any]) -> Reader:
-    """What one byte tells the length of."""
+    """Return a reader of a value whose length is in one byte."""
 
     def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         end = at + 1 + raw[at]
@@ -92,7 +92,7 @@ def _var8(make: Callable[[bytes], Any]) -> Reader:
 
 
 def _var32(make: Callable[[bytes], Any]) -> Reader:
-    """What four bytes tell the length of."""
+    """Return a reader of a value whose length is in four bytes."""
 
     def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         begin = at + 4
@@ -103,12 +103,12 @@ def _var32(make: Callable[[bytes], Any]) -> Reader:
 
 
 def _boolean(raw: bytes, at: int, depth: int) -> tuple[bool, int]:  # noqa: ARG001
-    """A truth value in a byte."""
+    """Read a boolean of one byte."""
     return bool(raw[at]), at + 1
 
 
 def _char(encoded: bytes) -> str:
-    """A character; JMS has none beyond 16 bits, so those are texts."""
+    """Return a character. Characters beyond 16 bits are returned as strings, since JMS has no type for them."""
     text = chr(int.from_bytes(encoded, "big"))
     return Char(text) if text <= "\uffff" else text
 
@@ -134,43 +134,44 @@ class Timestamp(int):
 
 
 class Symbol(str):
-    """A word of the protocol, in ASCII."""
+    """A symbol: an ASCII name of the protocol."""
 
     __slots__ = ()
 
 
 class Described(NamedTuple):
-    """A value with what describes it."""
+    """A described value: a descriptor and a value."""
 
     descriptor: Any
     value: Any
 
 
 class RawDecimal(NamedTuple):
-    """A decimal number, which nobody here computes with."""
+    """A decimal number in its encoded form; it is passed through, never computed with."""
 
     code: int
     encoded: bytes
 
 
 MALFORMED = (ArithmeticError, LookupError, TypeError, ValueError, struct.error)
-"""What bytes that are no value may provoke here, besides `MessageFormatError`, which is a `ValueError`."""
+"""Errors that malformed bytes may raise here; `MessageFormatError` is a `ValueError`."""
 
 
 def read(raw: bytes, at: int = 0, depth: int = 0) -> tuple[Any, int]:
-    """Read the value that begins there.
+    """Return the value that begins at an offset.
 
     Returns:
-        The value, and where it ends. That may be behind the last byte: whoever knows where it should end compares.
+        The value and its end offset. The end may lie beyond the last byte: a caller that knows the expected end must
+        compare.
 
     Raises:
-        MALFORMED: There is none.
+        MALFORMED: The bytes are no valid value.
     """
     return READERS[raw[at]](raw, at + 1, depth)
 
 
 def _compound_reader(layout: str, fill: Callable[[bytes, int, int, int], tuple[Any, int]]) -> Reader:
-    """Something with parts, behind its size and their count, each of that layout."""
+    """Return a reader of a compound value: its size and its count in a `struct` layout, then its elements."""
     both, width = struct.Struct(f">2{layout}").unpack_from, struct.calcsize(f">{layout}")
 
     def compound(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
@@ -178,12 +179,12 @@ def _compound_reader(layout: str, fill: Callable[[bytes, int, int, int], tuple[A
         begin = at + width
         end = begin + size
         if end > len(raw) or count > end - begin:
-            raise MessageFormatError(f"at byte {at} there are fewer bytes than are told")
+            raise MessageFormatError(f"at byte {at} the size or count exceeds the remaining bytes")
         if depth == MAX_DEPTH:
             raise MessageFormatError(f"values are nested deeper than {MAX_DEPTH}")
         value, reached = fill(raw, begin + width, count, depth + 1)
         if reached != end:
-            raise MessageFormatError(f"at byte {at} the size does not fit the parts")
+            raise MessageFormatError(f"at byte {at} the size does not match the elements")
         return value, end
 
     return compound
@@ -193,7 +194,7 @@ def _read_list(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], 
     values: list[Any] = []
     for _ in range(count):
         code = raw[at]
-        value, at = (None, at + 1) if code == _NULL else READERS[code](raw, at + 1, depth)  # many are not set
+        value, at = (None, at + 1) if code == _NULL else READERS[code](raw, at + 1, depth)  # nulls are frequent
         values.append(value)
     return values, at
 
@@ -207,7 +208,7 @@ def _read_map(raw: bytes, at: int, count: int, depth: int) -> tuple[dict[Any, An
 
 
 def _read_array(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
-    """Values of one code, which is told once; more than there are bytes do not come even if they take none."""
+    """Read values that share one code. Elements of zero width count as one byte each against the size."""
     described = raw[at] == _DESCRIBED
     descriptor, at = read(raw, at + 1, depth) if described else (None, at)
     reader, at = READERS[raw[at]], at + 1
@@ -227,7 +228,7 @@ def _read_described(raw: bytes, at: int, depth: int) -> tuple[Described, int]:
 
 
 def _read_unknown(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
-    raise MessageFormatError(f"at byte {at - 1} there is {raw[at - 1]:#04x}, which is no type of AMQP")
+    raise MessageFormatError(f"at byte {at - 1} the code {raw[at - 1]:#04x} is no AMQP type")
 
 
 _DESCRIBED, _NULL = 0x00, 0x40
@@ -239,7 +240,7 @@ _READERS: dict[int, Reader] = {
     0x42: _constant(False),
     0x43: _constant(UInt(0)),
     0x44: _constant(ULong(0)),
-    0x45: lambda raw, at, depth: ([], at),  # noqa: ARG005  # a new one each time: it can be changed
+    0x45: lambda raw, at, depth: ([], at),  # noqa: ARG005  # a new list each time, as it is mutable
     0x50: _number("B", UByte),
     0x51: _number("b", Byte),
     0x52: _number("B", UInt),
@@ -286,10 +287,10 @@ _pack_compound8, _pack_uint32 = struct.Struct("BBB").pack, struct.Struct(">I").p
 
 
 def write(value: Any, depth: int = 0) -> bytes:
-    """Write a value by its type: the marks of JMS and of AMQP, and what Python has of its own.
+    """Return the encoding of a value of a JMS type, of an AMQP type of this module, or of a built-in Python type.
 
     Raises:
-        MessageFormatError: It has no type of AMQP, is too large or nested too deep.
+        MessageFormatError: The value has no AMQP type, is too large or nested too deeply.
     """
     kind: type = value.__class__
     writer = _WRITERS.get(kind)
@@ -304,17 +305,17 @@ def write(value: Any, depth: int = 0) -> bytes:
 
 
 def list_of(values: list[bytes]) -> bytes:
-    """Make a list of values that are written already."""
+    """Return a list of encoded values."""
     return _write_compound(0xC0, values) if values else b"\x45"
 
 
 def map_of(names_and_values: list[bytes]) -> bytes:
-    """Make a map of names and values, in turns, that are written already."""
+    """Return a map of encoded keys and values, which alternate."""
     return _write_compound(0xC1, names_and_values)
 
 
 def _variable_writer(code: int, encode: Callable[[T], bytes], before: bytes = b"") -> Callable[[T], bytes]:
-    """What has its length before it, in one byte if it fits; before all stands something that is always the same."""
+    """Return a writer of a value preceded by its length, in one byte if possible; `before` is a constant prefix."""
     heads, long_head = [before + bytes([code, size]) for size in range(_LIMIT8)], before + bytes([code + 0x10])
 
     def variable(value: T) -> bytes:
@@ -334,7 +335,7 @@ def _write_compound(code: int, parts: list[bytes]) -> bytes:
 
 def _uint32_bytes(size: int) -> bytes:
     if size >= _LIMIT32:
-        raise MessageFormatError("a part of more than 4 GiB has no place in AMQP")
+        raise MessageFormatError("AMQP has no encoding for a value of more than 4 GiB")
     return _pack_uint32(size)
 
 
@@ -343,7 +344,7 @@ def _fixed_writer(code: int, layout: str) -> Callable[[Any], bytes]:
 
 
 def _signed_writer(small: int, large: int, layout: str) -> Callable[[Any], bytes]:
-    """A number in one byte if it fits, else in all that its type has."""
+    """Return a writer of a signed integer: in one byte if it fits, else in the full width of its type."""
     pack_small, pack_large = struct.Struct(">Bb").pack, struct.Struct(">B" + layout).pack
     return lambda value: pack_small(small, value) if -0x80 <= value < 0x80 else pack_large(large, value)  # noqa: PLR2004
 
@@ -375,7 +376,7 @@ _write_int, _write_long = _signed_writer(0x54, 0x71, "i"), _signed_writer(0x55, 
 
 
 def _write_int_or_long(value: int) -> bytes:
-    """An int if it fits, else a long, as everywhere."""
+    """Write a Python int as an AMQP int if it fits, else as a long."""
     return _write_int(value) if -(1 << 31) <= value < 1 << 31 else _write_long(Long(value))
 
 

@@ -1,4 +1,4 @@
-"""Selectors for Artemis: where it passes a selector on as it is, headers have other names than in JMS."""
+"""JMS selectors in the header names of Artemis, for protocols over which Artemis does not translate them."""
 
 import re
 
@@ -15,15 +15,15 @@ _ARTEMIS_DELIVERY_MODES = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NO
 
 
 def to_artemis_filter(selector: str) -> str:
-    """Write a selector as Artemis' JMS client does.
+    """Return a selector with the header names of Artemis, as Artemis' JMS client writes it.
 
-    By the names of JMS a filter matches nothing, in silence. As in that client the two words for the delivery mode are
-    exchanged in the whole selector, if it mentions the delivery mode at all.
+    A filter with the JMS names matches nothing, without an error. As in that client, both delivery mode literals are
+    replaced in the whole selector if it mentions JMSDeliveryMode.
     """
     names = _ARTEMIS_NAMES | (_ARTEMIS_DELIVERY_MODES if "JMSDeliveryMode" in identifiers_in(selector) else {})
     return _WORD.sub(lambda word: names.get(word[0], word[0]), selector)
 
 
 def identifiers_in(selector: str) -> set[str]:
-    """The names and words of a selector, without what stands in quotes."""
+    """Return the identifiers and keywords of a selector, without string literals."""
     return {word for word in _WORD.findall(selector) if not word.startswith("'")}

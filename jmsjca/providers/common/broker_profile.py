@@ -14,8 +14,9 @@ class CapabilityGap:
 
     Args:
         capability: The name of the field of `jmsjca.spi.Capabilities`.
-        seen: What the broker did when it was asked for it, frame by frame.
-        source: Where its documentation or its source says so; or what tells nothing of it, as far as we found.
+        observed: The broker's response to a request for the capability, frame by frame.
+        reference: The passage of the broker's documentation or source that confirms the gap; or a note that neither
+            mentions it, as far as we found.
     """
 
     capability: str
@@ -28,11 +29,11 @@ class BrokerProfile:
     """A broker over one protocol.
 
     Args:
-        name: The broker's name, as it calls itself to its clients.
+        name: The product name that the broker announces to its clients.
         protocol: The protocol's name.
         release: The release that the contract suite ran against.
-        capabilities: What a connection to it can do.
-        gaps: Why each of the rest is missing.
+        capabilities: The capabilities of a connection to the broker.
+        gaps: Evidence for each missing capability.
     """
 
     name: str
@@ -42,14 +43,14 @@ class BrokerProfile:
     gaps: tuple[CapabilityGap, ...] = ()
 
     def require(self, capability: str, *, requested: bool = True) -> None:
-        """Refuse what the broker would not do, or not do as it should.
+        """Raise an error unless the broker has a requested capability.
 
         Args:
             capability: The name of the field of `jmsjca.spi.Capabilities`.
-            asked: False if nobody asks for it.
+            requested: False if the caller does not request the capability; then nothing is checked.
 
         Raises:
-            NotSupportedError: It is asked for, and missing.
+            NotSupportedError: The capability is requested and missing.
         """
         if requested and not getattr(self.capabilities, capability):
             raise NotSupportedError(

@@ -6,33 +6,33 @@ from collections.abc import Collection, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
-from jmsjca.forking import ForkGuard
+from jmsjca.forking import Home
 from jmsjca.spi import Delivery, Order
 
 __all__ = ["BaseConsumer", "BufferedDelivery", "DeliveryBuffer"]
 
 
 class BufferedDelivery(Delivery, Protocol):
-    """A delivery, as a shelf sees it.
+    """A delivery of a `DeliveryBuffer`.
 
     Attributes:
-        unit: Which unit took it; None as long as none did.
+        unit: The unit that took it; None as long as none did.
     """
 
     unit: Any
 
     @property
     def sequence(self) -> int:
-        """Names it; later ones have higher handles."""
+        """The position in the order of arrival; unique within its consumer."""
         ...
 
     @property
     def size(self) -> int:
-        """How many bytes it takes."""
+        """The size in bytes."""
         ...
 
     def for_redelivery(self, *, counted: bool) -> Self:
-        """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
+        """Return a new delivery of the same message; the old one can no longer be settled."""
         ...
 
 
@@ -40,15 +40,15 @@ D = TypeVar("D", bound=BufferedDelivery)
 
 
 class DeliveryBuffer(Generic[D]):
-    """Its consumer guards it with a lock.
+    """Deliveries of a consumer: buffered until they are received, then unsettled. The consumer guards it with a lock.
 
     Args:
-        order: How the deliveries are settled.
+        order: The order in which deliveries are settled.
 
     Attributes:
-        ready: Not received yet, in order.
-        size: How many bytes those are.
-        outstanding: Received and not settled, by their handles, in order of receipt.
+        ready: Buffered deliveries, not received yet, in order.
+        size: The size of `ready` in bytes.
+        unsettled: Received and unsettled deliveries by their sequence numbers, in order of receipt.
     """
 
     def __init__(self, order: Order) -> None:
@@ -58,74 +58,79 @@ class DeliveryBuffer(Generic[D]):
         self.unsettled: dict[int, D] = {}
 
     def append(self, deliveries: Sequence[D]) -> None:
-        """Add what arrived."""
+        """Append deliveries that have arrived."""
         self.ready.extend(deliveries)
         self.size += sum([d.size for d in deliveries])
 
     def take(self, limit: int) -> list[D]:
-        """Let so many at most be received."""
+        """Move up to `limit` ready deliveries to the unsettled ones and return them."""
         chunk = [self.ready.popleft() for _ in range(min(limit, len(self.ready)))]
         self.size -= sum([d.size for d in chunk])
         self.unsettled.update([(d.sequence, d) for d in chunk])
         return chunk
 
     def owned(self, deliveries: Sequence[Delivery]) -> list[D]:
-        """Check that deliveries are ours and not settled. Raises as `check`."""
+        """Return deliveries after `check` of each."""
         ours = cast("Sequence[D]", deliveries)
         for delivery in ours:
             self.check(delivery)
         return list(ours)
 
     def check(self, delivery: D) -> None:
-        """Check that a delivery is ours and not settled.
+        """Raise an error unless a delivery belongs to this consumer and is unsettled.
 
         Raises:
-            IllegalStateError: It was settled, given back, or received by somebody else.
+            IllegalStateError: The delivery was settled, returned, or received by another consumer.
         """
         if self.unsettled.get(delivery.sequence) is not delivery:
-            raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
+            raise IllegalStateError(
+                "This delivery was already settled or released. Unless it was acknowledged, its message is redelivered."
+            )
 
     def assign_to_unit(self, deliveries: Sequence[D], unit: Any) -> None:
-        """Let a unit have deliveries, all or none.
+        """Assign deliveries to a unit, all or none.
 
         Raises:
-            IllegalStateError: As `check`, or one is a unit's already.
+            IllegalStateError: As `check`, or a delivery is assigned to another unit.
         """
         for number, delivery in enumerate(deliveries):
             if delivery.unit is not None or self.unsettled.get(delivery.sequence) is not delivery:
-                for claimed in deliveries[:number]:
-                    claimed.unit = None
+                for assigned in deliveries[:number]:
+                    assigned.unit = None
                 self.check(delivery)
-                raise IllegalStateError("This delivery is another unit's already.")
+                raise IllegalStateError("This delivery already belongs to another unit.")
             delivery.unit = unit
 
     def unassigned(self) -> list[D]:
-        """What was received and no unit took."""
+        """Return unsettled deliveries that no unit took."""
         return [d for d in self.unsettled.values() if d.unit is None]
 
     def with_later(self, deliveries: Sequence[D]) -> list[D]:
-        """Deliveries together with all that must go back with them to keep the order, in that order."""
-        back = {d.sequence: d for d in deliveries}
-        if back and self._order is not Order.ANY:
-            first = min(back)
+        """Return deliveries, sorted, with all that must be returned together with them to keep the order.
+
+        Later ones are removed from `ready`.
+        """
+        returned = {d.sequence: d for d in deliveries}
+        if returned and self._order is not Order.ANY:
+            first = min(returned)
             held = [*self.unsettled.values(), *self.ready]
-            back |= {d.sequence: d for d in held if d.unit is None and d.sequence > first}
+            returned |= {d.sequence: d for d in held if d.unit is None and d.sequence > first}
             self._set_ready([d for d in self.ready if d.sequence < first])
-        return [back[handle] for handle in sorted(back)]
+        return [returned[sequence] for sequence in sorted(returned)]
 
     def requeue(self, deliveries: Sequence[D], counted: Collection[int] = ()) -> None:
-        """Let deliveries wait again, for another attempt; those whose handles are counted have failed."""
+        """Put deliveries back into `ready` for another attempt; `counted` has the sequence numbers of failed ones."""
         self.forget(deliveries)
-        again = [d.for_redelivery(counted=d.sequence in counted) for d in deliveries]
-        self._set_ready(sorted([*again, *self.ready], key=lambda d: d.sequence))
+        renewed = [d.for_redelivery(counted=d.sequence in counted) for d in deliveries]
+        self._set_ready(sorted([*renewed, *self.ready], key=lambda d: d.sequence))
 
     def forget(self, deliveries: Sequence[D]) -> None:
-        """Forget deliveries that are settled or given back."""
+        """Remove deliveries that are settled or returned."""
         for delivery in deliveries:
             self.unsettled.pop(delivery.sequence, None)
 
     def clear(self) -> None:
-        """Forget what waits: it comes again to somebody else."""
+        """Discard the ready deliveries; the broker redelivers them to other consumers."""
         self._set_ready(())
 
     def _set_ready(self, deliveries: Sequence[D]) -> None:
@@ -134,52 +139,52 @@ class DeliveryBuffer(Generic[D]):
 
 
 class BaseConsumer(Generic[D]):
-    """A consumer as its units see it.
+    """A consumer with a buffer of deliveries; implements the part that its units use.
 
     Args:
-        order: How its deliveries are settled.
+        order: The order in which its deliveries are settled.
 
     Attributes:
         order: The same.
-        closed: True once nobody receives from it any more.
+        closed: True once the consumer is closed.
     """
 
     def __init__(self, order: Order) -> None:
-        self._lock = threading.RLock()  # that of the condition: it costs less where nobody waits or is told
+        self._lock = threading.RLock()  # the condition's; entering it directly is cheaper than entering the condition
         self._changed = threading.Condition(self._lock)
         self._buffer: DeliveryBuffer[D] = DeliveryBuffer(order)
         self._woken = False
         self._error: JMSError | None = None
-        self._home = ForkGuard()
+        self._home = Home()
         self.order = order
         self.closed = False
 
     def wake(self) -> None:
-        """Let a waiting `receive` return."""
-        if self._home.in_child:
-            return  # a forked child: nobody waits here
+        """Make a waiting `receive` return."""
+        if self._home.left:
+            return  # in a forked child no thread waits
         with self._changed:
             self._woken = True
             self._changed.notify_all()
 
     def assign_to_unit(self, deliveries: Sequence[D], unit: Any) -> None:
-        """Let a unit have deliveries, all or none.
+        """Assign deliveries to a unit, all or none.
 
         Raises:
-            IllegalStateError: One is settled, given back or a unit's already.
-            ConnectionLostError: The connection is gone.
+            IllegalStateError: A delivery is settled, returned or assigned to a unit.
+            ConnectionLostError: The connection is lost.
         """
         with self._lock:
             self._check_connected()
             self._buffer.assign_to_unit(deliveries, unit)
 
     def forget(self, deliveries: Sequence[D]) -> None:
-        """Forget deliveries that are settled or given back."""
+        """Remove deliveries that are settled or returned."""
         with self._lock:
             self._buffer.forget(deliveries)
 
     def on_connection_lost(self, error: JMSError) -> None:
-        """Nothing more will come: waiting and later calls learn why."""
+        """Discard the ready deliveries; waiting and later calls raise an error with this reason."""
         with self._changed:
             self._error = error
             self._buffer.clear()
@@ -187,7 +192,7 @@ class BaseConsumer(Generic[D]):
 
     @property
     def is_finished(self) -> bool:
-        """True if it is closed and no unit holds anything of it."""
+        """True if the consumer is closed and no unit holds a delivery of it."""
         return self.closed and not self._buffer.unsettled
 
     def _owned(self, deliveries: Sequence[Delivery]) -> list[D]:

@@ -31,13 +31,16 @@ __all__ = [
 ]
 
 BodyDecoder: TypeAlias = tuple[type[Message], Callable[[bytes | None], Any]]
-"""The type of a kind of messages, and what decodes its body; what is none of that kind may raise anything."""
+"""A message type and the decoder of its body. The decoder may raise any exception for an invalid body."""
 
-_dump_body = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # infinities: only we read it
+# Writes infinities as well: only this module reads these bodies.
+_dump_body = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+    separators=(",", ":"), ensure_ascii=False
+).encode  # writes infinities, which only this module reads
 
 
 def encode_body(message: Message) -> tuple[str, bytes | None]:
-    """Name the kind of a message, and encode its body."""
+    """Return the kind of a message and its encoded body."""
     if isinstance(message, TextMessage):
         return "text", None if message.body is None else message.body.encode()
     if isinstance(message, BytesMessage):
@@ -77,7 +80,7 @@ BODY_DECODERS: dict[str, BodyDecoder] = {
     "object": (ObjectMessage, _decode_bytes),
     "plain": (Message, _decode_no_body),
 }
-"""Every kind, by its name."""
+"""The message type and body decoder of each kind."""
 
 
 def _parse_json(body: bytes | None, kind: type) -> Any:
@@ -88,7 +91,7 @@ def _parse_json(body: bytes | None, kind: type) -> Any:
 
 
 def _to_json_value(value: EntryValue) -> Any:
-    """A value as JSON: by itself, or behind its type where JSON does not tell it."""
+    """Return a value as JSON: plain, or as a pair of type and value if JSON does not imply the type."""
     name = type_tag(value)
     if name is None:
         return value
@@ -105,25 +108,25 @@ def _from_json_value(written: EntryValue | list[Any]) -> EntryValue:
 _UNTAGGED_TYPES = {"boolean", "int", "long", "double", "string"}
 _INFINITY_LITERALS = {math.inf: "9e999", -math.inf: "-9e999"}
 
-# Made once: json.dumps() and json.loads() look at their options at every call.
+# Created once: json.dumps() and json.loads() evaluate their options at every call.
 to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _DECODER = json.JSONDecoder()
 
 
 def from_json(text: str) -> Any:
-    """Read what `to_json` wrote, or any other JSON."""
+    """Return the value of a JSON text."""
     try:
-        value, end = _DECODER.raw_decode(text)  # which looks for no spaces around it: that costs half as much again
+        value, end = _DECODER.raw_decode(text)  # decode() also skips surrounding whitespace, which costs 50 % more
     except json.JSONDecodeError:
         return _DECODER.decode(text)
     return value if end == len(text) else _DECODER.decode(text)
 
 
 def expect_text(value: object) -> str | None:
-    """Give what must be a text, or nothing: JSON may hold anything there.
+    """Return a decoded JSON value that must be a string or null.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The value has another type.
     """
     if value is None or isinstance(value, str):
         return value
@@ -131,7 +134,7 @@ def expect_text(value: object) -> str | None:
 
 
 def type_tag(value: EntryValue) -> str | None:
-    """Name the type of a value if it is not the one that its JSON has."""
+    """Return the type name of a value, or None if its JSON form implies the type."""
     if value is None:
         return None
     name = type_name(value)
@@ -140,9 +143,9 @@ def type_tag(value: EntryValue) -> str | None:
 
 
 def to_json_with_infinities(values: Mapping[str, PropertyValue]) -> str:
-    """Write properties some of which are no finite numbers, as SQLite reads them.
+    """Return properties as JSON that SQLite can read, although some values are not finite.
 
-    What is out of range is infinite to it, and not-a-number is null.
+    Infinities become literals that are out of range, which SQLite reads as infinite; NaN becomes null.
     """
     return f"{{{','.join(f'{to_json(name)}:{_number_text(value)}' for name, value in values.items())}}}"
 

@@ -1,4 +1,4 @@
-"""Shared by network protocols: URL options, verified TLS sockets, no password in clear text."""
+"""Code shared by the network protocols: URL options, verified TLS sockets, protection of passwords."""
 
 import difflib
 import socket
@@ -13,7 +13,7 @@ from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLErr
 __all__ = ["NetworkOptions", "connection_error", "open_socket", "request_quick_ack", "require_tls_for_password"]
 
 
-# Alerts of TLS that no second attempt can change (RFC 8446, section 6.2).
+# TLS alerts that a retry cannot cure (RFC 8446, section 6.2).
 _PERMANENT_ALERTS = ("ALERT_ACCESS_DENIED", "ALERT_HANDSHAKE_FAILURE", "ALERT_UNKNOWN_CA", "CERTIFICATE")
 
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
@@ -21,17 +21,17 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """The options that may stand behind ``?`` in the URL of a broker on the network.
+    """Options after the ``?`` in the URL of a broker on the network.
 
     Args:
-        connect_timeout: Seconds for each of: the connection, the TLS handshake, the login.
-        reply_timeout: Seconds to wait for the broker's answer to a request, a commit among them.
-        heartbeat: Seconds of silence after which this side shows that it lives, and after twice as many of which the
-            broker is taken for dead. 0 turns it off.
-        allow_insecure_login: True to let the password travel without TLS.
-        ca_file: The certificates (PEM) that may sign the broker's; these only. Default: the system's.
-        certificate_file: This client's certificate (PEM), for brokers that ask for one.
-        key_file: Its key (PEM), if that is not in the same file.
+        connect_timeout: Seconds for each of the TCP connection, the TLS handshake and the login.
+        reply_timeout: Seconds to wait for the broker's response to a request, including a commit.
+        heartbeat: Seconds without outgoing data after which this client sends a heartbeat. After twice this time
+            without incoming data the broker is considered dead. 0 turns heartbeats off.
+        allow_insecure_login: True to allow sending the password without TLS.
+        ca_file: The only certificate authorities (PEM) trusted to sign the broker's certificate. Default: the system's.
+        certificate_file: This client's certificate (PEM), for brokers that request one.
+        key_file: The private key (PEM) of that certificate, if it is not in the same file.
     """
 
     connect_timeout: float = 30.0
@@ -44,10 +44,10 @@ class NetworkOptions:
 
     @classmethod
     def parse(cls, url: ConnectionURL) -> Self:
-        """Read the options of a URL.
+        """Return the options of a URL.
 
         Raises:
-            InvalidOptionError: One is unknown, or its value cannot be used.
+            InvalidOptionError: An option is unknown, or its value is invalid.
         """
         known = {field.name: field.type for field in fields(cls)}
         for name in url.query:
@@ -59,16 +59,16 @@ class NetworkOptions:
 def require_tls_for_password(
     url: ConnectionURL, options: NetworkOptions, credentials: Credentials | None, tls_scheme: str
 ) -> None:
-    """Refuse to send a password without TLS.
+    """Raise an error if a password would be sent without TLS.
 
     Args:
-        url: Where to.
-        options: May allow it.
-        credentials: What would be sent.
-        secure: The scheme that protects it.
+        url: The broker's URL.
+        options: The options of that URL; they may allow an insecure login.
+        credentials: The credentials for the login; None for an anonymous one.
+        tls_scheme: The URL scheme of the protocol over TLS.
 
     Raises:
-        JMSSecurityError: It would travel in the clear, and nobody allowed that.
+        JMSSecurityError: The password would be sent in the clear, and the options do not allow that.
     """
     if credentials and credentials.password and url.protocol != tls_scheme and not options.allow_insecure_login:
         raise JMSSecurityError(
@@ -78,17 +78,17 @@ def require_tls_for_password(
 
 
 def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: int, tls: bool) -> socket.socket:
-    """Connect to the broker, with TLS verified for exactly this host.
+    """Connect to the broker; with TLS, the certificate must be valid for exactly this host.
 
     Raises:
         InvalidURLError: The URL names no host, or one that cannot exist.
-        JMSSecurityError: The broker's certificate is not to be trusted, or an own one cannot be read.
+        JMSSecurityError: The broker's certificate is not trusted, or a configured certificate file cannot be read.
         ConnectionLostError: The broker cannot be reached.
     """
     host, port = url.host.strip("[]"), default_port if url.port is None else url.port
     if not host:
         raise InvalidURLError(f"{url} names no host.")
-    check_text(host, f"The host {host!a:.200}", InvalidURLError)  # the system would ask for what stands before NUL
+    check_text(host, f"The host {host!a:.200}", InvalidURLError)  # the resolver would look up the part before a NUL
     context = _tls_context(options) if tls else None
     try:
         plain = socket.create_connection((host, port), timeout=options.connect_timeout)
@@ -98,32 +98,32 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
         raise JMSSecurityError(
             f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}"
         ) from error
-    except UnicodeError as error:  # a name longer than names can be, or with nothing between two dots
+    except UnicodeError as error:  # the name is too long, or has an empty label
         raise InvalidURLError(f"{url} names a host that cannot exist: {error}.") from error
     except OSError as error:
         raise connection_error(f"Cannot connect to {host}:{port}", error) from error
 
 
 def connection_error(context: str, error: Exception) -> JMSError:
-    """The error of a connection that broke, by an alert of TLS or by the network.
+    """Return the JMS error for a TLS alert or a network error of a connection.
 
     Args:
-        what: What broke, to begin the text with.
-        error: How.
+        context: The failed operation, as the beginning of the error message.
+        error: The error of the socket.
     """
     reason: str = getattr(error, "reason", None) or ""
     if isinstance(error, ssl.SSLError) and any(alert in reason for alert in _PERMANENT_ALERTS):
         return JMSSecurityError(
-            f"{context}: the broker wants another certificate of this client, or other TLS: {error}"
+            f"{context}: the broker requires another client certificate or other TLS parameters: {error}"
         )
     return ConnectionLostError(f"{context}: {error}")
 
 
 def request_quick_ack(sock: socket.socket) -> None:
-    """Let TCP acknowledge what was just read at once, where the system can.
+    """Make TCP acknowledge the data just read at once, where the system supports it.
 
-    Brokers that write an answer in two pieces wait for the acknowledgement of the first, which is held back by up to
-    40 ms. The system forgets this wish, so it is made after every read.
+    A broker that writes a response in two segments waits for the acknowledgement of the first, which the kernel delays
+    by up to 40 ms. The kernel resets this option, so it must be set after every read.
     """
     if _QUICKACK is not None:
         sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
@@ -139,11 +139,11 @@ def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.S
 
 def _tls_context(options: NetworkOptions) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=options.ca_file)  # a given file is the only authority
-        context.hostname_checks_common_name = False  # no name of a host (RFC 9525, section 2)
+        context = ssl.create_default_context(cafile=options.ca_file)  # with ca_file, only its authorities are trusted
+        context.hostname_checks_common_name = False  # a common name is not a host name (RFC 9525, section 2)
         if options.certificate_file:
             context.load_cert_chain(options.certificate_file, options.key_file)
-    except (OSError, ValueError) as error:  # the latter for a name with NUL
+    except (OSError, ValueError) as error:  # ValueError: a file name with NUL
         raise JMSSecurityError(f"The files of ca_file, certificate_file or key_file cannot be used: {error}") from error
     return context
 
@@ -161,7 +161,7 @@ def _parse_seconds(name: str, text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds <= 86_400:  # noqa: PLR2004  # a day; also refuses NaN
+    if not 0 <= seconds <= 86_400:  # noqa: PLR2004  # a day; the comparison also refuses NaN
         raise InvalidOptionError(f"Option {name} is a number of seconds up to a day, not {text[:50]!r}.")
     return seconds
 

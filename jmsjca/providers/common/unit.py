@@ -1,4 +1,4 @@
-"""The base of units: deliveries taken, used once, lost with the connection."""
+"""The base of units: deliveries taken, single use, and loss of the connection."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -8,25 +8,31 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.spi import Delivery
 
-__all__ = ["BaseUnit", "DeliveryOwner"]
+__all__ = ["BaseUnit", "DeliveryOwner", "OwnedDelivery"]
 
 
 class DeliveryOwner(Protocol):
-    """A consumer, as the units that take its deliveries know it."""
+    """The consumer of a delivery, as far as a unit uses it."""
 
     def assign_to_unit(self, deliveries: Sequence[Any], unit: Any) -> None:
-        """Let a unit have deliveries; `IllegalStateError` if one is settled, given back or another unit's."""
+        """Assign deliveries to a unit.
+
+        Raises:
+            IllegalStateError: A delivery is settled, returned or assigned to another unit.
+        """
         ...
 
     def requeue(self, failed: Sequence[Any], unused: Sequence[Any]) -> None:
-        """Let deliveries of a unit come again, the failed ones counted."""
+        """Return deliveries of a unit for redelivery; failed ones increment the delivery count, unused ones do not."""
         ...
 
 
 class OwnedDelivery(Protocol):
+    """A delivery that knows its consumer."""
+
     @property
     def consumer(self) -> DeliveryOwner:
-        """Who received it."""
+        """The consumer that received it."""
         ...
 
 
@@ -36,10 +42,10 @@ D = TypeVar("D", bound=OwnedDelivery)
 
 
 class BaseUnit(Generic[C, D]):
-    """A unit until its end: what it has taken, and whether it can still be used.
+    """The deliveries of a unit, and whether the unit can still be used.
 
     Attributes:
-        lost: True once the connection has ended over it.
+        lost: True once the connection was lost or closed before the unit ended.
     """
 
     def __init__(self) -> None:
@@ -48,11 +54,11 @@ class BaseUnit(Generic[C, D]):
         self.lost = False
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
-        """Note that these deliveries are settled with this unit.
+        """Record deliveries that are settled with this unit.
 
         Raises:
-            IllegalStateError: The unit is finished, or a delivery is settled, given back or another unit's.
-            ConnectionLostError: The connection is gone.
+            IllegalStateError: The unit is finished, or a delivery is settled, returned or assigned to another unit.
+            ConnectionLostError: The connection is lost.
         """
         self._check_open()
         for consumer, taken in _grouped_by_consumer(list(deliveries)):
@@ -66,16 +72,22 @@ class BaseUnit(Generic[C, D]):
         return groups
 
     def _requeue_taken(self, unused: Sequence[Delivery]) -> None:
-        """Let everything come again, counted but for what was not used."""
-        spared = {id(d) for d in unused}
+        """Return all deliveries for redelivery; all but the unused ones increment the delivery count."""
+        uncounted = {id(d) for d in unused}
         for consumer, deliveries in self._taken_by_consumer().items():
-            consumer.requeue([d for d in deliveries if id(d) not in spared], [d for d in deliveries if id(d) in spared])
+            consumer.requeue(
+                [d for d in deliveries if id(d) not in uncounted], [d for d in deliveries if id(d) in uncounted]
+            )
 
     def _finish(self) -> None:
-        """Begin the end. At the end of that the unit keeps nothing of what it took, which has it: no circle stays."""
+        """Mark the unit as used.
+
+        The caller clears `_taken` at the end of commit or rollback: each delivery refers to its unit, and a reference
+        cycle would delay its collection.
+        """
         self._check_open()
         self._finished = True
-        if self.lost:  # in between: who does that looks then whether the unit is finished
+        if self.lost:  # another thread sets `lost` first and reads `_finished` second, so one of both sees the other
             self._raise_lost()
 
     def _check_open(self) -> None:
@@ -85,11 +97,13 @@ class BaseUnit(Generic[C, D]):
             raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")
 
     def _raise_lost(self) -> NoReturn:
-        raise ConnectionLostError("The connection of this unit is gone; its deliveries come again, nothing was sent.")
+        raise ConnectionLostError(
+            "The connection of this unit is lost: nothing was sent, and the messages that it took are redelivered."
+        )
 
 
 def _grouped_by_consumer(deliveries: Sequence[Any]) -> Iterable[tuple[Any, Sequence[Any]]]:
-    """Deliveries of one consumer after the other, as they come."""
-    if len(deliveries) == 1:  # as a session takes them
+    """Return runs of deliveries of the same consumer, in order."""
+    if len(deliveries) == 1:  # the usual case of a session
         return ((deliveries[0].consumer, deliveries),)
     return ((consumer, list(group)) for consumer, group in groupby(deliveries, _consumer_of))
