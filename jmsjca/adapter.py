@@ -79,7 +79,7 @@ class ResourceAdapter:
         self._activations: list[Activation] = []
         self._loop = HandlerLoop()
         self._reset_after_fork()
-        reset_in_child(self._reset_after_fork)
+        reset_in_child(self, ResourceAdapter._reset_after_fork)
 
     @property
     def activations(self) -> Sequence[Activation]:

@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Callable
-from weakref import WeakMethod
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from jmsjca.errors import ConnectionLostError
 
 __all__ = ["ForkGuard", "forked_error", "reset_in_child"]
+
+T = TypeVar("T")
 
 
 class _Process:
@@ -45,24 +48,24 @@ def forked_error() -> ConnectionLostError:
     )
 
 
-_resets: set[WeakMethod[Callable[[], None]]] = set()
+_resets: WeakKeyDictionary[object, Callable[[Any], None]] = WeakKeyDictionary()
 
 
-def reset_in_child(method: Callable[[], None]) -> None:
-    """Register a bound method that resets its object in each forked child.
+def reset_in_child(instance: T, reset: Callable[[T], None]) -> None:
+    """Register an object that is reset in each forked child. It is referenced weakly.
 
-    The parent's threads and connections do not exist in the child. The method must not use them, and must not acquire
-    a lock that one of those threads may have held at the fork. The object is referenced weakly.
+    Args:
+        instance: The object.
+        reset: Resets it. The parent's threads and connections do not exist in the child: it must not use them, and must
+            not acquire a lock that one of those threads may have held at the fork.
     """
-    _resets.add(WeakMethod(method, _resets.discard))
+    _resets[instance] = reset
 
 
 def _after_fork() -> None:
     _Process.forks += 1
-    for reference in list(_resets):
-        method = reference()
-        if method is not None:
-            method()
+    for instance, reset in list(_resets.items()):
+        reset(instance)
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -74,7 +74,7 @@ class Activation:
         self._terms = replace(terms_of(spec), forwards=forwards)
         self._make_handler = partial(Handler, handler, loop)
         self._reset_after_fork()
-        reset_in_child(self._reset_after_fork)
+        reset_in_child(self, Activation._reset_after_fork)
 
     @property
     def status(self) -> Status:

@@ -28,7 +28,7 @@ class HandlerLoop:
 
     def __init__(self) -> None:
         self._reset_after_fork()
-        reset_in_child(self._reset_after_fork)
+        reset_in_child(self, HandlerLoop._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
         """Begin anew, in a forked child, where no other thread is."""
