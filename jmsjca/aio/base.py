@@ -12,7 +12,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.forking import ForkGuard
-from jmsjca.outbound.lifecycle import Closeable
+from jmsjca.outbound.connection_state import Closeable
 
 __all__ = ["AsyncCloseable", "AwaitableContextManager", "SingleThreadExecutor", "open_in_thread", "run_in_thread"]
 

@@ -16,7 +16,7 @@ from jmsjca.inbound.handler_arguments import Given
 from jmsjca.messages import Message, Outcome, Settlement, TextMessage
 from jmsjca.messages.end_of_batch import end_of_batch_message
 from jmsjca.outbound import Session
-from jmsjca.outbound.lifecycle import ConnectionContext, ConnectionState
+from jmsjca.outbound.connection_state import ConnectionContext, ConnectionState
 from jmsjca.outbound.producer import message_from_body
 from jmsjca.redelivery import Failure
 

@@ -7,7 +7,8 @@ from jmsjca import spi
 from jmsjca.destinations import Queue
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages import Message
-from jmsjca.outbound.lifecycle import Closeable, SessionLock
+from jmsjca.outbound.connection_state import Closeable
+from jmsjca.outbound.session_lock import SessionLock
 
 __all__ = ["QueueBrowser"]
 

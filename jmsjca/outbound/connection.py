@@ -12,7 +12,7 @@ from jmsjca.config import AcknowledgeMode, ConnectionURL
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
-from jmsjca.outbound.lifecycle import Closeable, ConnectionContext, ConnectionState
+from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
 from jmsjca.outbound.session import BaseSession, Session
 from jmsjca.reconnection import ConnectionSettings, connect
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from jmsjca import spi
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
 from jmsjca.messages import Message
-from jmsjca.outbound.lifecycle import Closeable, ConnectionState
+from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.session_mode import SessionMode
 
 __all__ = ["MessageConsumer"]

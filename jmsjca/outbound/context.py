@@ -6,8 +6,8 @@ from jmsjca import spi
 from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
+from jmsjca.outbound.connection_state import ConnectionContext
 from jmsjca.outbound.consumer import MessageConsumer
-from jmsjca.outbound.lifecycle import ConnectionContext
 from jmsjca.outbound.producer import JMSProducer, ProducerOptions
 from jmsjca.outbound.session import BaseSession
 

@@ -10,7 +10,8 @@ from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.hooks import Send
 from jmsjca.messages import BytesMessage, DeliveryMode, MapMessage, Message, Properties, TextMessage
-from jmsjca.outbound.lifecycle import Closeable, SessionLock
+from jmsjca.outbound.connection_state import Closeable
+from jmsjca.outbound.session_lock import SessionLock
 
 __all__ = [
     "BaseProducer",

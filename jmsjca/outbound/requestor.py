@@ -9,7 +9,7 @@ from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Message
-from jmsjca.outbound.lifecycle import Closeable
+from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session import BaseSession
 

@@ -21,10 +21,11 @@ from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidDest
 from jmsjca.hooks import HookChain
 from jmsjca.messages import Message
 from jmsjca.outbound.browser import QueueBrowser
+from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
 from jmsjca.outbound.consumer import MessageConsumer
-from jmsjca.outbound.lifecycle import Closeable, ConnectionContext, ConnectionState, SessionLock
 from jmsjca.outbound.message_factory import MessageFactory
 from jmsjca.outbound.producer import MessageProducer
+from jmsjca.outbound.session_lock import SessionLock
 from jmsjca.outbound.session_mode import ListenerTransaction, SessionMode, SessionTransacted, session_mode_of
 from jmsjca.outbound.unit_of_work import UnitOfWork
 

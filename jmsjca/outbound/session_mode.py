@@ -11,7 +11,7 @@ from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError, TransactionRolledBackError
 from jmsjca.messages import Message, Outcome, Settlement
-from jmsjca.outbound.lifecycle import SessionLock
+from jmsjca.outbound.session_lock import SessionLock
 from jmsjca.outbound.unit_of_work import CurrentUnit, PrefetchOwner, UnitOfWork
 
 __all__ = ["ListenerTransaction", "SessionMode", "SessionTransacted", "session_mode_of"]

@@ -8,7 +8,7 @@ from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, NotSupportedError, TransactionInDoubtError
 from jmsjca.messages import DeliveryContext, Message, Outcome, Settlement
-from jmsjca.outbound.lifecycle import SessionLock
+from jmsjca.outbound.session_lock import SessionLock
 
 __all__ = ["CurrentUnit", "PrefetchOwner", "UnitOfWork"]
 

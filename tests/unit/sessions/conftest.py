@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jmsjca import Connection, ConnectionFactory, JMSContext, MessageConsumer
-from jmsjca.outbound.lifecycle import ConnectionState
+from jmsjca.outbound.connection_state import ConnectionState
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.store.store import forget
