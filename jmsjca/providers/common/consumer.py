@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
-from jmsjca.forking import Home
+from jmsjca.forking import ForkGuard
 from jmsjca.spi import Delivery, Order
 
 __all__ = ["BaseConsumer", "BufferedDelivery", "DeliveryBuffer"]
@@ -155,13 +155,13 @@ class BaseConsumer(Generic[D]):
         self._buffer: DeliveryBuffer[D] = DeliveryBuffer(order)
         self._woken = False
         self._error: JMSError | None = None
-        self._home = Home()
+        self._home = ForkGuard()
         self.order = order
         self.closed = False
 
     def wake(self) -> None:
         """Make a waiting `receive` return."""
-        if self._home.left:
+        if self._home.in_child:
             return  # in a forked child no thread waits
         with self._changed:
             self._woken = True

@@ -35,8 +35,6 @@ BodyDecoder: TypeAlias = tuple[type[Message], Callable[[bytes | None], Any]]
 
 # Writes infinities as well: only this module reads these bodies.
 _dump_body = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-    separators=(",", ":"), ensure_ascii=False
-).encode  # writes infinities, which only this module reads
 
 
 def encode_body(message: Message) -> tuple[str, bytes | None]:
