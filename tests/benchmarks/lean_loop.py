@@ -16,14 +16,14 @@ from jmsjca.providers.amqp.codec.sections import DATA, split
 from jmsjca.providers.amqp.engine.proton_ffi import (
     COORDINATOR,
     Buffer,
-    Settle,
-    Tags,
+    DeliveryTags,
+    Disposition,
     accept,
-    accept_in,
+    accept_in_transaction,
     advance,
     current,
+    decode_state,
     delivery_of,
-    fields_of,
     is_partial,
     next_event,
     peek,
@@ -31,20 +31,20 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     pop,
     pop_event,
     push,
-    receiving,
+    receive_function,
     remote_data,
     remote_state,
-    says,
+    remote_state_matcher,
     send,
     settle,
 )
 from jmsjca.providers.amqp.links.delivery_states import (
     DECLARE,
     DECLARED,
-    accepted_in,
+    declared_txn_id,
     discharge,
-    sent_in,
-    transaction_in,
+    transactional_accepted,
+    transactional_state,
 )
 from jmsjca.providers.common.amqp_types import data_section, text
 from tests.benchmarks.proton_loops import BATCH, BODY, Figures, Stopwatch
@@ -111,7 +111,7 @@ class _Transactions:
     """One after the other; what ends one begins the next."""
 
     def __init__(self, line: Line) -> None:
-        self._line, self._tags, self._name = line, Tags(), b""
+        self._line, self._tags, self._name = line, DeliveryTags(), b""
         link = line.session.sender("lean transactions")
         link.target.type = COORDINATOR
         line.attach(link)
@@ -130,7 +130,7 @@ class _Transactions:
 
     def _hear(self, delivery: Any) -> None:
         if remote_state(delivery) == DECLARED:
-            self._name = transaction_in(remote_data(delivery, self._line.buffer))
+            self._name = declared_txn_id(remote_data(delivery, self._line.buffer))
         settle(delivery)
 
 
@@ -138,10 +138,12 @@ def lean_receives(url: str, queue: str, count: int, ahead: int, *, atomic: bool 
     """Take messages, cut the body out of each, and accept it; in transactions of 100 or more if that is asked for."""
     line, received = Line(url), 0
     transactions = _Transactions(line) if atomic else None
-    accept_all: Settle = accept_in(accepted_in(transactions.next())) if transactions else accept
+    accept_all: Disposition = (
+        accept_in_transaction(transactional_accepted(transactions.next())) if transactions else accept
+    )
     watch, link = Stopwatch(), line.session.receiver("lean")
     line.attach(link, queue)
-    pointer, receive = pointer_to(link), receiving(pointer_to(link), line.buffer)
+    pointer, receive = pointer_to(link), receive_function(pointer_to(link), line.buffer)
     while received < count:
         if link.credit <= ahead // 2:
             link.flow(ahead - link.credit)
@@ -155,7 +157,7 @@ def lean_receives(url: str, queue: str, count: int, ahead: int, *, atomic: bool 
             taken.append(delivery)
         accept_all(taken)
         if transactions and received // BATCH < (received + len(taken)) // BATCH:
-            accept_all = accept_in(accepted_in(transactions.next()))
+            accept_all = accept_in_transaction(transactional_accepted(transactions.next()))
         received += len(taken)
     line.write()
     figures = watch.read(received)
@@ -181,9 +183,9 @@ def lean_sends(url: str, queue: str, count: int, *, atomic: bool = False, togeth
 def send_all(line: Line, queue: str, batches: Iterable[Sequence[bytes]], *, atomic: bool) -> None:
     """Send batches, each when the one before is accepted, and its transaction has ended, if they are to have some."""
     transactions = _Transactions(line) if atomic else None
-    link, tags = line.session.sender("lean"), Tags()
+    link, tags = line.session.sender("lean"), DeliveryTags()
     line.attach(link, queue)
-    state = fields_of(sent_in(transactions.next())) if transactions else None
+    state = decode_state(transactional_state(transactions.next())) if transactions else None
     for payloads in batches:
         while link.credit < len(payloads):
             list(line.turn())
@@ -196,11 +198,13 @@ def send_all(line: Line, queue: str, batches: Iterable[Sequence[bytes]], *, atom
         is_accepted: Callable[[Any], bool] | None = None if state else remote_state
         while missing:
             for delivery in line.turn():
-                is_accepted = is_accepted or says(remote_data(delivery, line.buffer), line.buffer)  # as the first is
+                is_accepted = is_accepted or remote_state_matcher(
+                    remote_data(delivery, line.buffer), line.buffer
+                )  # as the first is
                 assert is_accepted(delivery)
                 settle(delivery)
                 missing -= 1
-        state = fields_of(sent_in(transactions.next())) if transactions else None
+        state = decode_state(transactional_state(transactions.next())) if transactions else None
 
 
 def _encoded(number: int, to: bytes) -> bytes:

@@ -10,8 +10,8 @@ from jmsjca.providers.amqp.codec.addresses import Origin
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import accept
-from jmsjca.providers.amqp.links.credit import Budget
-from jmsjca.providers.amqp.links.receiver import ReceivingLink
+from jmsjca.providers.amqp.links.credit import ByteBudget
+from jmsjca.providers.amqp.links.receiver import ReceiverLink
 from jmsjca.providers.amqp.links.source import Source
 
 __all__ = ["browse"]
@@ -26,18 +26,18 @@ class _Copies:
         self.handles: list[int] = []
         self.encoded: list[bytes] = []
 
-    def arrived(self, first: int, messages: Sequence[bytes]) -> None:
+    def on_messages(self, first: int, messages: Sequence[bytes]) -> None:
         """Keep copies."""
         self.handles += range(first, first + len(messages))
         self.encoded += messages
 
-    def credited(self, more: int) -> None:
+    def on_credit_changed(self, more: int) -> None:
         """What is asked for next does not depend on it."""
 
-    def missed(self) -> None:
+    def on_credit_lost(self) -> None:
         """The chunk is smaller."""
 
-    def broken(self, error: JMSError) -> None:
+    def on_link_failed(self, error: JMSError) -> None:
         """Whoever waits for the chunk hears of it."""
 
 
@@ -64,21 +64,21 @@ def browse(
         Chunks of messages, in order.
     """
     copies = _Copies()
-    link = ReceivingLink(engine, source, copies, limits.message_bytes, reply_timeout, drains=True)
-    budget = Budget(limits.prefetch_bytes)
+    link = ReceiverLink(engine, source, copies, limits.message_bytes, reply_timeout, supports_drain=True)
+    budget = ByteBudget(limits.prefetch_bytes)
     link.attach()
     end = link.close
     try:
         while limit is None or limit > 0:
-            chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK, budget.room(0)))
+            chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK, budget.messages_that_fit(0)))
             if chunk is None:
                 return
-            budget.arrived([len(encoded) for encoded in chunk])
+            budget.on_messages([len(encoded) for encoded in chunk])
             found = [ReceivedMessage(encoded, origin) for encoded in chunk]
             yield [message for message in found if not _is_expired(message)]
             limit = None if limit is None else limit - len(chunk)
     except GeneratorExit:  # nobody looks on; the garbage collector may say so, and on the engine's thread
-        end = link.leave
+        end = link.close_nowait
         raise
     finally:
         end()
@@ -93,10 +93,10 @@ def _is_expired(found: ReceivedMessage) -> bool:
     return expiration is not None and expiration <= datetime.now(UTC)
 
 
-def _next_chunk(engine: Engine, link: ReceivingLink, copies: _Copies, size: int) -> list[bytes] | None:
+def _next_chunk(engine: Engine, link: ReceiverLink, copies: _Copies, size: int) -> list[bytes] | None:
     """Give some copies; None if the broker has no more."""
     engine.call(partial(link.grant, size))
-    no_more = link.stop()
+    no_more = link.drain()
     chunk, handles = copies.encoded, copies.handles
     copies.encoded, copies.handles = [], []
     engine.call(partial(link.settle, handles, accept))

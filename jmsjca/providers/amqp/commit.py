@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.amqp.consumer import AMQPConsumer, SettlingConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.engine.proton_ffi import accept, accept_in
-from jmsjca.providers.amqp.links.delivery_states import ACCEPTED, REFUSALS, accepted_in
+from jmsjca.providers.amqp.engine.proton_ffi import accept, accept_in_transaction
+from jmsjca.providers.amqp.links.delivery_states import ACCEPTED, FAILURE_OUTCOMES, transactional_accepted
 from jmsjca.providers.amqp.links.link_pool import Outgoing
 
 if TYPE_CHECKING:
-    from jmsjca.providers.amqp.links.link_pool import Wire
+    from jmsjca.providers.amqp.links.link_pool import LinkPool
 
 __all__ = ["Burst", "acknowledge", "acknowledge_soon", "let_go", "prove"]
 
@@ -29,7 +29,7 @@ class Burst:
         seconds: How long to wait for each answer of the broker.
     """
 
-    def __init__(self, wire: "Wire", taken: Mapping[AMQPConsumer, Sequence[AMQPDelivery]], seconds: float) -> None:
+    def __init__(self, wire: "LinkPool", taken: Mapping[AMQPConsumer, Sequence[AMQPDelivery]], seconds: float) -> None:
         self._wire = wire
         self._taken = taken
         self._seconds = seconds
@@ -46,7 +46,7 @@ class Burst:
         if not outgoing:
             return
         try:
-            self._wire.prepare(outgoing, self._seconds)
+            self._wire.ensure_links(outgoing, self._seconds)
         except JMSError as error:
             raise self._given_back(error) from error
         try:
@@ -69,7 +69,7 @@ class Burst:
             TransactionInDoubtError: It may or may not have happened; or it did not, but something was sent before.
         """
         try:
-            self._wire.prepare(outgoing, self._seconds)
+            self._wire.ensure_links(outgoing, self._seconds)
             transaction = self._wire.declare(self._seconds)
         except JMSError as error:
             raise self._given_back(error) from error
@@ -109,14 +109,14 @@ class Burst:
     def _ask_for_end(self, transaction: bytes, reply: "Future[Any]") -> None:
         """Let the engine end the transaction, after all that it hears now: of a link that ends, for one."""
         try:
-            self._wire.tell(partial(self._end, transaction, reply), reply)
+            self._wire.submit_nowait(partial(self._end, transaction, reply), reply)
         except JMSError as error:
             reply.set_exception(error)
 
     def _end(self, transaction: bytes, reply: "Future[Any]") -> None:
         """Write the acknowledgements and the discharge together. On the engine's thread."""
         try:
-            self._wire.check()  # what was given up is not committed any more
+            self._wire.check_open()  # what was given up is not committed any more
             self._wire.check_coordinator()
             self._check()  # all of it or nothing: what is settled in a transaction that ends is not to be given back
             if not self._ending.acquire(blocking=False):
@@ -129,14 +129,14 @@ class Burst:
 
     def _settle(self, transaction: bytes) -> None:
         """Acknowledge in a transaction. On the engine's thread."""
-        accepted = accept_in(accepted_in(transaction))
+        accepted = accept_in_transaction(transactional_accepted(transaction))
         for consumer, deliveries in self._taken.items():
             consumer.settle(deliveries, accepted)
 
     def _judge(self, state: int, reason: object) -> NoReturn:
         """Tell what it means that the broker did not accept the discharge."""
         self._start_anew()
-        if state in REFUSALS:
+        if state in FAILURE_OUTCOMES:
             raise self._rolled_back(f"The broker rolled the unit back: {reason}")
         raise TransactionInDoubtError("The broker told no outcome of the commit: it may or may not have happened.")
 
@@ -175,7 +175,7 @@ class Burst:
 Taken: TypeAlias = Mapping[AMQPConsumer, Sequence[AMQPDelivery]]  #: by their consumers
 
 
-def acknowledge(wire: "Wire", taken: Taken, seconds: float) -> None:
+def acknowledge(wire: "LinkPool", taken: Taken, seconds: float) -> None:
     """Acknowledge, and wait until the broker has noted it. The deliveries are nobody's afterwards.
 
     Args:
@@ -188,7 +188,7 @@ def acknowledge(wire: "Wire", taken: Taken, seconds: float) -> None:
     """
     proofs: list[Future[None]] = [Future() for _ in taken]
     try:
-        wire.tell(partial(_accept_and_ask, taken, proofs), proofs[0])
+        wire.submit_nowait(partial(_accept_and_ask, taken, proofs), proofs[0])
         for each in proofs:
             wire.wait(each, seconds, "the acknowledgement of messages")
     except JMSError as error:

@@ -17,7 +17,7 @@ from jmsjca.providers.amqp.codec.addresses import Origin
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
-from jmsjca.providers.amqp.links.link_pool import Wire
+from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.amqp.redelivery import Failures
 from jmsjca.providers.amqp.subscriptions import Sources, Terms, end_common_subscription, end_subscription
 from jmsjca.providers.amqp.unit import AMQPUnit
@@ -39,7 +39,9 @@ class AMQPConnection:
         client_id: What durable subscriptions belong to; None if none was given.
     """
 
-    def __init__(self, engine: Engine, wire: Wire, broker: AMQPBroker, limits: Limits, client_id: str | None) -> None:
+    def __init__(
+        self, engine: Engine, wire: LinkPool, broker: AMQPBroker, limits: Limits, client_id: str | None
+    ) -> None:
         self._engine = engine
         self._wire = wire
         self._broker = broker
@@ -150,9 +152,9 @@ class AMQPConnection:
         if self._home.in_child:
             return  # a forked child: its parent closes it
         with self._closing:
-            if self._wire.closing:
+            if self._wire.is_closing:
                 return
-            self._wire.closing = True
+            self._wire.is_closing = True
         self._manager = None
         try:
             for consumer in self._consumers:
@@ -191,7 +193,7 @@ class AMQPConnection:
 
     def _check_open(self) -> None:
         self._home.check()  # another thread may hold a lock that is not there in a forked child
-        if self._wire.closing:
+        if self._wire.is_closing:
             raise IllegalStateError("This connection is closed.")
 
 

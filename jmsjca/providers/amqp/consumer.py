@@ -14,9 +14,9 @@ from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.providers.amqp.codec.addresses import Origin
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine.engine import Engine
-from jmsjca.providers.amqp.engine.proton_ffi import Settle, accept, fail, release
-from jmsjca.providers.amqp.links.credit import Appetite
-from jmsjca.providers.amqp.links.receiver import ReceivingLink
+from jmsjca.providers.amqp.engine.proton_ffi import Disposition, accept, modify_failed, release
+from jmsjca.providers.amqp.links.credit import PrefetchWindow
+from jmsjca.providers.amqp.links.receiver import ReceiverLink
 from jmsjca.providers.amqp.links.source import Source
 from jmsjca.providers.amqp.redelivery import Awaited, Failures
 from jmsjca.providers.common.consumer import BaseConsumer
@@ -39,7 +39,7 @@ class SettlingConsumer(BaseConsumer[AMQPDelivery]):
 
     _engine: Engine
     _failures: Failures
-    _link: ReceivingLink
+    _link: ReceiverLink
     origin: Origin
 
     def __init__(self, order: Order) -> None:
@@ -59,14 +59,14 @@ class SettlingConsumer(BaseConsumer[AMQPDelivery]):
         Raises:
             ConnectionLostError: The connection is gone.
         """
-        self._engine.check()
+        self._engine.check_open()
         with self._lock:  # who finds that somebody comes may rely on it
             self._accepted.extend(deliveries)
             if not self._telling:
                 self._telling = True
-                self._engine.tell(self._accept, urgent=False)
+                self._engine.submit_nowait(self._accept, urgent=False)
 
-    def settle(self, deliveries: Sequence[AMQPDelivery], update: Settle) -> None:
+    def settle(self, deliveries: Sequence[AMQPDelivery], update: Disposition) -> None:
         """Give deliveries a state and forget them. On the engine's thread."""
         self._link.settle([d.sequence for d in deliveries], update)
 
@@ -88,7 +88,7 @@ class SettlingConsumer(BaseConsumer[AMQPDelivery]):
         """Let the deliveries of a unit go, counted, without waiting."""
         self._settle(deliveries, {d.sequence for d in deliveries}, wait=False)
 
-    def broken(self, error: JMSError) -> None:
+    def on_link_failed(self, error: JMSError) -> None:
         """Nothing more will come, or can be told."""
         super().on_connection_lost(error)
         self._accepted.clear()
@@ -110,11 +110,11 @@ class SettlingConsumer(BaseConsumer[AMQPDelivery]):
 
     def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
         # A broker that does not count may not know the state that counts.
-        failed = fail if self.origin.counts else release
+        failed = modify_failed if self.origin.counts else release
         if self.origin.counts and wait:  # else nothing comes again on this connection
             self._failures.note(d for d in deliveries if d.sequence in counted)
         states = [(d.sequence, failed if d.sequence in counted else release) for d in deliveries]
-        (self._engine.call if wait else self._engine.post)(partial(self._link.settle_each, states))
+        (self._engine.call if wait else self._engine.submit)(partial(self._link.settle_each, states))
         self.forget(deliveries)
 
 
@@ -126,25 +126,25 @@ class AskingConsumer(SettlingConsumer):
         appetite: How many messages it wants.
     """
 
-    def __init__(self, order: Order, appetite: Appetite) -> None:
+    def __init__(self, order: Order, appetite: PrefetchWindow) -> None:
         super().__init__(order)
         self._appetite = appetite
         self._waiting = 0  # how many wait for a message
         self._stopping = 0  # how many wait for the end of what is on its way
 
-    def missed(self) -> None:
+    def on_credit_lost(self) -> None:
         """Ask again for what does not come. On the engine's thread."""
         with self._changed:
             self._grant()
 
-    def credited(self, more: int) -> None:
+    def on_credit_changed(self, more: int) -> None:
         """Credit was taken back, or had to be more. On the engine's thread."""
         with self._changed:
             self._appetite.credit += more
 
     def revoke(self) -> None:
         """Ask for no more, so that nothing that is let go comes back here."""
-        self._engine.post(self._link.revoke)
+        self._engine.submit(self._link.revoke_credit)
 
     def _grant_more(self) -> None:
         """Ask for what fits beside what has arrived, if somebody did not just stop that."""
@@ -161,9 +161,9 @@ class AskingConsumer(SettlingConsumer):
         """Ask for what is missing; True if something is."""
         if self._error is not None or self.closed:
             return False
-        missing = self._appetite.ask(len(self._buffer.ready), self._buffer.size)
+        missing = self._appetite.credit_to_grant(len(self._buffer.ready), self._buffer.size)
         if missing:
-            self._engine.tell(partial(self._link.grant, missing))
+            self._engine.submit_nowait(partial(self._link.grant, missing))
         return missing > 0
 
     def _give_way(self) -> None:
@@ -186,7 +186,7 @@ class AskingConsumer(SettlingConsumer):
         with self._changed:
             self._stopping += 1
         try:
-            return self._link.stop()
+            return self._link.drain()
         finally:
             with self._changed:
                 self._stopping -= 1
@@ -222,9 +222,9 @@ class AMQPConsumer(AskingConsumer):
         failures: Failures,
         keeps: bool,
     ) -> None:
-        super().__init__(order, Appetite(window, limits.prefetch_bytes))
+        super().__init__(order, PrefetchWindow(window, limits.prefetch_bytes))
         self._engine = engine
-        self._link = ReceivingLink(engine, source, self, limits.message_bytes, reply_timeout, drains=drains)
+        self._link = ReceiverLink(engine, source, self, limits.message_bytes, reply_timeout, supports_drain=drains)
         self._failures = failures
         self._keeps = keeps
         self._awaited: Awaited | None = None
@@ -349,13 +349,13 @@ class AMQPConsumer(AskingConsumer):
             return None
         return self._awaited.again()
 
-    def arrived(self, first: int, messages: Sequence[bytes]) -> None:
+    def on_messages(self, first: int, messages: Sequence[bytes]) -> None:
         """Messages are complete. On the engine's thread."""
         now, known = time.time(), zip(itertools.count(first), messages, self._failures.of(messages), strict=False)
         deliveries = [AMQPDelivery(encoded, handle, self, now, failures) for handle, encoded, failures in known]
         with self._changed:
             self._buffer.append(deliveries)
-            self._appetite.arrived(list(map(len, messages)))
+            self._appetite.on_messages(list(map(len, messages)))
             self._grant_more()
             self._changed.notify_all()
 

@@ -14,7 +14,7 @@ from jmsjca.providers.amqp.brokers.registry import broker_of
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import check_version
-from jmsjca.providers.amqp.links.link_pool import Wire
+from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.common.network import NetworkOptions, open_socket, require_tls_for_password
 
 __all__ = ["AMQPProvider", "has_transactions"]
@@ -78,27 +78,29 @@ class _Opener:
         logger.warning("%s ends connections that are asked for transactions: it is used without any.", self.url)
         return self._over(*self._start())
 
-    def _over(self, engine: Engine, wire: Wire) -> AMQPConnection:
+    def _over(self, engine: Engine, wire: LinkPool) -> AMQPConnection:
         return AMQPConnection(engine, wire, wire.broker, self.limits, self.client_id)
 
-    def _start(self) -> tuple[Engine, Wire]:
+    def _start(self) -> tuple[Engine, LinkPool]:
         url, options = self.url, self.options
         sock = open_socket(url, options, default_port=_PORTS[url.protocol], tls=url.protocol == "amqps")
         connection = _connection(url, self.credentials, self.client_id)
         engine = Engine(sock, connection, _transport(options, self.credentials), self.clock, self.lost)
         try:
             engine.start()
-            engine.wait(engine.remote.opened, options.connect_timeout, "the opening of the connection")
-            properties = engine.call(lambda: engine.remote.properties)  # a turn later: a close may be behind the open
+            engine.wait(engine.connection_handler.opened, options.connect_timeout, "the opening of the connection")
+            properties = engine.call(
+                lambda: engine.connection_handler.properties
+            )  # a turn later: a close may be behind the open
             offers = engine.call(lambda: _offers_of(connection))
         except BaseException:  # also that of a signal handler: nobody has this connection
             engine.abort(ConnectionLostError("The connection was given up while it was opened."))
             raise
         broker = broker_of(str(properties.get("product", "")), offers)
-        return engine, Wire(engine, self.clock, self.limits, broker, reply_timeout=options.reply_timeout)
+        return engine, LinkPool(engine, self.clock, self.limits, broker, reply_timeout=options.reply_timeout)
 
 
-def _is_settled(engine: Engine, wire: Wire) -> bool:
+def _is_settled(engine: Engine, wire: LinkPool) -> bool:
     """True once it is known what the broker can do; if not, the connection has ended over the question."""
     if wire.broker.product:
         return True
@@ -143,7 +145,7 @@ def _transport(options: NetworkOptions, credentials: Credentials | None) -> Tran
     return transport
 
 
-def has_transactions(engine: Engine, wire: Wire) -> bool | None:
+def has_transactions(engine: Engine, wire: LinkPool) -> bool | None:
     """Begin a transaction of nothing, and roll it back.
 
     Args:
@@ -155,9 +157,9 @@ def has_transactions(engine: Engine, wire: Wire) -> bool | None:
         did not answer it.
     """
     try:
-        engine.call(lambda: engine.remote.try_out(on=True))
+        engine.call(lambda: engine.connection_handler.suppress_loss_report(on=True))
         answer = _declares(wire)
-        engine.call(lambda: engine.remote.try_out(on=False))
+        engine.call(lambda: engine.connection_handler.suppress_loss_report(on=False))
     except ConnectionLostError as error:
         logger.info("The broker was asked whether it has transactions, and the connection ended: %s", error)
         engine.close(_PATIENCE)
@@ -165,7 +167,7 @@ def has_transactions(engine: Engine, wire: Wire) -> bool | None:
     return answer
 
 
-def _declares(wire: Wire) -> bool:
+def _declares(wire: LinkPool) -> bool:
     try:
         transaction = wire.declare(wire.reply_timeout)
     except ConnectionLostError:

@@ -9,9 +9,9 @@ from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestin
 from jmsjca.providers.amqp.brokers.profile import AMQPBroker
 from jmsjca.providers.amqp.codec.addresses import Address, address_of
 from jmsjca.providers.amqp.engine.engine import Engine
-from jmsjca.providers.amqp.engine.proton_ffi import UNSPECIFIED
+from jmsjca.providers.amqp.engine.proton_ffi import TERMINUS_UNSPECIFIED
 from jmsjca.providers.amqp.errors import text_of
-from jmsjca.providers.amqp.links.link import LinkEnd
+from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source, SubscriptionLink, subscription_link
 from jmsjca.providers.amqp.temporary_destinations import Temporaries
 
@@ -53,7 +53,7 @@ def _end(link: "_Probe") -> None:
         raise link.objected
 
 
-class _Probe(LinkEnd):
+class _Probe(Link):
     """A consumer that asks for nothing."""
 
     def __init__(self, engine: Engine, source: Source, reply_timeout: float) -> None:
@@ -62,13 +62,13 @@ class _Probe(LinkEnd):
         self._source = source
         self.objected: JMSError | None = None
 
-    def on_close(self, condition: Any) -> None:
+    def on_closed(self, condition: Any) -> None:
         """The broker may object to the end."""
-        if condition is not None and self._opened.done():
-            self.objected = IllegalStateError(f"The broker does not end {self._what}: {text_of(condition)}")
-        super().on_close(condition)
+        if condition is not None and self._attached.done():
+            self.objected = IllegalStateError(f"The broker does not end {self._purpose}: {text_of(condition)}")
+        super().on_closed(condition)
 
-    def _make(self, session: Any, name: str) -> Any:
+    def _create(self, session: Any, name: str) -> Any:
         link = session.receiver(self._source.subscription.name if self._source.subscription else name)
         self._source.apply(link.source)
         link.target.address = name
@@ -77,8 +77,8 @@ class _Probe(LinkEnd):
     def _is_refused(self) -> bool:
         return self._link.remote_source.address is None
 
-    def _refusal(self, condition: Any) -> JMSError:
-        return self._source.refusal(condition) or super()._refusal(condition)
+    def _refusal_error(self, condition: Any) -> JMSError:
+        return self._source.refusal_error(condition) or super()._refusal_error(condition)
 
 
 class _Reattached(_Probe):
@@ -87,13 +87,13 @@ class _Reattached(_Probe):
     def __init__(self, engine: Engine, name: str, reply_timeout: float) -> None:
         super().__init__(engine, Source(Address(name, None), subscription=SubscriptionLink(name, True)), reply_timeout)
 
-    def _make(self, session: Any, name: str) -> Any:
-        link = super()._make(session, name)
-        link.source.type = UNSPECIFIED  # none: the name alone says which
+    def _create(self, session: Any, name: str) -> Any:
+        link = super()._create(session, name)
+        link.source.type = TERMINUS_UNSPECIFIED  # none: the name alone says which
         return link
 
-    def _refusal(self, condition: Any) -> JMSError:
-        return InvalidDestinationError(f"There is nothing to remove as {self._what}: {text_of(condition)}")
+    def _refusal_error(self, condition: Any) -> JMSError:
+        return InvalidDestinationError(f"There is nothing to remove as {self._purpose}: {text_of(condition)}")
 
 
 @dataclass(frozen=True, slots=True)

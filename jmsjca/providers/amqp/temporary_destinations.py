@@ -9,7 +9,7 @@ from jmsjca.destinations import Destination, DestinationKind, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import EXPIRE_WITH_LINK
-from jmsjca.providers.amqp.links.link import LinkEnd
+from jmsjca.providers.amqp.links.link import Link
 
 __all__ = ["Temporaries"]
 
@@ -86,7 +86,7 @@ class Temporaries:
         maker.close()
 
 
-class _Maker(LinkEnd):
+class _Maker(Link):
     """A sender that sends nothing: its target is made for it."""
 
     def __init__(self, engine: Engine, kind: DestinationKind, reply_timeout: float) -> None:
@@ -94,12 +94,12 @@ class _Maker(LinkEnd):
         self._capability = symbol(f"temporary-{kind}")
         self.name = ""
 
-    def on_open(self) -> None:
+    def on_attached(self) -> None:
         """The broker tells its name."""
         self.name = (self._link.remote_target.address or "")[:_LONGEST_NAME]
-        super().on_open()
+        super().on_attached()
 
-    def _make(self, session: Any, name: str) -> Any:
+    def _create(self, session: Any, name: str) -> Any:
         link = session.sender(name)
         link.source.address = name
         link.target.dynamic = True

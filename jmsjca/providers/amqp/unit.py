@@ -15,7 +15,7 @@ from jmsjca.providers.common.unit import BaseUnit
 from jmsjca.spi import Delivery
 
 if TYPE_CHECKING:
-    from jmsjca.providers.amqp.links.link_pool import Wire
+    from jmsjca.providers.amqp.links.link_pool import LinkPool
 
 __all__ = ["AMQPUnit"]
 
@@ -30,7 +30,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         atomic: True if it must all happen together or not at all.
     """
 
-    def __init__(self, wire: "Wire", *, atomic: bool) -> None:
+    def __init__(self, wire: "LinkPool", *, atomic: bool) -> None:
         super().__init__()
         self._wire = wire
         self._atomic = atomic
@@ -47,7 +47,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
             NotSupportedError: It has a delivery time, and the broker holds no message back.
             ResourceAllocationError: It is too large.
         """
-        if self._finished or self._wire.mailbox.error is not None:  # a call for each would cost more
+        if self._finished or self._wire.task_queue.error is not None:  # a call for each would cost more
             self._check_open()
         if to is not self._latest:
             self._turn_to(to)
@@ -110,7 +110,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         except JMSError:
             raise
         except BaseException:  # of a signal handler, say
-            self._wire.interrupt()
+            self._wire.abort_interrupted()
             raise
         finally:
             self._taken = []
@@ -129,7 +129,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
 
     def _burst(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, in_transaction: bool) -> None:
         burst = Burst(self._wire, self._taken_by_consumer(), seconds)
-        with self._wire.committing:  # units never overlap on one connection
+        with self._wire.commit_lock:  # units never overlap on one connection
             burst.send_first(first)
             if not self._atomic:
                 burst.send_first(outgoing)
@@ -138,9 +138,9 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
                 burst.commit(outgoing)
 
     def _check_open(self) -> None:
-        if self._finished or self.lost or self._wire.closing or self._wire.mailbox.error is not None:
+        if self._finished or self.lost or self._wire.is_closing or self._wire.task_queue.error is not None:
             super()._check_open()
-            self._wire.check()
+            self._wire.check_open()
             self._raise_lost()
 
 

@@ -39,7 +39,7 @@ def commit(line):
 def turn(line):
     """Wait until all that is due has been done, which comes behind what is asked for."""
     engine, done = line.connection._engine, threading.Event()
-    engine.call(lambda: engine.at(engine.now(), done.set))
+    engine.call(lambda: engine.call_at(engine.now(), done.set))
     assert done.wait(SECONDS)
 
 
@@ -140,7 +140,7 @@ def test_a_coordinator_that_ends_takes_what_was_declared_with_it(busy):
     busy.peer.reactions["transfer"] = lambda event: (end_session(link_of(busy)), busy.peer.on_transfer(event))
     with pytest.raises(TransactionRolledBackError):
         commit(busy)
-    assert link._ended.done()
+    assert link._locally_detached.done()
     busy.peer.reactions.clear()
     commit(busy)
     assert busy.peer.seen["coordinator"] == 2

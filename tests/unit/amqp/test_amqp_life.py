@@ -39,7 +39,7 @@ def test_silent_broker_is_lost_after_two_heartbeats(line):
     _turn(line)
     assert not line.told
     clock.time += 2
-    line.connection._engine.post(int)
+    line.connection._engine.submit(int)
     assert line.lost.wait(SECONDS)
     assert "idle" in str(line.told[0])
 

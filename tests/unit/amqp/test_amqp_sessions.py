@@ -4,7 +4,7 @@ import pytest
 from proton import Collector
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.amqp.engine.events import Events
+from jmsjca.providers.amqp.engine.events import EventDispatcher
 from jmsjca.providers.amqp.engine.sessions import Sessions
 
 
@@ -12,25 +12,25 @@ class Transport:
     remote_channel_max = 10
 
 
-class Owner:
+class Handler:
     """Hears of the end, and fails over it."""
 
     def __init__(self):
         self.told = []
 
-    def on_lost(self, error):
+    def on_connection_lost(self, error):
         self.told.append(error)
         raise ValueError
 
 
 @pytest.fixture
 def sessions():
-    return Sessions(None, Transport(), Events(Collector(), {}, print), free=print, later=print)
+    return Sessions(None, Transport(), EventDispatcher(Collector(), {}, print), free=print, call_later=print)
 
 
 def test_one_who_fails_over_the_end_keeps_it_from_nobody(sessions):
-    owners, error = [Owner() for _ in range(3)], ConnectionLostError("gone")
-    for owner in owners:
-        sessions.adopt(owner, lambda: None)
-    sessions.lose(error)
-    assert [owner.told for owner in owners] == [[error]] * 3
+    handlers, error = [Handler() for _ in range(3)], ConnectionLostError("gone")
+    for handler in handlers:
+        sessions.begin_or_queue(handler, lambda: None)
+    sessions.on_connection_lost(error)
+    assert [handler.told for handler in handlers] == [[error]] * 3

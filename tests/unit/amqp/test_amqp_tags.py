@@ -2,7 +2,7 @@
 
 from proton import Connection
 
-from jmsjca.providers.amqp.engine.proton_ffi import Tags, ffi, lib, pointer_to, send
+from jmsjca.providers.amqp.engine.proton_ffi import DeliveryTags, ffi, lib, pointer_to, send
 
 
 def tag_of(delivery):
@@ -11,7 +11,7 @@ def tag_of(delivery):
 
 
 def test_each_message_of_a_link_has_a_tag_of_its_own():
-    connection, tags = Connection(), Tags()
+    connection, tags = Connection(), DeliveryTags()
     link = connection.session().sender("link")
     sent = [delivery for _ in range(700) for delivery in send(pointer_to(link), tags, [b"message"] * 100)]
     found = {tag_of(delivery) for delivery in sent}

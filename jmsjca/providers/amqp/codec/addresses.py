@@ -10,7 +10,7 @@ from proton import Array, symbol
 from jmsjca.config.text import check_text
 from jmsjca.destinations import Destination, DestinationKind, Queue, Topic, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
-from jmsjca.providers.amqp.engine.proton_ffi import CONFIGURATION, SYMBOLS
+from jmsjca.providers.amqp.engine.proton_ffi import CONFIGURATION, SYMBOL_ARRAY
 
 __all__ = [
     "REPLY_TO",
@@ -79,7 +79,7 @@ class Address:
         """
         terminus.address = self.name + self.suffix
         if wanted := [symbol(name) for name in (self.capability, *more) if name]:
-            terminus.capabilities.put_object(Array(*SYMBOLS, *wanted))
+            terminus.capabilities.put_object(Array(*SYMBOL_ARRAY, *wanted))
         if self.lasting:
             terminus.durability = CONFIGURATION
 

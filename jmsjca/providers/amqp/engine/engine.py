@@ -15,14 +15,14 @@ from proton import Collector, Connection, ProtonException, Transport
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.forking import forked_error
-from jmsjca.providers.amqp.engine.event_loop import Loop, Pump
-from jmsjca.providers.amqp.engine.events import Events, Remote
+from jmsjca.providers.amqp.engine.event_loop import EventLoop, SocketTransport
+from jmsjca.providers.amqp.engine.events import ConnectionHandler, EventDispatcher
 from jmsjca.providers.amqp.engine.proton_ffi import Buffer
 from jmsjca.providers.amqp.engine.sessions import Sessions
-from jmsjca.providers.amqp.engine.task_queue import Errand, Mailbox
+from jmsjca.providers.amqp.engine.task_queue import Task, TaskQueue
 from jmsjca.providers.common.network import connection_error
 
-__all__ = ["Engine", "left_by_forks"]
+__all__ = ["Engine", "abandon_in_forked_children"]
 
 logger = logging.getLogger("jmsjca.amqp")
 
@@ -63,28 +63,34 @@ class Engine:
     ) -> None:
         self._socket = sock
         self._transport = transport
-        self._lost = on_lost
-        self.mailbox = Mailbox()
+        self._on_lost = on_lost
+        self.task_queue = TaskQueue()
         self._collector = Collector()
-        self.remote = Remote(connection, transport, self.mailbox.refuse)
+        self.connection_handler = ConnectionHandler(connection, transport, self.task_queue.close_with)
         self._thread = threading.Thread(target=self._run, name="jmsjca-amqp", daemon=True)
         self._connection = connection
-        self.check = self.mailbox.check
+        self.check_open = self.task_queue.check_open
         self.buffer = Buffer(_BUFFER_BYTES)
         self.now = clock.monotonic
-        self.pump = Pump(sock, transport, self.buffer)
-        events = Events(self._collector, self.remote.handlers(), self.remote.on_stranger)
-        self._loop = Loop(
+        self.socket_transport = SocketTransport(sock, transport, self.buffer)
+        events = EventDispatcher(
+            self._collector, self.connection_handler.event_handlers(), self.connection_handler.on_unexpected_endpoint
+        )
+        self._loop = EventLoop(
             sock,
             transport=transport,
-            pump=self.pump,
-            mailbox=self.mailbox,
+            socket_transport=self.socket_transport,
+            task_queue=self.task_queue,
             events=events,
             clock=clock,
-            opened=self.remote.opened,
+            opened=self.connection_handler.opened,
         )
         self.sessions = Sessions(
-            connection, transport, events, free=self._loop.closed.append, later=lambda s, f: self.at(self.now() + s, f)
+            connection,
+            transport,
+            events,
+            free=self._loop.ended_sessions.append,
+            call_later=lambda s, f: self.call_at(self.now() + s, f),
         )
 
     def start(self) -> None:
@@ -93,10 +99,10 @@ class Engine:
         self._connection.collect(self._collector)
         self._transport.bind(self._connection)
         self._connection.open()
-        left_by_forks(self)
+        abandon_in_forked_children(self)
         self._thread.start()
 
-    def post(self, function: Callable[[], T]) -> "Future[T]":
+    def submit(self, function: Callable[[], T]) -> "Future[T]":
         """Run a function on the engine's thread, soon and in order.
 
         What it writes is written before anything that comes later: of what is written together proton puts credit
@@ -106,7 +112,7 @@ class Engine:
             ConnectionLostError: The connection is gone; the function will not run.
         """
         reply: Future[T] = Future()
-        self.mailbox.post(Errand(lambda: reply.set_result(function()), reply, alone=True))
+        self.task_queue.put(Task(lambda: reply.set_result(function()), reply, flush_after=True))
         return reply
 
     def call(self, function: Callable[[], T]) -> T:
@@ -115,9 +121,11 @@ class Engine:
         Raises:
             ConnectionLostError: The connection is gone; the function did not run.
         """
-        return self.post(function).result()
+        return self.submit(function).result()
 
-    def tell(self, function: Callable[[], None], reply: "Future[Any] | None" = None, *, urgent: bool = True) -> None:
+    def submit_nowait(
+        self, function: Callable[[], None], reply: "Future[Any] | None" = None, *, urgent: bool = True
+    ) -> None:
         """Run a function on the engine's thread; what it writes may be joined with what comes later.
 
         Args:
@@ -128,7 +136,7 @@ class Engine:
         Raises:
             ConnectionLostError: The connection is gone; the function will not run.
         """
-        self.mailbox.post(Errand(function, reply, alone=False, urgent=urgent))
+        self.task_queue.put(Task(function, reply, flush_after=False, urgent=urgent))
 
     def wait(self, reply: "Future[T]", timeout: float, what: str, latest: Callable[[], float] = lambda: 0.0) -> T:
         """Wait for an answer of the broker.
@@ -144,7 +152,7 @@ class Engine:
             BaseException: What a signal handler raised; the connection is given up, too.
         """
         try:
-            return self._result(reply, timeout, latest)
+            return self._await(reply, timeout, latest)
         except TimeoutError as error:
             lost = ConnectionLostError(f"The broker did not answer within {timeout:g} s: {what}.")
             self.abort(lost)
@@ -155,33 +163,33 @@ class Engine:
             self.abort(ConnectionLostError(f"The wait for the broker was interrupted: {what}."))
             raise
 
-    def at(self, when: float, function: Callable[[], None]) -> None:
+    def call_at(self, when: float, function: Callable[[], None]) -> None:
         """Run a function at a time of `now`, if the connection lasts. On the engine's thread."""
-        self._loop.alarms.set(when, function)
+        self._loop.timers.schedule(when, function)
 
     def abort(self, error: JMSError) -> None:
         """Give the connection up, even if the broker reads nothing any more and what was posted cannot be written."""
-        self.mailbox.refuse(error)
-        self.mailbox.ring()
+        self.task_queue.close_with(error)
+        self.task_queue.wake()
 
     def close(self, timeout: float) -> None:
         """Close in order; give up after so many seconds."""
-        self.remote.closing = True
+        self.connection_handler.closing = True
         with suppress(ConnectionLostError):
-            self.post(self._connection.close)
+            self.submit(self._connection.close)
         try:
             self._thread.join(timeout)
         finally:  # also if a signal handler raises: nobody closes it a second time
             self.abort(ConnectionLostError("The broker did not answer the close."))
         self._thread.join(timeout)
 
-    def leave(self, error: ConnectionLostError) -> None:
+    def abandon_after_fork(self, error: ConnectionLostError) -> None:
         """Let go of the parent's connection, without a word to the broker. In a forked child."""
-        self.remote.closing = True
-        self.mailbox.leave(error)
+        self.connection_handler.closing = True
+        self.task_queue.abandon_after_fork(error)
         self._socket.close()
 
-    def _result(self, reply: "Future[T]", timeout: float, latest: Callable[[], float]) -> T:
+    def _await(self, reply: "Future[T]", timeout: float, latest: Callable[[], float]) -> T:
         heard = self.now()
         while True:
             try:
@@ -195,41 +203,43 @@ class Engine:
         try:
             self._loop.run()
         except (OSError, ProtonException) as error:
-            self.mailbox.refuse(connection_error("The connection to the broker broke", self.pump.last_word() or error))
+            self.task_queue.close_with(
+                connection_error("The connection to the broker broke", self.socket_transport.last_tls_alert() or error)
+            )
         except Exception as error:  # whatever it is, nobody may wait for ever
             logger.exception("The AMQP engine failed; its connection is given up.")
-            self.mailbox.refuse(ConnectionLostError(f"The connection was given up: {error!r}"))
+            self.task_queue.close_with(ConnectionLostError(f"The connection was given up: {error!r}"))
         finally:
-            self._end()
+            self._finish()
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         """Tell everybody, and let go of proton's objects on the thread that owned them."""
-        self.mailbox.refuse(ConnectionLostError("The connection is closed."))
-        error = self.mailbox.error or ConnectionLostError("The connection is closed.")
+        self.task_queue.close_with(ConnectionLostError("The connection is closed."))
+        error = self.task_queue.error or ConnectionLostError("The connection is closed.")
         with suppress(OSError):  # whatever it is, all are told
             self._socket.close()
-        self.remote.end(error)
-        self.mailbox.close()
-        self.sessions.lose(error)
-        if self.remote.matters:
-            self._lost(error)
+        self.connection_handler.fail_opening(error)
+        self.task_queue.close()
+        self.sessions.on_connection_lost(error)
+        if self.connection_handler.reports_loss:
+            self._on_lost(error)
 
 
-class _Left(Protocol):
-    def leave(self, error: ConnectionLostError) -> None: ...
+class _Abandonable(Protocol):
+    def abandon_after_fork(self, error: ConnectionLostError) -> None: ...
 
 
-_left: WeakSet[_Left] = WeakSet()
+_registered: WeakSet[_Abandonable] = WeakSet()
 
 
-def left_by_forks(connection: _Left) -> None:
+def abandon_in_forked_children(connection: _Abandonable) -> None:
     """Let a connection be left by whoever is forked off this process from now on."""
-    _left.add(connection)
+    _registered.add(connection)
 
 
-def _leave_all() -> None:
-    for connection in list(_left):
-        connection.leave(forked_error())
+def _abandon_all() -> None:
+    for connection in list(_registered):
+        connection.abandon_after_fork(forked_error())
 
 
-os.register_at_fork(after_in_child=_leave_all)
+os.register_at_fork(after_in_child=_abandon_all)

@@ -8,7 +8,7 @@ from proton import Collector, Connection, Event, Transport
 
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.amqp.engine.proton_ffi import (
-    LOGGED_IN,
+    SASL_OK,
     Pointer,
     delivery_of,
     event_type,
@@ -20,30 +20,30 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
 )
 from jmsjca.providers.amqp.errors import connection_error, transport_error
 
-__all__ = ["Events", "Owner", "Remote"]
+__all__ = ["ConnectionHandler", "EndpointHandler", "EventDispatcher"]
 
 _DELIVERY: int = Event.DELIVERY.number
 _SESSION_OPEN: int = Event.SESSION_REMOTE_OPEN.number
-_SESSION_END: int = Event.SESSION_REMOTE_CLOSE.number
+_SESSION_CLOSE: int = Event.SESSION_REMOTE_CLOSE.number
 _LINK_OPEN: int = Event.LINK_REMOTE_OPEN.number
-_OPENINGS = {_SESSION_OPEN, _LINK_OPEN}
+_REMOTE_OPENS = {_SESSION_OPEN, _LINK_OPEN}
 _LINK_FLOW: int = Event.LINK_FLOW.number
-_LINK_ENDS: set[int] = {Event.LINK_REMOTE_CLOSE.number, Event.LINK_REMOTE_DETACH.number}
-_NEWS_OF_OWNERS = {_LINK_FLOW, _SESSION_END} | _OPENINGS | _LINK_ENDS
+_LINK_DETACHES: set[int] = {Event.LINK_REMOTE_CLOSE.number, Event.LINK_REMOTE_DETACH.number}
+_ENDPOINT_EVENTS = {_LINK_FLOW, _SESSION_CLOSE} | _REMOTE_OPENS | _LINK_DETACHES
 
 
-class Owner(Protocol):
+class EndpointHandler(Protocol):
     """Who a link belongs to. It is told what happens, on the engine's thread."""
 
-    def on_open(self) -> None:
+    def on_attached(self) -> None:
         """The broker attached the link."""
         ...
 
-    def on_detach(self) -> None:
+    def on_detached(self) -> None:
         """The broker ended the link."""
         ...
 
-    def on_end(self) -> None:
+    def on_session_ended(self) -> None:
         """The broker ended the link's session."""
         ...
 
@@ -55,12 +55,12 @@ class Owner(Protocol):
         """A message came, or the state of one changed. True if nothing else on this link is news any more."""
         ...
 
-    def on_lost(self, error: Any) -> None:
+    def on_connection_lost(self, error: Any) -> None:
         """The connection is gone."""
         ...
 
 
-class Events:
+class EventDispatcher:
     """Tells owners and the connection what proton has noticed.
 
     Args:
@@ -73,15 +73,18 @@ class Events:
     """
 
     def __init__(
-        self, collector: Collector, connection: Mapping[int, Callable[[], None]], stranger: Callable[[], None]
+        self,
+        collector: Collector,
+        connection_handlers: Mapping[int, Callable[[], None]],
+        on_unexpected_endpoint: Callable[[], None],
     ) -> None:
         self._collector = pointer_to(collector)
-        self._connection = connection
-        self._news = _NEWS_OF_OWNERS.union(connection)
-        self._stranger = stranger
-        self.owners: dict[Pointer, Owner] = {}
+        self._connection_handlers = connection_handlers
+        self._handled_events = _ENDPOINT_EVENTS.union(connection_handlers)
+        self._on_unexpected_endpoint = on_unexpected_endpoint
+        self.handlers: dict[Pointer, EndpointHandler] = {}
 
-    def waiting(self) -> bool:
+    def has_events(self) -> bool:
         """True if there is something to tell."""
         return bool(next_event(self._collector))
 
@@ -96,35 +99,37 @@ class Events:
             kind = event_type(event)
             if kind == _DELIVERY:
                 if (link := link_of(event)) != told:
-                    owner = self.owners.get(link)
+                    owner = self.handlers.get(link)
                     told = link if owner and owner.on_delivery(delivery_of(event)) else None
-            elif kind in self._news:  # what else there is comes with everything that is written
-                self._tell(kind, event)
+            elif kind in self._handled_events:  # what else there is comes with everything that is written
+                self._dispatch_one(kind, event)
             pop_event(collector)
 
-    def _tell(self, kind: int, event: Pointer) -> None:
-        if kind in self._connection:
-            self._connection[kind]()
+    def _dispatch_one(self, kind: int, event: Pointer) -> None:
+        if kind in self._connection_handlers:
+            self._connection_handlers[kind]()
             return
-        owner = self.owners.get(link_of(event) or session_of(event))
+        owner = self.handlers.get(link_of(event) or session_of(event))
         if owner is None:
-            if kind in _OPENINGS:
-                self._stranger()
+            if kind in _REMOTE_OPENS:
+                self._on_unexpected_endpoint()
         elif kind == _LINK_FLOW:
             owner.on_flow()
         elif kind == _LINK_OPEN:
-            owner.on_open()
-        elif kind in _LINK_ENDS:
-            owner.on_detach()
-        elif kind == _SESSION_END:
-            owner.on_end()
+            owner.on_attached()
+        elif kind in _LINK_DETACHES:
+            owner.on_detached()
+        elif kind == _SESSION_CLOSE:
+            owner.on_session_ended()
 
 
-_LEAST_SILENCE = 0.01  # seconds; half of a shorter one is next to none, and heartbeats would be all that we do
-_HASTE = "The broker ends connections that are silent for {:g} ms (its idle-time-out): nobody can keep that up."
+_MIN_IDLE_TIMEOUT = 0.01  # seconds; half of a shorter one is next to none, and heartbeats would be all that we do
+_IDLE_TIMEOUT_TOO_SHORT = (
+    "The broker ends connections that are silent for {:g} ms (its idle-time-out): nobody can keep that up."
+)
 
 
-class Remote:
+class ConnectionHandler:
     """Everything happens on the engine's thread.
 
     Args:
@@ -138,25 +143,27 @@ class Remote:
         closing: True when its end is what we want.
     """
 
-    def __init__(self, connection: Connection, transport: Transport, give_up: Callable[[JMSError], None]) -> None:
+    def __init__(
+        self, connection: Connection, transport: Transport, fail_connection: Callable[[JMSError], None]
+    ) -> None:
         self._connection = connection
         self._transport = transport
-        self._give_up = give_up
+        self._fail_connection = fail_connection
         self.opened: Future[None] = Future()
         self.properties: dict[Any, Any] = {}
         self.closing = False
-        self._tried_out = False
+        self._loss_suppressed = False
 
     @property
-    def matters(self) -> bool:
+    def reports_loss(self) -> bool:
         """True if somebody is to hear of its end."""
-        return not (self.closing or self._tried_out)
+        return not (self.closing or self._loss_suppressed)
 
-    def try_out(self, *, on: bool) -> None:
+    def suppress_loss_report(self, *, on: bool) -> None:
         """From here on nobody is to hear of its end, or somebody is again."""
-        self._tried_out = on
+        self._loss_suppressed = on
 
-    def handlers(self) -> Mapping[int, Callable[[], None]]:
+    def event_handlers(self) -> Mapping[int, Callable[[], None]]:
         """What to do for the events of the connection, by their numbers."""
         return {
             Event.CONNECTION_REMOTE_OPEN.number: self._on_open,
@@ -164,21 +171,23 @@ class Remote:
             Event.TRANSPORT_ERROR.number: self._on_error,
         }
 
-    def on_stranger(self) -> None:
+    def on_unexpected_endpoint(self) -> None:
         """Leave a broker that opens sessions or links of its own: nobody would ever close them."""
-        self._give_up(ConnectionLostError("The broker opened a session or link of its own, which none should."))
+        self._fail_connection(ConnectionLostError("The broker opened a session or link of its own, which none should."))
 
-    def end(self, error: JMSError) -> None:
+    def fail_opening(self, error: JMSError) -> None:
         """Tell who waits for the opening that it does not come."""
         if not self.opened.done():
             self.opened.set_exception(error)
 
     def _on_open(self) -> None:
-        if self._transport.sasl().outcome != LOGGED_IN:  # proton takes an open frame in the midst of the login
-            self._give_up(ConnectionLostError("The broker opened the connection before it answered the login."))
+        if self._transport.sasl().outcome != SASL_OK:  # proton takes an open frame in the midst of the login
+            self._fail_connection(ConnectionLostError("The broker opened the connection before it answered the login."))
             return
-        if 0 < self._transport.remote_idle_timeout < _LEAST_SILENCE:
-            self._give_up(ConnectionLostError(_HASTE.format(self._transport.remote_idle_timeout * 1000)))
+        if 0 < self._transport.remote_idle_timeout < _MIN_IDLE_TIMEOUT:
+            self._fail_connection(
+                ConnectionLostError(_IDLE_TIMEOUT_TOO_SHORT.format(self._transport.remote_idle_timeout * 1000))
+            )
             return
         properties: Any = self._connection.remote_properties  # whatever the broker sent for them
         self.properties = dict(properties) if hasattr(properties, "items") else {}
@@ -188,8 +197,8 @@ class Remote:
 
     def _on_close(self) -> None:
         if not self.closing:
-            self._give_up(connection_error(self._connection.remote_condition, self._connection.container))
+            self._fail_connection(connection_error(self._connection.remote_condition, self._connection.container))
 
     def _on_error(self) -> None:
         if not self.closing:
-            self._give_up(transport_error(self._transport, self._connection.container))
+            self._fail_connection(transport_error(self._transport, self._connection.container))

@@ -30,56 +30,56 @@ __all__ = [
     "DELIVERIES",
     "EXPIRE_NEVER",
     "EXPIRE_WITH_LINK",
-    "LOGGED_IN",
     "RECEIVER_SETTLES_FIRST",
     "REMOTE_CLOSED",
+    "SASL_OK",
     "SENDER_UNSETTLED",
-    "SYMBOLS",
-    "UNSPECIFIED",
+    "SYMBOL_ARRAY",
+    "TERMINUS_UNSPECIFIED",
     "Buffer",
+    "DeliveryTags",
+    "Disposition",
     "Pointer",
-    "Settle",
-    "Tags",
     "accept",
-    "accept_in",
+    "accept_in_transaction",
     "advance",
     "capacity",
     "check_version",
     "current",
+    "decode_state",
     "delivery_of",
     "event_type",
-    "fail",
     "ffi",
-    "fields_of",
     "is_closed",
     "is_partial",
     "is_settled",
     "lib",
     "link_of",
+    "modify_failed",
     "next_event",
     "peek",
     "pending",
     "pointer_to",
     "pop",
     "pop_event",
-    "public",
     "push",
-    "receiving",
+    "receive_function",
     "release",
     "remote_data",
     "remote_state",
-    "says",
+    "remote_state_matcher",
     "send",
     "session_of",
     "settle",
     "tick",
+    "wrap_delivery",
 ]
 
-_inside: Any = import_module("cproton_ffi")  # nothing tells type checkers what is in it
-ffi: Any = _inside.ffi
-lib: Any = _inside.lib
+_cproton: Any = import_module("cproton_ffi")  # nothing tells type checkers what is in it
+ffi: Any = _cproton.ffi
+lib: Any = _cproton.lib
 
-_TESTED = (0, 40)
+_TESTED_RELEASE = (0, 40)
 _proton: Any = proton
 _VERSION: tuple[int, int, int] = _proton.VERSION
 
@@ -97,9 +97,9 @@ def check_version() -> None:
     Raises:
         ConfigurationError: It is one that was not tested.
     """
-    if _VERSION[:2] != _TESTED:
+    if _VERSION[:2] != _TESTED_RELEASE:
         raise ConfigurationError(
-            "AMQP needs python-qpid-proton {}.{}, and {}.{}.{} is installed: ".format(*_TESTED, *_VERSION)
+            "AMQP needs python-qpid-proton {}.{}, and {}.{}.{} is installed: ".format(*_TESTED_RELEASE, *_VERSION)
             + 'pip install "jmsjca[amqp]"'
         )
 
@@ -132,7 +132,7 @@ def pointer_to(wrapped: Any) -> Pointer:
     return wrapped._impl  # noqa: SLF001  # there is no other way down
 
 
-def public(delivery: Pointer) -> Any:
+def wrap_delivery(delivery: Pointer) -> Any:
     """Proton's public object of a delivery."""
     return _delivery.wrap(delivery)
 
@@ -176,7 +176,7 @@ advance: Callable[[Pointer], bool] = lib.pn_link_advance
 is_partial: Callable[[Pointer], bool] = lib.pn_delivery_partial
 
 
-def receiving(link: Pointer, buffer: Buffer) -> Callable[[], int]:
+def receive_function(link: Pointer, buffer: Buffer) -> Callable[[], int]:
     """What moves bytes of a link's current delivery to a buffer.
 
     It tells how many bytes: `ABORTED` if the broker gave the message up in the middle, otherwise negative at its end.
@@ -190,7 +190,7 @@ _link: Any = Link
 _sasl: Any = SASL
 _terminus: Any = Terminus
 
-LOGGED_IN: int = _sasl.OK
+SASL_OK: int = _sasl.OK
 RECEIVER_SETTLES_FIRST: int = _link.RCV_FIRST
 REMOTE_CLOSED: int = _endpoint.REMOTE_CLOSED
 SENDER_UNSETTLED: int = _link.SND_UNSETTLED
@@ -200,10 +200,10 @@ COPY: int = _terminus.DIST_MODE_COPY
 DELIVERIES: int = _terminus.DELIVERIES
 EXPIRE_NEVER: int = _terminus.EXPIRE_NEVER
 EXPIRE_WITH_LINK: int = _terminus.EXPIRE_WITH_LINK
-UNSPECIFIED: int = _terminus.UNSPECIFIED
-SYMBOLS: tuple[Any, int] = (UNDESCRIBED, _data.SYMBOL)  # what an array of symbols begins with
+TERMINUS_UNSPECIFIED: int = _terminus.UNSPECIFIED
+SYMBOL_ARRAY: tuple[Any, int] = (UNDESCRIBED, _data.SYMBOL)  # what an array of symbols begins with
 
-Settle: TypeAlias = Callable[[Iterable[Pointer]], None]  #: gives deliveries a state, and settles them, in order
+Disposition: TypeAlias = Callable[[Iterable[Pointer]], None]  #: gives deliveries a state, and settles them, in order
 
 _TRANSACTIONAL = 0x34
 _ACCEPTED: int = Delivery.ACCEPTED
@@ -233,7 +233,7 @@ def release(deliveries: Iterable[Pointer]) -> None:
         settle(delivery)
 
 
-def fail(deliveries: Iterable[Pointer]) -> None:
+def modify_failed(deliveries: Iterable[Pointer]) -> None:
     """Say that handling deliveries failed: the broker counts it."""
     for delivery in deliveries:
         lib.pn_disposition_set_failed(_local(delivery), True)
@@ -241,13 +241,13 @@ def fail(deliveries: Iterable[Pointer]) -> None:
         settle(delivery)
 
 
-def accept_in(state: bytes) -> Settle:
+def accept_in_transaction(state: bytes) -> Disposition:
     """Say that deliveries were handled, if a transaction commits.
 
     Args:
         state: The fields of the transactional state, encoded.
     """
-    fields = fields_of(state)
+    fields = decode_state(state)
 
     def accept_all(deliveries: Iterable[Pointer]) -> None:
         for delivery in deliveries:
@@ -267,7 +267,7 @@ _new_delivery = lib.pn_delivery
 _send = lib.pn_link_send
 
 
-class Tags:
+class DeliveryTags:
     """Numbers that name the deliveries of a link.
 
     Attributes:
@@ -281,7 +281,7 @@ class Tags:
 
 
 def send(
-    link: Pointer, tags: Tags, payloads: Iterable[bytes], state: Pointer | None = None, settled: int = 0
+    link: Pointer, tags: DeliveryTags, payloads: Iterable[bytes], state: Pointer | None = None, settled: int = 0
 ) -> list[Pointer]:
     """Send encoded messages.
 
@@ -312,7 +312,7 @@ def send(
     return deliveries
 
 
-def fields_of(state: bytes) -> Pointer:
+def decode_state(state: bytes) -> Pointer:
     """The fields of a state as proton has them: to copy those takes less than to decode them for each delivery.
 
     Args:
@@ -329,7 +329,7 @@ def remote_data(delivery: Pointer, buffer: Buffer) -> bytes:
     return buffer.copy(size) if size > 0 else b""
 
 
-def says(told: bytes, buffer: Buffer) -> Callable[[Pointer], bool]:
+def remote_state_matcher(told: bytes, buffer: Buffer) -> Callable[[Pointer], bool]:
     """What tells whether the broker's state of a delivery is one that it told before: these fields, encoded.
 
     It costs a third of `remote_data`, and is False if nothing was told.

@@ -9,14 +9,14 @@ from typing import Any
 from proton import Connection, Transport
 
 from jmsjca.errors import JMSError, ResourceAllocationError
-from jmsjca.providers.amqp.engine.events import Events, Owner
+from jmsjca.providers.amqp.engine.events import EndpointHandler, EventDispatcher
 from jmsjca.providers.amqp.engine.proton_ffi import REMOTE_CLOSED, pointer_to
 
 __all__ = ["Sessions"]
 
 logger = logging.getLogger("jmsjca.amqp")
 
-_PATIENCE = 0.25  # seconds until nobody waits any more for the answer to an end
+_END_TIMEOUT = 0.25  # seconds until nobody waits any more for the answer to an end
 
 
 class Sessions:
@@ -38,21 +38,21 @@ class Sessions:
         self,
         connection: Connection,
         transport: Transport,
-        events: Events,
+        events: EventDispatcher,
         *,
         free: Callable[[Any], None],
-        later: Callable[[float, Callable[[], None]], None],
+        call_later: Callable[[float, Callable[[], None]], None],
     ) -> None:
         self._connection = connection
         self._transport = transport
         self._events = events
         self._free = free
-        self._later = later
-        self._owners: set[Owner] = set()
-        self._ending: dict[Owner, Any] = {}
-        self._held: deque[Callable[[], None]] = deque()
+        self._call_later = call_later
+        self._handlers: set[EndpointHandler] = set()
+        self._ending: dict[EndpointHandler, Any] = {}
+        self._queued_begins: deque[Callable[[], None]] = deque()
 
-    def adopt(self, owner: Owner, begin: Callable[[], None]) -> None:
+    def begin_or_queue(self, owner: EndpointHandler, begin: Callable[[], None]) -> None:
         """Let somebody begin a session, now or soon; he is told when the connection is lost.
 
         Args:
@@ -63,56 +63,56 @@ class Sessions:
             ResourceAllocationError: It would be one session more than the broker allows.
         """
         most = self._transport.remote_channel_max + 1
-        if len(self._owners) >= most:  # who comes while others end is held until they have
+        if len(self._handlers) >= most:  # who comes while others end is held until they have
             raise ResourceAllocationError(
                 f"The broker allows {most} sessions on a connection, and each destination takes one:"
                 " use fewer destinations in a unit, or several connections."
             )
-        self._owners.add(owner)
+        self._handlers.add(owner)
         if self._ending:
-            self._held.append(begin)
+            self._queued_begins.append(begin)
         else:
             begin()
 
-    def begin(self, owner: Owner) -> Any:
+    def begin(self, owner: EndpointHandler) -> Any:
         """Begin a session, and tell its owner what happens to it."""
         session = self._connection.session()
-        self.watch(session, owner)
+        self.register(session, owner)
         session.open()
         return session
 
-    def watch(self, end: Any, owner: Owner) -> None:
+    def register(self, end: Any, owner: EndpointHandler) -> None:
         """Tell this owner what happens to a session or a link."""
-        self._events.owners[pointer_to(end)] = owner
+        self._events.handlers[pointer_to(end)] = owner
 
-    def release(self, owner: Owner, session: Any, link: Any) -> None:
+    def release(self, owner: EndpointHandler, session: Any, link: Any) -> None:
         """Forget a link whose end and session are closed at our side."""
-        self._owners.discard(owner)
-        self._events.owners.pop(pointer_to(link), None)
+        self._handlers.discard(owner)
+        self._events.handlers.pop(pointer_to(link), None)
         self._ending[owner] = session
         if session.state & REMOTE_CLOSED:
-            self.ended(owner)
+            self.on_ended(owner)
         else:
-            self._later(_PATIENCE, partial(self.ended, owner))
+            self._call_later(_END_TIMEOUT, partial(self.on_ended, owner))
 
-    def ended(self, owner: Owner) -> None:
+    def on_ended(self, owner: EndpointHandler) -> None:
         """The broker has answered the end of a session that was released, or will not."""
         session = self._ending.pop(owner, None)
         if session is None:
             return
-        self._events.owners.pop(pointer_to(session), None)
+        self._events.handlers.pop(pointer_to(session), None)
         self._free(session)
-        while self._held and not self._ending:
-            self._held.popleft()()
+        while self._queued_begins and not self._ending:
+            self._queued_begins.popleft()()
 
-    def lose(self, error: JMSError) -> None:
+    def on_connection_lost(self, error: JMSError) -> None:
         """Tell all owners that the connection is lost, and let go of everything."""
-        for owner in self._owners:
+        for owner in self._handlers:
             try:
-                owner.on_lost(error)
+                owner.on_connection_lost(error)
             except Exception:  # the others are to hear of it all the same
                 logger.exception("What is told of the end of a connection was not understood.")
-        self._owners.clear()
+        self._handlers.clear()
         self._ending.clear()
-        self._held.clear()
-        self._events.owners.clear()
+        self._queued_begins.clear()
+        self._events.handlers.clear()

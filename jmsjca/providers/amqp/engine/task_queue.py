@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from jmsjca.errors import ConnectionLostError, JMSError
 
-__all__ = ["Errand", "Mailbox"]
+__all__ = ["Task", "TaskQueue"]
 
-_RINGS = 4096
-_DOZE = 0.001  # seconds
+_WAKEUP_BYTES = 4096
+_COALESCING_SECONDS = 0.001  # seconds
 
 
-class Errand(NamedTuple):
+class Task(NamedTuple):
     """A function to run.
 
     Args:
@@ -28,11 +28,11 @@ class Errand(NamedTuple):
 
     function: Callable[[], object]
     reply: "Future[Any] | None"
-    alone: bool
+    flush_after: bool
     urgent: bool = True
 
 
-class Mailbox:
+class TaskQueue:
     """Errands in order, and a bell that rings only for a thread that sleeps.
 
     Attributes:
@@ -42,48 +42,48 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # the collector, which comes anywhere, may let a forgotten browser post
-        self._errands: deque[Errand] = deque()
-        self._asleep = self._dozing = False
-        self._busy = False  # whether the last errands were some that can wait: more will come
-        self._urgent_posted = self._urgent_run = 0  # two counts, as two threads write them
-        self._button, self.bell = socket.socketpair()
+        self._tasks: deque[Task] = deque()
+        self._waiting = self._coalescing = False
+        self._more_expected = False  # whether the last errands were some that can wait: more will come
+        self._urgent_put = self._urgent_run = 0  # two counts, as two threads write them
+        self._wakeup_sender, self.wakeup_socket = socket.socketpair()
         self.error: JMSError | None = None
-        for end in (self._button, self.bell):
+        for end in (self._wakeup_sender, self.wakeup_socket):
             end.setblocking(False)
 
-    def post(self, errand: Errand) -> None:
+    def put(self, errand: Task) -> None:
         """Add an errand.
 
         Raises:
             ConnectionLostError: Nothing is taken any more; it will not run.
         """
-        self.check()  # a forked child may not get the lock
+        self.check_open()  # a forked child may not get the lock
         with self._lock:
-            self.check()
-            self._errands.append(errand)
-            self._urgent_posted += errand.urgent
-            ring = self._asleep and (errand.urgent or not self._dozing)
+            self.check_open()
+            self._tasks.append(errand)
+            self._urgent_put += errand.urgent
+            ring = self._waiting and (errand.urgent or not self._coalescing)
             if ring:
-                self._asleep = False
+                self._waiting = False
         if ring:  # without the lock, for which the thread that wakes would wait
-            self._wake()
+            self._wake_or_restore()
 
-    def run(self, write: Callable[[], bool]) -> None:
+    def run_pending(self, write: Callable[[], bool]) -> None:
         """Run what was posted; not further than the socket takes what it writes.
 
         Args:
             write: Writes, and is true if not all was taken.
         """
-        self._busy = False
-        while self._errands:
-            errand = self._errands.popleft()
-            self._busy |= not errand.urgent
+        self._more_expected = False
+        while self._tasks:
+            errand = self._tasks.popleft()
+            self._more_expected |= not errand.urgent
             self._urgent_run += errand.urgent
-            _do(errand)
-            if errand.alone and write():
+            _run_task(errand)
+            if errand.flush_after and write():
                 return
 
-    def rest(self, seconds: float | None) -> float | None:
+    def prepare_wait(self, seconds: float | None) -> float | None:
         """Prepare for sleep: the next errand rings.
 
         After errands that can wait the thread only dozes, and more of them do not ring: to wake it for each one of
@@ -96,73 +96,73 @@ class Mailbox:
             How long to sleep at most: not at all if there is an errand that cannot wait.
         """
         with self._lock:
-            self._asleep = self._urgent_posted == self._urgent_run
-            self._dozing = self._busy or bool(self._errands)
-        if not self._asleep:
+            self._waiting = self._urgent_put == self._urgent_run
+            self._coalescing = self._more_expected or bool(self._tasks)
+        if not self._waiting:
             return 0
-        if self._dozing:
-            return _DOZE if seconds is None else min(_DOZE, seconds)
+        if self._coalescing:
+            return _COALESCING_SECONDS if seconds is None else min(_COALESCING_SECONDS, seconds)
         return seconds
 
-    def rise(self) -> None:
+    def end_wait(self) -> None:
         """Sleep is over: until the next one nobody needs to ring, whatever ended it."""
-        self._asleep = False
+        self._waiting = False
 
-    def _wake(self) -> None:
+    def _wake_or_restore(self) -> None:
         try:
-            self.ring()
+            self.wake()
         except BaseException:  # of a signal handler, say: the next one rings
-            self._asleep = True
+            self._waiting = True
             raise
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the thread."""
         with suppress(OSError):  # full: it is awake anyway; closed: it will fail the errands
-            self._button.send(b"\0")
+            self._wakeup_sender.send(b"\0")
 
-    def hear(self) -> None:
+    def clear_wakeup(self) -> None:
         """Let the bell be silent again."""
         with suppress(BlockingIOError):
-            self.bell.recv(_RINGS)
+            self.wakeup_socket.recv(_WAKEUP_BYTES)
 
-    def refuse(self, error: JMSError) -> None:
+    def close_with(self, error: JMSError) -> None:
         """Take nothing more; the first reason holds."""
         with self._lock:
             self.error = self.error or error
 
-    def check(self) -> None:
+    def check_open(self) -> None:
         """Raise `ConnectionLostError` if nothing is taken any more."""
         if self.error is not None:
             raise ConnectionLostError(str(self.error)) from self.error
 
-    def leave(self, error: ConnectionLostError) -> None:
+    def abandon_after_fork(self, error: ConnectionLostError) -> None:
         """Take nothing more, without the lock, which a thread may hold that is not in this forked child."""
         self.error = error
-        self._button.close()
-        self.bell.close()
+        self._wakeup_sender.close()
+        self.wakeup_socket.close()
 
     def close(self) -> None:
         """Tell those who wait for an errand that it will not run."""
-        self.refuse(ConnectionLostError("The connection is closed."))
-        while self._errands:
-            _fail(self._errands.popleft(), ConnectionLostError(str(self.error)))
-        self._button.close()
-        self.bell.close()
+        self.close_with(ConnectionLostError("The connection is closed."))
+        while self._tasks:
+            _fail_task(self._tasks.popleft(), ConnectionLostError(str(self.error)))
+        self._wakeup_sender.close()
+        self.wakeup_socket.close()
 
 
-def _do(errand: Errand) -> None:
+def _run_task(errand: Task) -> None:
     try:
         errand.function()
     except JMSError as error:
-        _fail(errand, error)
+        _fail_task(errand, error)
     except Exception as error:  # how much of it was written nobody knows: the connection ends with it
         lost = ConnectionLostError(f"A step on the connection failed, and it was given up: {error!r:.500}")
         lost.__cause__ = error
-        _fail(errand, lost)
+        _fail_task(errand, lost)
         raise
 
 
-def _fail(errand: Errand, error: JMSError) -> None:
+def _fail_task(errand: Task, error: JMSError) -> None:
     """Tell who waits; if nobody does, the error of a link that has ended is told to all who use it."""
     if errand.reply is not None and not errand.reply.done():
         errand.reply.set_exception(error)

@@ -10,15 +10,15 @@ from jmsjca.errors import JMSError, NotSupportedError, TransactionRolledBackErro
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import (
     COORDINATOR,
+    DeliveryTags,
     Pointer,
-    Tags,
     is_settled,
     pointer_to,
-    public,
     remote_data,
     remote_state,
     send,
     settle,
+    wrap_delivery,
 )
 from jmsjca.providers.amqp.errors import text_of
 from jmsjca.providers.amqp.links.delivery_states import (
@@ -26,14 +26,14 @@ from jmsjca.providers.amqp.links.delivery_states import (
     COORDINATOR_CAPABILITIES,
     DECLARE,
     DECLARED,
-    NO_OUTCOMES,
+    NON_TERMINAL_STATES,
     REJECTED,
+    declared_txn_id,
     discharge,
-    transaction_in,
 )
-from jmsjca.providers.amqp.links.link import LinkEnd
+from jmsjca.providers.amqp.links.link import Link
 
-__all__ = ["IDLE_SECONDS", "Coordinator", "Declared", "DeclaredAhead"]
+__all__ = ["IDLE_SECONDS", "CoordinatorLink", "PredeclaredTransaction", "_Declaration"]
 
 #: How long a transaction waits for its use. Brokers end those that take long; this one ends unused.
 IDLE_SECONDS = 1.0
@@ -41,7 +41,7 @@ IDLE_SECONDS = 1.0
 _ROLLED_BACK = "amqp:transaction:rollback"
 
 
-class Coordinator(LinkEnd):
+class CoordinatorLink(Link):
     """Declares and discharges transactions, one after the other.
 
     Args:
@@ -52,9 +52,9 @@ class Coordinator(LinkEnd):
     def __init__(self, engine: Engine, reply_timeout: float) -> None:
         super().__init__(engine, "the link to the transaction coordinator", reply_timeout)
         self._replies: dict[Pointer, Future[Any]] = {}
-        self._ahead = DeclaredAhead()
-        self._watches = False
-        self._tags = Tags()
+        self._predeclared = PredeclaredTransaction()
+        self._expiry_scheduled = False
+        self._tags = DeliveryTags()
 
     def declare(self, timeout: float) -> bytes:
         """Begin a transaction.
@@ -65,10 +65,10 @@ class Coordinator(LinkEnd):
         Raises:
             JMSError: The broker refuses, or the connection is lost.
         """
-        reply: Future[Any] | None = self._ahead.take()
+        reply: Future[Any] | None = self._predeclared.take()
         if reply is None:
             reply = Future[Any]()
-            self._engine.tell(partial(self._ask, {DECLARE: reply}), reply)
+            self._engine.submit_nowait(partial(self._request, {DECLARE: reply}), reply)
         state, transaction = self._engine.wait(reply, timeout, "the declaration of a transaction")
         if state != DECLARED or not transaction:
             reason = transaction or "it has no name"
@@ -84,61 +84,61 @@ class Coordinator(LinkEnd):
             fail: True to roll it back.
         """
         now, end = self._engine.now(), discharge(transaction, fail)
-        if not self._ahead.is_busy(now) or fail:
-            self._ask({end: reply})
+        if not self._predeclared.is_busy(now) or fail:
+            self._request({end: reply})
             return
         ahead: Future[Any] = Future()
-        self._ask({end: reply, DECLARE: ahead})
-        self._ahead.put(ahead, now)
-        if not self._watches:
-            self._watch()
+        self._request({end: reply, DECLARE: ahead})
+        self._predeclared.store(ahead, now)
+        if not self._expiry_scheduled:
+            self._expire_unused()
 
-    def _watch(self) -> None:
+    def _expire_unused(self) -> None:
         """End the next transaction if nobody uses it."""
-        unused = self._ahead.take_if_idle(self._engine.now())
+        unused = self._predeclared.take_expired(self._engine.now())
         if unused is not None:
-            unused.add_done_callback(self._roll_back)
-        due = self._ahead.due()
-        self._watches = due is not None
+            unused.add_done_callback(self._roll_back_unused)
+        due = self._predeclared.expiry()
+        self._expiry_scheduled = due is not None
         if due is not None:
-            self._engine.at(due, self._watch)
+            self._engine.call_at(due, self._expire_unused)
 
-    def _roll_back(self, reply: "Future[Any]") -> None:
+    def _roll_back_unused(self, reply: "Future[Any]") -> None:
         if self.error is not None:
             return
         state, transaction = reply.result()
         if state == DECLARED and transaction:
-            self._ask({discharge(transaction, fail=True): Future()})
+            self._request({discharge(transaction, fail=True): Future()})
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The coordinator answered."""
         told = remote_state(delivery)
-        state = 0 if told in NO_OUTCOMES else told
+        state = 0 if told in NON_TERMINAL_STATES else told
         if delivery in self._replies and (state or is_settled(delivery)):
-            self._replies.pop(delivery).set_result((state, self._said(delivery, state)))
+            self._replies.pop(delivery).set_result((state, self._reply_payload(delivery, state)))
             settle(delivery)
         return False
 
-    def on_close(self, condition: Any) -> None:
+    def on_closed(self, condition: Any) -> None:
         """The broker ended the link: so it may say that it rolled back instead (AMQP 1.0, part 4, section 4.3)."""
         if condition is not None and condition.name == _ROLLED_BACK:
             asked = next((reply for reply in self._replies.values() if not reply.done()), None)
             if asked is not None:
                 asked.set_result((REJECTED, text_of(condition)))
-        super().on_close(condition)
+        super().on_closed(condition)
 
-    def _said(self, delivery: Pointer, state: int) -> bytes | str:
+    def _reply_payload(self, delivery: Pointer, state: int) -> bytes | str:
         """The name of the transaction that is declared, or the reason of a refusal."""
         if state == DECLARED:
-            return transaction_in(remote_data(delivery, self._engine.buffer))
-        return "" if state == ACCEPTED else text_of(public(delivery).remote.condition)
+            return declared_txn_id(remote_data(delivery, self._engine.buffer))
+        return "" if state == ACCEPTED else text_of(wrap_delivery(delivery).remote.condition)
 
-    def _ask(self, questions: "Mapping[bytes, Future[Any]]") -> None:
+    def _request(self, questions: "Mapping[bytes, Future[Any]]") -> None:
         if self.error is not None:
             raise self.error
         self._replies.update(zip(send(pointer_to(self._link), self._tags, questions), questions.values(), strict=True))
 
-    def _make(self, session: Any, name: str) -> Any:
+    def _create(self, session: Any, name: str) -> Any:
         link = session.sender(name)
         link.target.type = COORDINATOR
         link.target.capabilities.put_object(COORDINATOR_CAPABILITIES)
@@ -148,15 +148,15 @@ class Coordinator(LinkEnd):
     def _is_refused(self) -> bool:
         return bool(self._link.remote_target.type != COORDINATOR)
 
-    def _objection(self) -> JMSError | None:
-        offered = _names_in(self._link.remote_target.capabilities)
+    def _attach_error(self) -> JMSError | None:
+        offered = _symbols_in(self._link.remote_target.capabilities)
         if not offered or COORDINATOR_CAPABILITIES in offered:
             return None
         return NotSupportedError(f"The broker has no local transactions over AMQP, but {', '.join(sorted(offered))}.")
 
-    def _refusal(self, condition: Any) -> JMSError:
-        if self._opened.done():
-            return super()._refusal(condition)
+    def _refusal_error(self, condition: Any) -> JMSError:
+        if self._attached.done():
+            return super()._refusal_error(condition)
         return NotSupportedError(f"The broker has no transactions over AMQP: {text_of(condition)}")
 
     def _fail(self, error: JMSError) -> None:
@@ -167,13 +167,13 @@ class Coordinator(LinkEnd):
         self._replies.clear()
 
 
-def _names_in(data: Any) -> set[str]:
+def _symbols_in(data: Any) -> set[str]:
     """The symbols of which proton tells: one, or an array of them."""
     found = data.get_object() if data.next() else ()
     return {found} if isinstance(found, str) else set(map(str, getattr(found, "elements", found) or ()))
 
 
-class Declared(NamedTuple):
+class _Declaration(NamedTuple):
     """A transaction that nobody uses yet.
 
     Args:
@@ -182,41 +182,41 @@ class Declared(NamedTuple):
     """
 
     reply: "Future[Any]"
-    until: float
+    expiry: float
 
 
-class DeclaredAhead:
+class PredeclaredTransaction:
     """At most one transaction; who takes it out has it alone."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: Declared | None = None
-        self._ended = float("-inf")
+        self._stored: _Declaration | None = None
+        self._last_discharge = float("-inf")
 
     def is_busy(self, now: float) -> bool:
         """True if a transaction ended shortly before this one: then another one will follow."""
-        before, self._ended = self._ended, now
+        before, self._last_discharge = self._last_discharge, now
         return now - before < IDLE_SECONDS
 
-    def put(self, reply: "Future[Any]", now: float) -> None:
+    def store(self, reply: "Future[Any]", now: float) -> None:
         """Keep one that is being declared."""
         with self._lock:
-            self._waiting = Declared(reply, now + IDLE_SECONDS)
+            self._stored = _Declaration(reply, now + IDLE_SECONDS)
 
     def take(self) -> "Future[Any] | None":
         """Use it, if there is one."""
         with self._lock:
-            waiting, self._waiting = self._waiting, None
+            waiting, self._stored = self._stored, None
         return waiting.reply if waiting else None
 
-    def take_if_idle(self, now: float) -> "Future[Any] | None":
+    def take_expired(self, now: float) -> "Future[Any] | None":
         """Take it to end it, if nobody has used it for long enough."""
         with self._lock:
-            if self._waiting is None or now < self._waiting.until:
+            if self._stored is None or now < self._stored.expiry:
                 return None
         return self.take()
 
-    def due(self) -> float | None:
+    def expiry(self) -> float | None:
         """When it will have waited long enough; None if there is none."""
-        waiting = self._waiting
-        return waiting.until if waiting else None
+        waiting = self._stored
+        return waiting.expiry if waiting else None

@@ -14,17 +14,17 @@ __all__ = [
     "COORDINATOR_CAPABILITIES",
     "DECLARE",
     "DECLARED",
-    "NO_OUTCOMES",
-    "REFUSALS",
+    "FAILURE_OUTCOMES",
+    "NON_TERMINAL_STATES",
     "REJECTED",
     "TRANSACTIONAL",
-    "accepted_in",
+    "declared_txn_id",
     "discharge",
-    "outcome_in",
     "outcome_of",
-    "sent_in",
-    "taken_in",
-    "transaction_in",
+    "transactional_accepted",
+    "transactional_accepted_wide",
+    "transactional_outcome",
+    "transactional_state",
 ]
 
 # Descriptors of the AMQP 1.0 specification, part 4 (transactions) and part 3 (outcomes); its part 1 has the encodings.
@@ -48,13 +48,13 @@ _OUTCOMES: dict[Any, int] = {
     0x26: Delivery.RELEASED,
     0x27: Delivery.MODIFIED,
 }
-NO_OUTCOMES = {0, Delivery.RECEIVED}
+NON_TERMINAL_STATES = {0, Delivery.RECEIVED}
 """States of a delivery that tell nothing final."""
 
-REFUSALS = {REJECTED, Delivery.RELEASED, Delivery.MODIFIED}
+FAILURE_OUTCOMES = {REJECTED, Delivery.RELEASED, Delivery.MODIFIED}
 """Outcomes of a delivery that was not taken."""
 
-_NAMES: dict[Any, int] = {
+_OUTCOME_CODES: dict[Any, int] = {
     "amqp:accepted:list": 0x24,
     "amqp:rejected:list": 0x25,
     "amqp:released:list": 0x26,
@@ -67,17 +67,17 @@ def discharge(transaction: bytes, fail: bool) -> bytes:
     return _VALUE + b"\0\x53\x32" + _list(_binary(transaction), b"\x41" if fail else b"\x42")
 
 
-def sent_in(transaction: bytes) -> bytes:
+def transactional_state(transaction: bytes) -> bytes:
     """The fields of the state of a message that is sent in a transaction."""
     return _list(_binary(transaction))
 
 
-def accepted_in(transaction: bytes) -> bytes:
+def transactional_accepted(transaction: bytes) -> bytes:
     """The fields of the state of a delivery that is accepted if a transaction commits."""
     return _list(_binary(transaction), _ACCEPTED)
 
 
-def taken_in(transaction: bytes) -> bytes:
+def transactional_accepted_wide(transaction: bytes) -> bytes:
     """What the broker tells of a message that it took in a transaction, as proton encodes that: with a long size."""
     return _long_list(_binary(transaction), _ACCEPTED)
 
@@ -103,10 +103,10 @@ def _binary(value: bytes) -> bytes:
 def outcome_of(delivery: Any) -> tuple[int | None, Any]:
     """The broker's outcome for a message that was sent, and the error condition of a rejection."""
     state: int = delivery.remote_state
-    return (int(state) if state not in NO_OUTCOMES else None), delivery.remote.condition
+    return (int(state) if state not in NON_TERMINAL_STATES else None), delivery.remote.condition
 
 
-def outcome_in(state: bytes) -> tuple[int | None, Any]:
+def transactional_outcome(state: bytes) -> tuple[int | None, Any]:
     """The same of a message that was sent in a transaction, from the fields of the state, encoded.
 
     Proton would make some twenty objects of each; the first answer of every transaction is looked at here.
@@ -116,12 +116,12 @@ def outcome_in(state: bytes) -> tuple[int | None, Any]:
         if not isinstance(outcome, Described):
             return None, None
         descriptor: Any = outcome.descriptor
-        return _OUTCOMES.get(_NAMES.get(descriptor) or descriptor), _reason(outcome.value)
+        return _OUTCOMES.get(_OUTCOME_CODES.get(descriptor) or descriptor), _reason(outcome.value)
     except MALFORMED:
         return None, None
 
 
-def transaction_in(state: bytes) -> bytes:
+def declared_txn_id(state: bytes) -> bytes:
     """The name of a transaction in the fields of the state that declares it, encoded; none if it has none."""
     try:
         name: Any = read(state)[0][0]

@@ -10,12 +10,12 @@ from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import Pointer
 from jmsjca.providers.amqp.errors import link_error
 
-__all__ = ["LinkEnd"]
+__all__ = ["Link"]
 
 _numbers = itertools.count(1)
 
 
-class LinkEnd:
+class Link:
     """Our end of a link, on a session of its own: some brokers answer the failure of a link by ending its session.
 
     Args:
@@ -24,13 +24,13 @@ class LinkEnd:
         reply_timeout: Seconds to wait for the broker's answers.
     """
 
-    def __init__(self, engine: Engine, what: str, reply_timeout: float) -> None:
+    def __init__(self, engine: Engine, purpose: str, reply_timeout: float) -> None:
         self._engine = engine
-        self._what = what
+        self._purpose = purpose
         self._reply_timeout = reply_timeout
-        self._opened: Future[None] = Future()
-        self._ended: Future[None] = Future()  # on our side
-        self._gone: Future[None] = Future()  # on the broker's side, too
+        self._attached: Future[None] = Future()
+        self._locally_detached: Future[None] = Future()  # on our side
+        self._detached: Future[None] = Future()  # on the broker's side, too
         self._link: Any = None
         self._session: Any = None
         self.error: JMSError | None = None
@@ -44,49 +44,49 @@ class LinkEnd:
         Raises:
             JMSError: The broker refused, or did not answer.
         """
-        self._engine.call(self._start)
-        self._engine.wait(self._opened, self._reply_timeout if timeout is None else timeout, self._what)
+        self._engine.call(self._begin_or_queue)
+        self._engine.wait(self._attached, self._reply_timeout if timeout is None else timeout, self._purpose)
 
-    def on_open(self) -> None:
+    def on_attached(self) -> None:
         """The broker attached it; without a terminus it refuses, and the reason follows."""
-        if self._is_refused() or self._opened.done():
+        if self._is_refused() or self._attached.done():
             return
-        objection = self._objection()
+        objection = self._attach_error()
         if objection is None:
-            self._opened.set_result(None)
+            self._attached.set_result(None)
         else:
             self._fail(objection)
-            self.shut()
+            self.detach()
 
-    def on_detach(self) -> None:
+    def on_detached(self) -> None:
         """The broker ended the link."""
-        self.on_close(self._link.remote_condition)
+        self.on_closed(self._link.remote_condition)
 
-    def on_end(self) -> None:
+    def on_session_ended(self) -> None:
         """The broker ended its session, or answers our end of it."""
-        if self._gone.done():
-            self._engine.sessions.ended(self)
+        if self._detached.done():
+            self._engine.sessions.on_ended(self)
         else:
-            self.on_close(self._session.remote_condition)
+            self.on_closed(self._session.remote_condition)
 
-    def on_close(self, condition: Any) -> None:
+    def on_closed(self, condition: Any) -> None:
         """The broker ended it, or agrees to the end; the condition says why."""
-        if not self._ended.done():
-            self._fail(self._refusal(condition))
-            self.shut()
-        if not self._gone.done():
-            self._gone.set_result(None)
+        if not self._locally_detached.done():
+            self._fail(self._refusal_error(condition))
+            self.detach()
+        if not self._detached.done():
+            self._detached.set_result(None)
             self._session.close()  # not earlier: some brokers answer a detach no more once the session ends
             self._engine.sessions.release(self, self._session, self._link)
-            self._forget()
+            self._release()
 
-    def on_lost(self, error: JMSError) -> None:
+    def on_connection_lost(self, error: JMSError) -> None:
         """The connection is gone."""
         self._fail(error)
-        for future in (self._ended, self._gone):
+        for future in (self._locally_detached, self._detached):
             if not future.done():
                 future.set_result(None)
-        self._forget()
+        self._release()
 
     def on_flow(self) -> None:
         """Nothing to do by default."""
@@ -96,49 +96,49 @@ class LinkEnd:
         del delivery
         return True
 
-    def _start(self) -> None:
-        self._engine.sessions.adopt(self, self._begin)
+    def _begin_or_queue(self) -> None:
+        self._engine.sessions.begin_or_queue(self, self._begin)
 
     def _begin(self) -> None:
         self._session = self._engine.sessions.begin(self)
-        self._link = self._make(self._session, f"jmsjca-{next(_numbers)}")
-        self._engine.sessions.watch(self._link, self)
+        self._link = self._create(self._session, f"jmsjca-{next(_numbers)}")
+        self._engine.sessions.register(self._link, self)
         self._link.open()
 
-    def _make(self, session: Any, name: str) -> Any:
+    def _create(self, session: Any, name: str) -> Any:
         raise NotImplementedError
 
     def _is_refused(self) -> bool:
         return False
 
-    def _objection(self) -> JMSError | None:
+    def _attach_error(self) -> JMSError | None:
         """What is wrong with what the broker attached, if anything."""
 
-    def _refusal(self, condition: Any) -> JMSError:
-        return link_error(condition, f"The broker refused or ended {self._what}")
+    def _refusal_error(self, condition: Any) -> JMSError:
+        return link_error(condition, f"The broker refused or ended {self._purpose}")
 
     def _fail(self, error: JMSError) -> None:
         self.error = self.error or error
-        if not self._opened.done():
-            self._opened.set_exception(self.error)
+        if not self._attached.done():
+            self._attached.set_exception(self.error)
 
-    def _forget(self) -> None:
+    def _release(self) -> None:
         """Let go of proton's objects, on the thread that may touch them; nothing is done with them any more."""
         self._link = self._session = None
 
-    def shut(self) -> None:
+    def detach(self) -> None:
         """Close our end; the session follows when the broker agrees. On the engine's thread."""
-        if self._ended.done():
+        if self._locally_detached.done():
             return
-        self._ended.set_result(None)
+        self._locally_detached.set_result(None)
         self._link.close()
 
     def close(self) -> None:
         """Close the link, and wait until the broker knows. Not on the engine's thread."""
-        self._engine.call(self.shut)
-        self._engine.wait(self._gone, self._reply_timeout, f"the end of {self._what}")
+        self._engine.call(self.detach)
+        self._engine.wait(self._detached, self._reply_timeout, f"the end of {self._purpose}")
 
-    def leave(self) -> None:
+    def close_nowait(self) -> None:
         """Close the link without waiting, on any thread; a connection that is gone has none."""
         with suppress(ConnectionLostError):
-            self._engine.post(self.shut)
+            self._engine.submit(self.detach)

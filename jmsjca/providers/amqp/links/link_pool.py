@@ -15,21 +15,21 @@ from jmsjca.providers.amqp.brokers.profile import AMQPBroker
 from jmsjca.providers.amqp.codec.addresses import address_of
 from jmsjca.providers.amqp.codec.encoder import encode
 from jmsjca.providers.amqp.engine.engine import Engine
-from jmsjca.providers.amqp.links.coordinator import Coordinator
+from jmsjca.providers.amqp.links.coordinator import CoordinatorLink
 from jmsjca.providers.amqp.links.delivery_states import ACCEPTED
-from jmsjca.providers.amqp.links.sender import RelayLink, Sending, SendingLink, Then
+from jmsjca.providers.amqp.links.sender import AnonymousRelayLink, SendBatch, SenderLink, Then
 from jmsjca.providers.amqp.temporary_destinations import Temporaries
 
-__all__ = ["MOST_SENDERS", "Outgoing", "Senders", "Wire"]
+__all__ = ["MAX_SENDER_LINKS", "LinkPool", "Outgoing", "_SenderLinks"]
 
 T = TypeVar("T")
 
 Outgoing = Mapping[Destination, Sequence[bytes]]  #: encoded messages by where they go
 
-MOST_SENDERS = 64  #: so many destinations have a link of their own
+MAX_SENDER_LINKS = 64  #: so many destinations have a link of their own
 
 
-class Senders:
+class _SenderLinks:
     """The links over which units send. Whoever commits or prepares has them for himself meanwhile.
 
     The first destinations get links of their own: to attach one tells at once whether the broker lets us send there.
@@ -46,10 +46,10 @@ class Senders:
         self._engine = engine
         self._broker = broker
         self._reply_timeout = reply_timeout
-        self._relay: SendingLink | None = None
-        self._links: dict[Destination, SendingLink] = {}  # the least recently used first
+        self._relay: SenderLink | None = None
+        self._links: dict[Destination, SenderLink] = {}  # the least recently used first
 
-    def prepare(self, destinations: Collection[Destination], timeout: float) -> None:
+    def ensure_links(self, destinations: Collection[Destination], timeout: float) -> None:
         """See that there are links. What a relay serves is refused only when it is sent.
 
         Args:
@@ -69,7 +69,7 @@ class Senders:
             InvalidDestinationError: The broker does not let us send there.
         """
         self._own_link_to(to, timeout)
-        self._make_room()
+        self._evict()
 
     def send(self, outgoing: Outgoing, transaction: bytes | None, timeout: float, then: Then | None = None) -> Any:
         """Send, and wait until the broker has taken everything.
@@ -88,14 +88,14 @@ class Senders:
             JMSError: None were sent, or it happened in a transaction, which must be rolled back.
         """
         some, answer = False, None
-        parts = list(_parts(outgoing, len(outgoing) if self._broker.relays else MOST_SENDERS))
+        parts = list(_partitions(outgoing, len(outgoing) if self._broker.relays else MAX_SENDER_LINKS))
         for part in parts:
             then_now = then if part is parts[-1] else None
-            sending = Sending(
+            sending = SendBatch(
                 sum(map(len, part.values())),
                 transaction,
                 self._engine.now,
-                settled=self._broker.settled_sends,
+                presettle=self._broker.settled_sends,
                 then=then_now,
             )
             try:
@@ -103,73 +103,73 @@ class Senders:
             except ConnectionLostError:
                 raise
             except JMSError as error:
-                doubt = _doubt(sending, some=some) if transaction is None else None
+                doubt = _in_doubt_reason(sending, some=some) if transaction is None else None
                 if doubt is None:
                     raise
                 raise TransactionInDoubtError(f"{doubt}: {error}") from error
             some = True
         return answer
 
-    def _send(self, outgoing: Outgoing, sending: Sending, timeout: float) -> Any:
+    def _send(self, outgoing: Outgoing, sending: SendBatch, timeout: float) -> Any:
         links = [(self._link_to(to, timeout), to, payloads) for to, payloads in outgoing.items()]
-        self._engine.tell(partial(_write, links, sending), sending.done)
+        self._engine.submit_nowait(partial(_send_all, links, sending), sending.done)
         return self._engine.wait(sending.done, timeout, "the messages of a unit, or its end", lambda: sending.latest)
 
-    def _link_to(self, to: Destination, timeout: float) -> SendingLink:
+    def _link_to(self, to: Destination, timeout: float) -> SenderLink:
         if self._is_relayed(to):
             address_of(to, self._broker.naming).check()  # it would take a name that no consumer can have
             return self._relay_link(timeout)
         link = self._own_link_to(to, timeout)
         if not self._broker.relays:
-            self._make_room()
+            self._evict()
         return link
 
     def _is_relayed(self, to: Destination) -> bool:
-        return len(self._links) >= MOST_SENDERS and to not in self._links and self._broker.relays_to(to)
+        return len(self._links) >= MAX_SENDER_LINKS and to not in self._links and self._broker.relays_to(to)
 
-    def _relay_link(self, timeout: float) -> SendingLink:
+    def _relay_link(self, timeout: float) -> SenderLink:
         if self._relay is None or self._relay.error is not None:
-            self._relay = self._attached(RelayLink(self._engine, self._reply_timeout), timeout)
+            self._relay = self._attached(AnonymousRelayLink(self._engine, self._reply_timeout), timeout)
         return self._relay
 
-    def _own_link_to(self, to: Destination, timeout: float) -> SendingLink:
+    def _own_link_to(self, to: Destination, timeout: float) -> SenderLink:
         link = self._links.pop(to, None)
         if link is None or link.error is not None:
             address = address_of(to, self._broker.naming)
-            link = self._attached(SendingLink(self._engine, address, self._reply_timeout), timeout)
+            link = self._attached(SenderLink(self._engine, address, self._reply_timeout), timeout)
         self._links[to] = link
         return link
 
-    def _attached(self, link: SendingLink, timeout: float) -> SendingLink:
+    def _attached(self, link: SenderLink, timeout: float) -> SenderLink:
         link.attach(timeout)
         return link
 
-    def _make_room(self) -> None:
-        while len(self._links) > MOST_SENDERS:
+    def _evict(self) -> None:
+        while len(self._links) > MAX_SENDER_LINKS:
             oldest = self._links.pop(next(iter(self._links)))
-            self._engine.call(oldest.shut)
+            self._engine.call(oldest.detach)
 
 
-def _parts(outgoing: Outgoing, most: int) -> Iterator[Outgoing]:
+def _partitions(outgoing: Outgoing, most: int) -> Iterator[Outgoing]:
     """The same in parts of so many destinations at most."""
     left = iter(outgoing.items())
     while part := dict(islice(left, most)):
         yield part
 
 
-def _doubt(sending: Sending, *, some: bool) -> str | None:
+def _in_doubt_reason(sending: SendBatch, *, some: bool) -> str | None:
     """What makes the end of a failed unit doubtful, if anything does."""
-    if some or sending.some:
+    if some or sending.any_accepted:
         return "Some messages of the unit were sent, and others not"
     return "Some messages may have been sent" if sending.in_doubt else None
 
 
-def _write(links: Sequence[tuple[SendingLink, Destination, Sequence[bytes]]], sending: Sending) -> None:
+def _send_all(links: Sequence[tuple[SenderLink, Destination, Sequence[bytes]]], sending: SendBatch) -> None:
     for link, to, payloads in links:
         link.send(payloads, sending, to)
 
 
-class Wire:
+class LinkPool:
     """What units write with.
 
     Args:
@@ -192,13 +192,13 @@ class Wire:
     ) -> None:
         self._engine = engine
         self._clock = clock
-        self._senders = Senders(engine, broker, reply_timeout)
-        self._coordinator: Coordinator | None = None
-        self.committing = threading.RLock()
-        self.closing = False
+        self._senders = _SenderLinks(engine, broker, reply_timeout)
+        self._coordinator: CoordinatorLink | None = None
+        self.commit_lock = threading.RLock()
+        self.is_closing = False
         self.broker = broker
-        self.check = engine.check
-        self.mailbox = engine.mailbox
+        self.check_open = engine.check_open
+        self.task_queue = engine.task_queue
         self.temporaries = Temporaries(engine, reply_timeout)
         self.message_bytes = limits.message_bytes
         self.reply_timeout = reply_timeout
@@ -214,9 +214,9 @@ class Wire:
         now = 0.0 if message.expiration is None else self._clock.now()
         return encode(message, to, now, self.broker.naming)
 
-    def tell(self, function: Callable[[], None], reply: "Future[Any]") -> None:
+    def submit_nowait(self, function: Callable[[], None], reply: "Future[Any]") -> None:
         """Run a function on the engine's thread; the reply hears of it if that fails or is never done."""
-        self._engine.tell(function, reply)
+        self._engine.submit_nowait(function, reply)
 
     def wait(self, reply: "Future[T]", timeout: float, what: str) -> T:
         """Wait for an answer of the broker."""
@@ -226,7 +226,7 @@ class Wire:
         """Give the connection up."""
         self._engine.abort(error)
 
-    def interrupt(self) -> None:
+    def abort_interrupted(self) -> None:
         """Give the connection up, as a unit was interrupted at its end: nobody knows how much of that is written."""
         self.abort(ConnectionLostError("The end of a unit was interrupted, by a signal handler for one."))
 
@@ -236,11 +236,11 @@ class Wire:
         Raises:
             InvalidDestinationError: The broker does not let us send there.
         """
-        self.check()
-        with self.committing:
+        self.check_open()
+        with self.commit_lock:
             self._senders.check(to, self.reply_timeout)
 
-    def prepare(self, destinations: Collection[Destination], timeout: float) -> None:
+    def ensure_links(self, destinations: Collection[Destination], timeout: float) -> None:
         """Attach the senders that are missing.
 
         Args:
@@ -250,8 +250,8 @@ class Wire:
         Raises:
             InvalidDestinationError: The broker does not let us send there.
         """
-        self.check()
-        self._senders.prepare(destinations, timeout)
+        self.check_open()
+        self._senders.ensure_links(destinations, timeout)
 
     def send(self, outgoing: Outgoing, transaction: bytes | None, timeout: float, then: Then | None = None) -> Any:
         """Send encoded messages, and wait until the broker took them all; then for what follows."""
@@ -260,7 +260,7 @@ class Wire:
     def declare(self, timeout: float) -> bytes:
         """Begin a transaction."""
         if self._coordinator is None or self._coordinator.error is not None:
-            coordinator = Coordinator(self._engine, self.reply_timeout)
+            coordinator = CoordinatorLink(self._engine, self.reply_timeout)
             coordinator.attach(timeout)
             self._coordinator = coordinator
         return self._coordinator.declare(timeout)
@@ -284,7 +284,7 @@ class Wire:
         """
         reply: Future[Any] = Future()
         with suppress(JMSError):
-            self.tell(lambda: self.discharge(transaction, reply, fail=True), reply)
+            self.submit_nowait(lambda: self.discharge(transaction, reply, fail=True), reply)
             state, _ = self.wait(reply, self.reply_timeout, "a rollback")
             return bool(state == ACCEPTED)
         return False

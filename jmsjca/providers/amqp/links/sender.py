@@ -10,44 +10,44 @@ from jmsjca.errors import InvalidDestinationError, JMSError
 from jmsjca.providers.amqp.codec.addresses import Address
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import (
-    UNSPECIFIED,
+    TERMINUS_UNSPECIFIED,
+    DeliveryTags,
     Pointer,
-    Tags,
-    fields_of,
+    decode_state,
     is_settled,
     pointer_to,
-    public,
     remote_data,
     remote_state,
-    says,
+    remote_state_matcher,
     send,
     settle,
+    wrap_delivery,
 )
 from jmsjca.providers.amqp.errors import link_error, refuses_message
 from jmsjca.providers.amqp.links.delivery_states import (
     ACCEPTED,
     TRANSACTIONAL,
-    outcome_in,
     outcome_of,
-    sent_in,
-    taken_in,
+    transactional_accepted_wide,
+    transactional_outcome,
+    transactional_state,
 )
-from jmsjca.providers.amqp.links.link import LinkEnd
+from jmsjca.providers.amqp.links.link import Link
 
-__all__ = ["RelayLink", "Sending", "SendingLink", "Then"]
+__all__ = ["AnonymousRelayLink", "SendBatch", "SenderLink", "Then"]
 
 Then = Callable[["Future[Any]"], None]  #: goes on, and has the future done with the answer to that
 
 
-class Unsent(Protocol):
+class BatchSender(Protocol):
     """Who has messages that wait for credit."""
 
-    def drop(self, sending: "Sending") -> int:
+    def discard(self, sending: "SendBatch") -> int:
         """Send nothing more of these; tells how many that were."""
         ...
 
 
-class Sending:
+class SendBatch:
     """Done when the broker has said something to each message that it answers; after an error no more are sent.
 
     Args:
@@ -75,54 +75,56 @@ class Sending:
         transaction: bytes | None,
         now: Callable[[], float],
         *,
-        settled: bool = False,
+        presettle: bool = False,
         then: "Then | None" = None,
     ) -> None:
-        self.settled = settled and transaction is not None
-        self.missing = count
+        self.presettled = presettle and transaction is not None
+        self.outstanding = count
         self._now = now
         self._then = then
         self.latest = 0.0
-        self._over: list[Unsent] = []
-        self.state = None if transaction is None else fields_of(sent_in(transaction))
+        self._links: list[BatchSender] = []
+        self.state = None if transaction is None else decode_state(transactional_state(transaction))
         self.error: JMSError | None = None
-        self.some = False
+        self.any_accepted = False
         self.in_doubt = False
-        self.taken = b"" if transaction is None else taken_in(transaction)  # until it tells it in another way
+        self.accepted_state = (
+            b"" if transaction is None else transactional_accepted_wide(transaction)
+        )  # until it tells it in another way
         self.done: Future[Any] = Future()
-        self._end_if_done()
+        self._complete_if_done()
 
-    def goes_over(self, link: Unsent) -> None:
+    def add_link(self, link: BatchSender) -> None:
         """Some of it may wait there."""
-        self._over.append(link)
+        self._links.append(link)
 
-    def unanswered(self, count: int) -> None:
+    def on_presettled(self, count: int) -> None:
         """Note that so many are sent of which the broker will say nothing; it answers one behind them."""
-        self.missing -= count
+        self.outstanding -= count
 
-    def took(self, count: int) -> None:
+    def on_accepted(self, count: int) -> None:
         """Note that the broker took so many messages."""
         if count:
-            self.some = True
-            self._answered(count)
+            self.any_accepted = True
+            self._on_outcomes(count)
 
-    def refused(self, count: int, error: JMSError) -> None:
+    def on_rejected(self, count: int, error: JMSError) -> None:
         """Note that so many were not taken, or not even sent; what still waits for credit is not sent any more.
 
         All that is sent is waited for all the same: what is written later might come into the next transaction.
         """
         if self.error is None:
             self.error = error
-            count += sum(link.drop(self) for link in self._over)
-        self._answered(count)
+            count += sum(link.discard(self) for link in self._links)
+        self._on_outcomes(count)
 
-    def _answered(self, count: int) -> None:
+    def _on_outcomes(self, count: int) -> None:
         self.latest = self._now()
-        self.missing -= count
-        self._end_if_done()
+        self.outstanding -= count
+        self._complete_if_done()
 
-    def _end_if_done(self) -> None:
-        if self.missing or self.done.done():
+    def _complete_if_done(self) -> None:
+        if self.outstanding or self.done.done():
             return
         if self.error is not None:
             self.done.set_exception(self.error)
@@ -132,11 +134,11 @@ class Sending:
             self.done.set_result(None)
 
 
-_RUN, _RUN_BYTES = 100, 1024 * 1024  # messages of which the broker answers one, if it need not answer all
-_PIECE_BYTES = 60 * 1024  # what is written at one time: proton has room for 64 KiB
+_RUN_MESSAGES, _RUN_BYTES = 100, 1024 * 1024  # messages of which the broker answers one, if it need not answer all
+_CHUNK_BYTES = 60 * 1024  # what is written at one time: proton has room for 64 KiB
 
 
-class SendingLink(LinkEnd):
+class SenderLink(Link):
     """A link to one destination.
 
     Args:
@@ -149,72 +151,77 @@ class SendingLink(LinkEnd):
         address.check()
         super().__init__(engine, f"the sender to {address.name}", reply_timeout)
         self._address = address
-        self._waiting: deque[tuple[deque[bytes], Sending, Destination]] = deque()
-        self._sent: dict[Pointer, tuple[Sending, Destination]] = {}
-        self._order: deque[Pointer] = deque()  # in which they were sent: to find its first, a dictionary goes far
+        self._queued: deque[tuple[deque[bytes], SendBatch, Destination]] = deque()
+        self._unsettled: dict[Pointer, tuple[SendBatch, Destination]] = {}
+        self._send_order: deque[Pointer] = deque()  # in which they were sent: to find its first, a dictionary goes far
         self._pointer: Pointer = None
-        self._tags = Tags()
+        self._tags = DeliveryTags()
 
-    def send(self, payloads: Sequence[bytes], sending: Sending, to: Destination) -> None:
+    def send(self, payloads: Sequence[bytes], sending: SendBatch, to: Destination) -> None:
         """Send encoded messages as credit allows. On the engine's thread."""
         error = sending.error or self.error
         if error is not None:
-            sending.refused(len(payloads), error)
+            sending.on_rejected(len(payloads), error)
             return
-        sending.goes_over(self)
-        self._waiting.append((deque(payloads), sending, to))
+        sending.add_link(self)
+        self._queued.append((deque(payloads), sending, to))
         self.on_flow()
 
-    def drop(self, sending: Sending) -> int:
+    def discard(self, sending: SendBatch) -> int:
         """Send nothing more of these; tells how many that were."""
-        dropped = sum(len(payloads) for payloads, whose, _ in self._waiting if whose is sending)
-        self._waiting = deque(entry for entry in self._waiting if entry[1] is not sending)
+        dropped = sum(len(payloads) for payloads, whose, _ in self._queued if whose is sending)
+        self._queued = deque(entry for entry in self._queued if entry[1] is not sending)
         return dropped
 
-    def on_lost(self, error: JMSError) -> None:
+    def on_connection_lost(self, error: JMSError) -> None:
         """The connection is gone, for whatever reason: what was sent may have been taken."""
-        self._let_go(error, in_doubt=True)
-        super().on_lost(error)
+        self._fail_all(error, in_doubt=True)
+        super().on_connection_lost(error)
 
-    def on_close(self, condition: Any) -> None:
+    def on_closed(self, condition: Any) -> None:
         """The link has ended. That may be the answer to one message, if it says so, but not to several."""
-        super().on_close(condition)
+        super().on_closed(condition)
         if self.error is not None:
-            self._let_go(self.error, in_doubt=len(self._sent) > 1 or not refuses_message(condition))
+            self._fail_all(self.error, in_doubt=len(self._unsettled) > 1 or not refuses_message(condition))
 
     def on_flow(self) -> None:
         """Send what credit allows."""
-        credit = self._link.credit if self._waiting else 0
-        while credit > 0 and self._waiting:
-            payloads, sending, to = self._waiting[0]
+        credit = self._link.credit if self._queued else 0
+        while credit > 0 and self._queued:
+            payloads, sending, to = self._queued[0]
             if len(payloads) <= credit:
                 part = list(payloads)
-                self._waiting.popleft()
+                self._queued.popleft()
             else:
                 part = [payloads.popleft() for _ in range(credit)]
-            for piece, is_last in _pieces(part):
-                self._engine.pump.write_ahead()  # so that the broker has something to do meanwhile
-                self._send(piece, sending, to, settled=len(piece) - is_last if sending.settled else 0)
+            for piece, is_last in _runs_and_chunks(part):
+                self._engine.socket_transport.flush()  # so that the broker has something to do meanwhile
+                self._send(piece, sending, to, settled=len(piece) - is_last if sending.presettled else 0)
             credit -= len(part)
 
-    def _send(self, payloads: Sequence[bytes], sending: Sending, to: Destination, *, settled: int) -> None:
+    def _send(self, payloads: Sequence[bytes], sending: SendBatch, to: Destination, *, settled: int) -> None:
         sent = send(self._pointer, self._tags, payloads, sending.state, settled)
-        sending.unanswered(settled)
-        self._sent.update(dict.fromkeys(sent, (sending, to)))
-        self._order.extend(sent)
+        sending.on_presettled(settled)
+        self._unsettled.update(dict.fromkeys(sent, (sending, to)))
+        self._send_order.extend(sent)
 
     def on_delivery(self, delivery: Pointer) -> bool:
         """The broker answered a message: mostly it took that and all that were sent before it."""
-        told_of = self._sent.get(delivery)
+        told_of = self._unsettled.get(delivery)
         if told_of is not None:
-            self._settle_taken(told_of[0])
-            if delivery in self._sent:
-                self._hear(delivery, *told_of)
-        return not self._sent
+            self._settle_accepted(told_of[0])
+            if delivery in self._unsettled:
+                self._on_outcome(delivery, *told_of)
+        return not self._unsettled
 
-    def _settle_taken(self, sending: Sending) -> None:
+    def _settle_accepted(self, sending: SendBatch) -> None:
         """Settle what the broker took, up to a message to which it said something else; no two units send at a time."""
-        is_taken, order, sent, count = says(sending.taken, self._engine.buffer), self._order, self._sent, 0
+        is_taken, order, sent, count = (
+            remote_state_matcher(sending.accepted_state, self._engine.buffer),
+            self._send_order,
+            self._unsettled,
+            0,
+        )
         while order:
             delivery = order[0]
             if delivery in sent:  # or it was answered before its turn
@@ -225,78 +232,80 @@ class SendingLink(LinkEnd):
                 del sent[delivery]
                 count += 1
             order.popleft()
-        sending.took(count)
+        sending.on_accepted(count)
 
-    def _hear(self, delivery: Pointer, sending: Sending, to: Destination) -> None:
+    def _on_outcome(self, delivery: Pointer, sending: SendBatch, to: Destination) -> None:
         state = remote_state(delivery)
         if state == ACCEPTED:  # before one that was sent earlier
-            self._answered(delivery, sending, None)
+            self._complete(delivery, sending, None)
             return
         told = remote_data(delivery, self._engine.buffer) if state == TRANSACTIONAL else b""
-        outcome, condition = outcome_in(told) if state == TRANSACTIONAL else outcome_of(public(delivery))
+        outcome, condition = (
+            transactional_outcome(told) if state == TRANSACTIONAL else outcome_of(wrap_delivery(delivery))
+        )
         if outcome is None and not is_settled(delivery):
             return
         if outcome == ACCEPTED:
-            sending.taken = told
-            self._answered(delivery, sending, None)
+            sending.accepted_state = told
+            self._complete(delivery, sending, None)
         elif outcome is None:
             sending.in_doubt = True
-            self._answered(delivery, sending, JMSError(f"The broker told no outcome of a message to {to}."))
+            self._complete(delivery, sending, JMSError(f"The broker told no outcome of a message to {to}."))
         else:
-            self._answered(delivery, sending, link_error(condition, f"{to} did not take a message"))
+            self._complete(delivery, sending, link_error(condition, f"{to} did not take a message"))
 
-    def _answered(self, delivery: Pointer, sending: Sending, error: JMSError | None) -> None:
-        del self._sent[delivery]
+    def _complete(self, delivery: Pointer, sending: SendBatch, error: JMSError | None) -> None:
+        del self._unsettled[delivery]
         settle(delivery)
         if error is None:
-            sending.took(1)
+            sending.on_accepted(1)
         else:
-            sending.refused(1, error)
+            sending.on_rejected(1, error)
 
-    def _make(self, session: Any, name: str) -> Any:
+    def _create(self, session: Any, name: str) -> Any:
         link = session.sender(name)
         self._pointer = pointer_to(link)
-        self._aim(link.target)
+        self._set_target(link.target)
         link.source.address = name  # and no outcomes: then Broker-J ends the link over all that it does not take
         return link
 
-    def _aim(self, target: Any) -> None:
+    def _set_target(self, target: Any) -> None:
         self._address.apply(target)
 
     def _is_refused(self) -> bool:
         return self._link.remote_target.address is None
 
-    def _refusal(self, condition: Any) -> JMSError:
-        error = super()._refusal(condition)
-        untold = type(error) is JMSError and not self._opened.done()
+    def _refusal_error(self, condition: Any) -> JMSError:
+        error = super()._refusal_error(condition)
+        untold = type(error) is JMSError and not self._attached.done()
         return InvalidDestinationError(str(error)) if untold else error
 
-    def _let_go(self, error: JMSError, *, in_doubt: bool) -> None:
+    def _fail_all(self, error: JMSError, *, in_doubt: bool) -> None:
         """Nothing more is sent or answered here; what was sent may be in doubt."""
-        sent, self._sent, self._order = self._sent, {}, deque()
-        waiting, self._waiting = self._waiting, deque()
+        sent, self._unsettled, self._send_order = self._unsettled, {}, deque()
+        waiting, self._queued = self._queued, deque()
         for sending, _ in sent.values():
             sending.in_doubt |= in_doubt
-            sending.refused(1, error)
+            sending.on_rejected(1, error)
         for payloads, sending, _ in waiting:
-            sending.refused(len(payloads), error)
+            sending.on_rejected(len(payloads), error)
 
 
-def _pieces(payloads: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], bool]]:
+def _runs_and_chunks(payloads: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], bool]]:
     """The same in pieces, and whether each is the last of a run.
 
     The broker takes messages in order, or ends the link, and answers no more: if it need not answer all, it answers the
     last of each run. Runs are short, as it has its time for each answer.
     """
     largest = max(map(len, payloads))
-    run, length = (max(1, min(_RUN, size // largest)) for size in (_RUN_BYTES, _PIECE_BYTES))
+    run, length = (max(1, min(_RUN_MESSAGES, size // largest)) for size in (_RUN_BYTES, _CHUNK_BYTES))
     for begin in range(0, len(payloads), run):
         end = min(begin + run, len(payloads))
         for at in range(begin, end, length):
             yield payloads[at : min(at + length, end)], at + length >= end
 
 
-class RelayLink(SendingLink):
+class AnonymousRelayLink(SenderLink):
     """A link to all destinations: each message tells where it goes (AMQP, Anonymous Terminus for Message Routing).
 
     Args:
@@ -307,8 +316,8 @@ class RelayLink(SendingLink):
     def __init__(self, engine: Engine, reply_timeout: float) -> None:
         super().__init__(engine, Address("any destination", None), reply_timeout)
 
-    def _aim(self, target: Any) -> None:
+    def _set_target(self, target: Any) -> None:
         """At no address."""
 
     def _is_refused(self) -> bool:
-        return bool(self._link.remote_target.type == UNSPECIFIED)
+        return bool(self._link.remote_target.type == TERMINUS_UNSPECIFIED)

@@ -75,7 +75,7 @@ class Source:
         check_unicode(self.selector, f"The selector {self.selector!a:.200}", InvalidSelectorError)
 
     @property
-    def lasting(self) -> bool:
+    def is_durable(self) -> bool:
         """True if the broker shall keep it when its link detaches."""
         return self.subscription is not None and self.subscription.durable
 
@@ -90,7 +90,7 @@ class Source:
         if self.subscription:
             self.subscription.apply(terminus)
 
-    def objection(self, attached: Any) -> JMSError | None:
+    def attach_error(self, attached: Any) -> JMSError | None:
         """A broker that does not know a filter drops it: then everything would come.
 
         Args:
@@ -103,7 +103,7 @@ class Source:
         missing = [str(name) for name in wanted if name not in heeded]
         return NotSupportedError(f"The broker ignored {', '.join(missing)}.") if missing else None
 
-    def refusal(self, condition: Any) -> JMSError | None:
+    def refusal_error(self, condition: Any) -> JMSError | None:
         """What the broker's refusal means for this source; None if nothing in particular."""
         if condition is None:
             return None
@@ -130,7 +130,7 @@ class Source:
 
 
 _DELIMITER = "|"
-_COMMON = ("shared", "global")
+_GLOBAL_CAPABILITIES = ("shared", "global")
 
 
 def subscription_link(source: Destination | Subscription, number: int = 1) -> SubscriptionLink | None:
@@ -154,7 +154,7 @@ def subscription_link(source: Destination | Subscription, number: int = 1) -> Su
     return SubscriptionLink(
         name + _suffix(number, common=common, durable=source.durable),
         durable=source.durable,
-        capabilities=_COMMON if common else _COMMON[:1],
+        capabilities=_GLOBAL_CAPABILITIES if common else _GLOBAL_CAPABILITIES[:1],
     )
 
 

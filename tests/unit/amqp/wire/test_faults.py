@@ -8,7 +8,7 @@ from amqp_peer import SECONDS, Broker
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError, TransactionInDoubtError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.links.coordinator import DeclaredAhead
+from jmsjca.providers.amqp.links.coordinator import PredeclaredTransaction
 
 
 def commit(connection):
@@ -27,7 +27,7 @@ def test_behind_a_discharge_that_is_written(stage, monkeypatch):
     commit(connection)
     with ThreadPoolExecutor() as pool, monkeypatch.context() as patch:
         waiting = [pool.submit(consumer.receive, 1, SECONDS) for consumer in consumers]
-        patch.setattr(DeclaredAhead, "put", fail)
+        patch.setattr(PredeclaredTransaction, "store", fail)
         with pytest.raises(TransactionInDoubtError):
             commit(connection)
         for each in waiting:

@@ -20,8 +20,8 @@ from tests.unit.forking import (
         "consumer._changed",
         "connection._lock",
         "connection._closing",
-        "connection._wire.committing",
-        "connection._engine.mailbox._lock",
+        "connection._wire.commit_lock",
+        "connection._engine.task_queue._lock",
     ],
 )
 def test_forked_child_refuses_what_its_parent_opened(stage, lock):

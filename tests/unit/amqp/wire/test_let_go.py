@@ -76,7 +76,7 @@ def test_a_look_that_nobody_ends_is_ended_by_whatever_thread_collects_it(stage):
     circle.append(circle)
     before = kept(connection)
     del looking, circle
-    connection._engine.post(gc.collect).result(SECONDS)
+    connection._engine.submit(gc.collect).result(SECONDS)
     connection.check(QUEUE)  # a round trip, which may overtake the end of the link
     connection.check(Queue("another"))
     assert kept(connection) < before + 3  # those of the checks, one in its place

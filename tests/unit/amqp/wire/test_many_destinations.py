@@ -12,7 +12,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.links.link_pool import MOST_SENDERS
+from jmsjca.providers.amqp.links.link_pool import MAX_SENDER_LINKS
 from tests.unit.amqp.wire.account import body_of, encoded
 
 RELAY = "ANONYMOUS-RELAY"
@@ -55,7 +55,7 @@ def test_many_destinations_need_few_links_where_the_broker_relays(stage, count, 
     for at in range(0, len(names), together):
         send_to(connection, names[at : at + together], atomic=atomic)
     assert bodies(broker, names) == [[f"to {name}"] for name in names]
-    assert links.made == MOST_SENDERS + 1 + (COORDINATOR if atomic else 0)
+    assert links.made == MAX_SENDER_LINKS + 1 + (COORDINATOR if atomic else 0)
 
 
 @pytest.mark.parametrize("together", [200, 1])
@@ -66,12 +66,12 @@ def test_links_make_room_for_others_where_it_does_not(stage, together):
     for at in range(0, len(names), together):
         send_to(connection, names[at : at + together])
     assert bodies(broker, names) == [[f"to {name}"] for name in names]
-    assert links.most <= MOST_SENDERS + 1 + COORDINATOR  # the next one comes before the oldest goes
+    assert links.most <= MAX_SENDER_LINKS + 1 + COORDINATOR  # the next one comes before the oldest goes
 
 
 def test_who_was_there_first_keeps_a_link(stage):
     broker = Broker(offers=(RELAY,))
-    links, names = Links(broker), names_of(MOST_SENDERS + 1)
+    links, names = Links(broker), names_of(MAX_SENDER_LINKS + 1)
     connection = stage(broker).connect()
     send_to(connection, names)
     made = links.made
@@ -83,7 +83,7 @@ def test_a_check_asks_for_a_link_even_where_the_broker_relays(stage):
     """The relay would take anything, and say no later."""
     broker = Broker(offers=(RELAY,))
     connection = stage(broker).connect()
-    send_to(connection, names_of(MOST_SENDERS + 1))
+    send_to(connection, names_of(MAX_SENDER_LINKS + 1))
 
     def refuse(service, frame):
         service.agree(frame, target=None)
@@ -98,7 +98,7 @@ def test_what_the_relay_refuses_rolls_the_unit_back_and_names_the_destination(st
     broker = Broker(offers=(RELAY,))
     here = stage(broker)
     connection = here.connect()
-    names = names_of(MOST_SENDERS)
+    names = names_of(MAX_SENDER_LINKS)
     send_to(connection, names)
     broker.store.put("in", encoded("x"))
     unit = connection.unit()
@@ -123,7 +123,7 @@ def test_a_relay_that_ends_is_attached_again(stage):
     broker = Broker(offers=(RELAY,))
     here = stage(broker)
     connection = here.connect()
-    names = names_of(MOST_SENDERS)
+    names = names_of(MAX_SENDER_LINKS)
     send_to(connection, names)
     broker.instead[Transfer] = lambda service, frame: service.detach(frame, Error(condition="amqp:internal-error"))
     with pytest.raises(TransactionInDoubtError, match="internal-error"):
@@ -137,7 +137,7 @@ def test_a_relay_that_ends_is_attached_again(stage):
 def test_a_relay_that_is_refused_rolls_the_unit_back(stage):
     broker = Broker(offers=(RELAY,))
     connection = stage(broker).connect()
-    send_to(connection, names_of(MOST_SENDERS))
+    send_to(connection, names_of(MAX_SENDER_LINKS))
 
     def refuse(service, frame):
         service.agree(frame, target=None)
@@ -148,7 +148,7 @@ def test_a_relay_that_is_refused_rolls_the_unit_back(stage):
         send_to(connection, ["another"])
 
 
-@pytest.mark.parametrize("count", [3, MOST_SENDERS + 1, MOST_SENDERS + 10])
+@pytest.mark.parametrize("count", [3, MAX_SENDER_LINKS + 1, MAX_SENDER_LINKS + 10])
 @pytest.mark.parametrize("product", ["RabbitMQ", "apache-activemq-artemis"])
 def test_a_unit_without_transaction_of_which_some_was_sent_is_in_doubt(stage, product, count):
     """It did not roll back. What it took comes again."""

@@ -6,7 +6,7 @@ from amqp_peer.performatives import Attach, Error
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import InvalidDestinationError, TransactionRolledBackError
-from jmsjca.providers.amqp.links.link_pool import MOST_SENDERS
+from jmsjca.providers.amqp.links.link_pool import MAX_SENDER_LINKS
 from tests.unit.amqp.wire.test_many_destinations import RELAY, names_of, send_to
 
 ARTEMIS, ACTIVEMQ, UNTESTED = "apache-activemq-artemis", "ActiveMQ", "unheard of"
@@ -96,7 +96,7 @@ def test_a_shared_subscription_has_no_name_that_would_be_cut(stage, client_id, v
 def test_a_relay_is_given_no_name_that_no_consumer_can_have(stage, name):
     broker = Broker(offers=(RELAY,))
     connection = stage(broker).connect()
-    send_to(connection, names_of(MOST_SENDERS + 1))
+    send_to(connection, names_of(MAX_SENDER_LINKS + 1))
     with pytest.raises(TransactionRolledBackError, match="holds "):
         send_to(connection, [name])
     assert not any("other" in kept or "?" in kept for kept in broker.store.queues)

@@ -67,7 +67,7 @@ def test_what_is_accepted_one_by_one_needs_nothing_to_follow_it(stage, product):
 @pytest.mark.parametrize("product", QUEUES)
 def test_what_is_accepted_one_by_one_while_the_thread_is_busy_is_told_together(stage, product):
     settled, free = Settled(stage, product), threading.Event()
-    settled.connection._engine.post(lambda: free.wait(SECONDS))
+    settled.connection._engine.submit(lambda: free.wait(SECONDS))
     for delivery in settled.deliveries:
         settled.accept_soon(delivery)
     free.set()

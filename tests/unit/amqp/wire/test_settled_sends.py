@@ -9,7 +9,7 @@ from amqp_peer.performatives import SENDER, Attach, Discharge, Error, Transactio
 from jmsjca.destinations import Queue
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.links.link_pool import MOST_SENDERS
+from jmsjca.providers.amqp.links.link_pool import MAX_SENDER_LINKS
 from tests.unit.amqp.wire.account import body_of, encoded
 
 BROKER_J = "Apache Qpid Broker-J Core"
@@ -97,7 +97,7 @@ def test_a_relay_that_ends_over_a_settled_message_rolls_all_back(stage):
     """The second destination's first message ends it."""
     sends = Sends(stage, offers=("ANONYMOUS-RELAY",))
     unit = sends.connection.unit()
-    for number in range(MOST_SENDERS):
+    for number in range(MAX_SENDER_LINKS):
         unit.send(TextMessage("first"), Queue(f"q{number}"))
     unit.commit()
     sends.transfers.clear()

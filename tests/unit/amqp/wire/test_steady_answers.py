@@ -10,7 +10,7 @@ from amqp_peer.performatives import Transfer
 from jmsjca.destinations import Queue
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.links import link_pool
-from jmsjca.providers.amqp.links.sender import Sending
+from jmsjca.providers.amqp.links.sender import SendBatch
 from tests.unit.amqp.wire.account import body_of
 from tests.unit.clocks import HandClock
 from tests.unit.delivering.stage import until
@@ -41,16 +41,16 @@ def broker(monkeypatch, clock, waits):
 
         def result(self, timeout=None):
             waits.append(timeout)
-            missing = self.sending.missing
+            missing = self.sending.outstanding
             clock.time += LATER
             asked.release()
-            until(lambda: self.sending.missing < missing)
+            until(lambda: self.sending.outstanding < missing)
             if not self.done():
                 clock.time += LATER
                 raise TimeoutError
             return super().result(SECONDS)
 
-    class Steady(Sending):
+    class Steady(SendBatch):
         def __init__(self, *of, **how):
             super().__init__(*of, **how)
             self.done = Patience(self)
@@ -59,7 +59,7 @@ def broker(monkeypatch, clock, waits):
         assert asked.acquire(timeout=SECONDS)
         service.carry_out(frame)
 
-    monkeypatch.setattr(link_pool, "Sending", Steady)
+    monkeypatch.setattr(link_pool, "SendBatch", Steady)
     broker.instead[Transfer] = answer
     return broker
 

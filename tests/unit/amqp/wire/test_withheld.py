@@ -11,7 +11,7 @@ from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.engine.engine import Engine
-from jmsjca.providers.amqp.links.link_pool import Wire
+from jmsjca.providers.amqp.links.link_pool import LinkPool
 from tests.unit.amqp.wire.account import encoded
 
 IN, OUT = Queue("in"), Queue("out")
@@ -115,7 +115,7 @@ def test_a_unit_that_was_given_up_is_not_committed_when_its_answer_comes_at_last
 
     broker.instead.update({Transfer: answer_late, Discharge: end})
     monkeypatch.setattr(Engine, "abort", lambda engine, error: None)
-    monkeypatch.setattr(Wire, "roll_back", lambda wire, transaction: given_up.set())
+    monkeypatch.setattr(LinkPool, "roll_back", lambda links, transaction: given_up.set())
     impatient(here.peer)
     unit = connection.unit()
     unit.send(TextMessage("y"), OUT)

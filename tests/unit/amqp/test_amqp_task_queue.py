@@ -6,39 +6,39 @@ from threading import Thread
 
 import pytest
 
-from jmsjca.providers.amqp.engine.task_queue import Errand, Mailbox
+from jmsjca.providers.amqp.engine.task_queue import Task, TaskQueue
 
 NOW, SOON = True, False
 SECONDS = 20
 
 
 @pytest.fixture
-def mailbox():
-    made = Mailbox()
+def tasks():
+    made = TaskQueue()
     yield made
     made.close()
 
 
 @pytest.fixture
-def post(mailbox):
+def post(tasks):
     """Post an errand; tells whether the bell rang."""
 
     def post(*, urgent):
-        mailbox.post(Errand(lambda: None, None, alone=False, urgent=urgent))
-        rang = bool(select.select([mailbox.bell], [], [], 0)[0])
-        mailbox.hear()
+        tasks.put(Task(lambda: None, None, flush_after=False, urgent=urgent))
+        rang = bool(select.select([tasks.wakeup_socket], [], [], 0)[0])
+        tasks.clear_wakeup()
         return rang
 
     return post
 
 
 @pytest.fixture
-def turn(mailbox):
+def turn(tasks):
     """Run what there is, and go to sleep, for a minute at most; tells for how long."""
 
     def turn():
-        mailbox.run(lambda: False)
-        return mailbox.rest(60)
+        tasks.run_pending(lambda: False)
+        return tasks.prepare_wait(60)
 
     return turn
 
@@ -51,15 +51,15 @@ def test_every_errand_wakes_a_thread_that_sleeps(post, turn, urgent):
 
 
 @pytest.mark.parametrize("urgent", [NOW, SOON])
-def test_nothing_wakes_a_thread_that_something_else_has_woken(mailbox, post, turn, urgent):
+def test_nothing_wakes_a_thread_that_something_else_has_woken(tasks, post, turn, urgent):
     turn()
-    mailbox.rise()
+    tasks.end_wait()
     assert not post(urgent=urgent)
-    assert mailbox.rest(60) < 60
+    assert tasks.prepare_wait(60) < 60
 
 
-def test_a_thread_that_is_to_sleep_for_ever(mailbox):
-    assert mailbox.rest(None) is None
+def test_a_thread_that_is_to_sleep_for_ever(tasks):
+    assert tasks.prepare_wait(None) is None
 
 
 def test_after_an_errand_that_could_wait_others_wait_for_a_moment(post, turn):
@@ -80,66 +80,66 @@ def test_what_cannot_wait_wakes_a_thread_that_dozes(post, turn):
     assert post(urgent=NOW)
 
 
-def test_a_thread_does_not_sleep_over_what_cannot_wait(mailbox, post):
+def test_a_thread_does_not_sleep_over_what_cannot_wait(tasks, post):
     post(urgent=NOW)
-    assert mailbox.rest(60) == 0
+    assert tasks.prepare_wait(60) == 0
 
 
-def test_a_thread_does_not_sleep_long_over_what_can_wait(mailbox, post):
+def test_a_thread_does_not_sleep_long_over_what_can_wait(tasks, post):
     post(urgent=SOON)
-    assert 0 < mailbox.rest(60) < 0.1
-    assert 0 < mailbox.rest(None) < 0.1
+    assert 0 < tasks.prepare_wait(60) < 0.1
+    assert 0 < tasks.prepare_wait(None) < 0.1
 
 
-def test_a_doze_ends_when_something_is_due(mailbox, post):
+def test_a_doze_ends_when_something_is_due(tasks, post):
     post(urgent=SOON)
-    assert mailbox.rest(0) == 0
+    assert tasks.prepare_wait(0) == 0
 
 
 class Abandoned:
     """Posts when the collector finds it, as a browser does that nobody ended."""
 
-    def __init__(self, mailbox):
-        self.mailbox, self.circle = mailbox, self
+    def __init__(self, tasks):
+        self.tasks, self.circle = tasks, self
 
     def __del__(self):
-        self.mailbox.post(Errand(lambda: None, None, alone=False))
+        self.tasks.put(Task(lambda: None, None, flush_after=False))
 
 
-def test_the_collector_may_post_wherever_it_comes(mailbox):
+def test_the_collector_may_post_wherever_it_comes(tasks):
     def turn():
         for often in range(1, 20):
             gc.set_threshold(often)  # after so many things that were made
-            Abandoned(mailbox)
-            mailbox.post(Errand(lambda: None, None, alone=False))
-            mailbox.rest(None)
-            mailbox.run(lambda: False)
+            Abandoned(tasks)
+            tasks.put(Task(lambda: None, None, flush_after=False))
+            tasks.prepare_wait(None)
+            tasks.run_pending(lambda: False)
 
     before, turning = gc.get_threshold(), Thread(target=turn, daemon=True)
     try:
         turning.start()
         turning.join(SECONDS)
         assert not turning.is_alive()
-        gc.collect()  # what is left would post when the mailbox is closed
+        gc.collect()  # what is left would post when the tasks is closed
     finally:
         gc.set_threshold(*before)
 
 
-def test_who_is_interrupted_before_he_rings_lets_the_next_one_ring(mailbox, post, turn, monkeypatch):
+def test_who_is_interrupted_before_he_rings_lets_the_next_one_ring(tasks, post, turn, monkeypatch):
     def interrupt():
         raise KeyboardInterrupt
 
     turn()
     with monkeypatch.context() as patch:
-        patch.setattr(mailbox, "ring", interrupt)
+        patch.setattr(tasks, "wake", interrupt)
         with pytest.raises(KeyboardInterrupt):
             post(urgent=NOW)
     assert post(urgent=NOW)
 
 
-def test_errands_run_in_order_whether_they_can_wait_or_not(mailbox):
+def test_errands_run_in_order_whether_they_can_wait_or_not(tasks):
     done = []
     for number, urgent in enumerate([SOON, NOW, SOON, NOW]):
-        mailbox.post(Errand(lambda number=number: done.append(number), None, alone=False, urgent=urgent))
-    mailbox.run(lambda: False)
+        tasks.put(Task(lambda number=number: done.append(number), None, flush_after=False, urgent=urgent))
+    tasks.run_pending(lambda: False)
     assert done == [0, 1, 2, 3]
