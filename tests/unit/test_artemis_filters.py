@@ -4,7 +4,7 @@ import pytest
 
 from jmsjca.errors import NotSupportedError
 from jmsjca.providers.common.artemis_filter import identifiers_in, to_artemis_filter
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_names_stand_outside_of_quotes():
 
 def test_message_ids_are_refused_over_stomp():
     """There they would match nothing, in silence."""
-    dialect = choose_dialect("ActiveMQ-Artemis/2.56.0", "1.2")
+    dialect = dialect_for("ActiveMQ-Artemis/2.56.0", "1.2")
     with pytest.raises(NotSupportedError, match="JMSMessageID"):
         dialect.selector("JMSMessageID = 'ID:1'")
     assert dialect.selector("id = 'JMSMessageID' OR JMSPriority = 1")["selector"].endswith(

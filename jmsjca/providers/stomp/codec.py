@@ -27,7 +27,7 @@ from jmsjca.messages import (
 from jmsjca.providers.common.json_codec import BODY_DECODERS, encode_body, expect_text
 from jmsjca.providers.stomp.protocol.frames import Frame
 
-__all__ = ["ABSENT", "OURS", "Content", "Outgoing", "decode", "encode", "is_property"]
+__all__ = ["METADATA_HEADER", "NO_BODY", "Content", "Outgoing", "decode", "encode", "is_property"]
 
 _IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")  # as RabbitMQ and Artemis show what came over AMQP
 _NAMED = 2  # kind and name; a third value marks a temporary destination
@@ -69,7 +69,7 @@ def decode(
             raise _undecodable(error) from error
 
     try:
-        ours = _ours(frame.headers)
+        ours = _metadata(frame.headers)
         made, body = _decode_body(ours.get("k"), content, frame.body)
         return made.received(body, headers)
     except _UNDECODABLE as error:
@@ -80,9 +80,9 @@ def _undecodable(error: Exception) -> MessageFormatError:
     return MessageFormatError(f"The received message cannot be decoded: {error}.")
 
 
-def _ours(headers: Mapping[str, str]) -> dict[str, Any]:
+def _metadata(headers: Mapping[str, str]) -> dict[str, Any]:
     pieces: list[str] = []
-    while (piece := headers.get(f"{OURS}{len(pieces) or ''}")) is not None:
+    while (piece := headers.get(f"{METADATA_HEADER}{len(pieces) or ''}")) is not None:
         pieces.append(piece)
     ours: dict[str, Any] = dict(json.loads("".join(pieces))) if pieces else {}
     return ours
@@ -100,9 +100,9 @@ def _decode_headers(
         "reply_to": _reply_to(ours.get("r"), headers.get("reply-to"), read_address),
         "delivery_mode": DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT,
         "priority": int(headers.get("priority", "4")),
-        "timestamp": _moment(ours.get("s") or int(headers.get("timestamp", "0"))),
-        "expiration": _moment(ours.get("x") or int(headers.get("expires", "0"))),
-        "delivery_time": _moment(ours.get("d")),
+        "timestamp": _to_datetime(ours.get("s") or int(headers.get("timestamp", "0"))),
+        "expiration": _to_datetime(ours.get("x") or int(headers.get("expires", "0"))),
+        "delivery_time": _to_datetime(ours.get("d")),
     }
 
 
@@ -129,8 +129,8 @@ def _reply_to(
 
 def _decode_body(kind: str | None, content: Content, body: bytes) -> tuple[type[Message], Any]:
     if kind is not None:
-        made, decoder = BODY_DECODERS[kind.removeprefix(ABSENT)]
-        return made, decoder(None if kind.startswith(ABSENT) else body)
+        made, decoder = BODY_DECODERS[kind.removeprefix(NO_BODY)]
+        return made, decoder(None if kind.startswith(NO_BODY) else body)
     if content is Content.BYTES:
         return BytesMessage, body
     if content is Content.NONE and not body:
@@ -145,17 +145,17 @@ def _guess(body: bytes) -> tuple[type[Message], str | bytes]:
         return BytesMessage, body
 
 
-def _moment(milliseconds: int | None) -> datetime | None:
+def _to_datetime(milliseconds: int | None) -> datetime | None:
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
 
 
-OURS = "_jmsjca"
+METADATA_HEADER = "_jmsjca"
 """The header that holds what no other can; numbered if there are several."""
 
-ABSENT = "no "
+NO_BODY = "no "
 """What stands there before the kind of a message that has no body, which an empty one does not tell."""
 
-_LONGEST_NAME = 2000
+_MAX_HEADER_NAME = 2000
 _RESERVED = frozenset(
     (
         *("ack", "browser", "ciphertext", "client-id", "content-encoding", "content-length", "content-type"),
@@ -169,7 +169,7 @@ _RESERVED = frozenset(
     )
 )
 _RESERVED_BEGINNINGS = (
-    OURS,
+    METADATA_HEADER,
     "_AMQ_",
     "__AMQ",
     "_HQ_",
@@ -185,15 +185,15 @@ _EXCEPTIONS = {"_AMQ_DUPL_ID"}
 
 def is_property(name: str) -> bool:
     """True if a header of this name is a property, and a property of this name may become a header."""
-    if name in _RESERVED or len(name) > _LONGEST_NAME:
+    if name in _RESERVED or len(name) > _MAX_HEADER_NAME:
         return False
     return name in _EXCEPTIONS or not name.startswith(_RESERVED_BEGINNINGS)
 
 
-_PIECE = 4000  # characters; escaped twice as many, which all brokers take as one header
-_LONGEST = 2000  # characters of a property that travels as a header
-_MOST = 200  # properties that do
-_HARD_TO_CARRY = re.compile(r"[\0\r]|\A[\s\x01-\x1f]|[\s\x01-\x1f]\Z|\A\Z")  # brokers strip blanks, and controls
+_MAX_METADATA_PIECE = 4000  # characters; escaped twice as many, which all brokers take as one header
+_MAX_HEADER_VALUE = 2000  # characters of a property that travels as a header
+_MAX_HEADER_PROPERTIES = 200  # properties that do
+_UNSAFE_IN_HEADER = re.compile(r"[\0\r]|\A[\s\x01-\x1f]|[\s\x01-\x1f]\Z|\A\Z")  # brokers strip blanks, and controls
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -206,7 +206,10 @@ class Outgoing(NamedTuple):
 
 
 def encode(
-    message: Message, address: Mapping[str, str], reply_to: str | None, carries: Callable[[str], bool] = is_property
+    message: Message,
+    address: Mapping[str, str],
+    reply_to: str | None,
+    is_header_property: Callable[[str], bool] = is_property,
 ) -> Outgoing:
     """Encode a message whose headers the producer has set.
 
@@ -214,19 +217,19 @@ def encode(
         message: The message.
         address: The headers that only this broker has.
         reply_to: Where a reply should go, as this broker writes it.
-        carries: True for the name of a property that may be a header.
+        is_header_property: Returns True for the name of a property that may be a header.
 
     Raises:
         MessageFormatError: Some text in it is not Unicode.
     """
     try:
-        return _encode(message, address, reply_to, carries)
+        return _encode(message, address, reply_to, is_header_property)
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
 
 
 def _encode(
-    message: Message, address: Mapping[str, str], reply_to: str | None, carries: Callable[[str], bool]
+    message: Message, address: Mapping[str, str], reply_to: str | None, is_header_property: Callable[[str], bool]
 ) -> Outgoing:
     kind, body = _body_of(message)
     ours: dict[str, Any] = {"k": kind, "i": message.message_id}
@@ -235,7 +238,7 @@ def _encode(
         "priority": str(message.priority),
     }
     _encode_headers(message, reply_to, headers, ours)
-    _encode_properties(message.properties, headers, ours, carries)
+    _encode_properties(message.properties, headers, ours, is_header_property)
     headers.update(address)
     headers.update(_pieces(_to_json({name: value for name, value in ours.items() if value not in (None, {})})))
     return Outgoing(headers, body or b"", kind != "text" or body is None or b"\0" in body)
@@ -260,7 +263,7 @@ def _encode_headers(message: Message, reply_to: str | None, headers: dict[str, s
 
 
 def _put(name: str, text: str, headers: dict[str, str], ours: dict[str, Any], short: str) -> None:
-    if len(text) > _LONGEST or _HARD_TO_CARRY.search(text):
+    if len(text) > _MAX_HEADER_VALUE or _UNSAFE_IN_HEADER.search(text):
         text.encode()
         ours[short] = text
     else:
@@ -268,7 +271,7 @@ def _put(name: str, text: str, headers: dict[str, str], ours: dict[str, Any], sh
 
 
 def _encode_properties(
-    properties: Properties, headers: dict[str, str], ours: dict[str, Any], carries: Callable[[str], bool]
+    properties: Properties, headers: dict[str, str], ours: dict[str, Any], is_header_property: Callable[[str], bool]
 ) -> None:
     types: dict[str, str] = {}
     hidden: dict[str, str | None] = {}
@@ -276,7 +279,7 @@ def _encode_properties(
         text = None if value is None else str(convert(value, "string"))
         if value is not None and type_name(value) != "string":
             types[name] = type_name(value)
-        if text is None or len(headers) > _MOST or not carries(name):
+        if text is None or len(headers) > _MAX_HEADER_PROPERTIES or not is_header_property(name):
             hidden[name] = text
         else:
             _put(name, text, headers, hidden, name)
@@ -286,13 +289,16 @@ def _encode_properties(
 
 
 def _pieces(text: str) -> dict[str, str]:
-    return {f"{OURS}{n or ''}": text[n * _PIECE : (n + 1) * _PIECE] for n in range(len(text) // _PIECE + 1)}
+    return {
+        f"{METADATA_HEADER}{n or ''}": text[n * _MAX_METADATA_PIECE : (n + 1) * _MAX_METADATA_PIECE]
+        for n in range(len(text) // _MAX_METADATA_PIECE + 1)
+    }
 
 
 def _body_of(message: Message) -> tuple[str, bytes | None]:
     """Name the kind of a message and encode its body; what has none says so, as an empty frame does not."""
     kind, body = encode_body(message)
-    return (f"{ABSENT}{kind}" if body is None and kind != "plain" else kind), body
+    return (f"{NO_BODY}{kind}" if body is None and kind != "plain" else kind), body
 
 
 def _milliseconds(moment: datetime | None) -> int | None:

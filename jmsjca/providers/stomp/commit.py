@@ -5,15 +5,15 @@ from contextlib import nullcontext
 
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.stomp.brokers.dialect import TRANSACTION, Dialect
-from jmsjca.providers.stomp.errors import RefusedError
+from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import with_headers
-from jmsjca.providers.stomp.protocol.session import Wire
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.providers.stomp.protocol.transport import WriteError
 
-__all__ = ["Burst"]
+__all__ = ["UnitCommit"]
 
 
-class Burst:
+class UnitCommit:
     """BEGIN, ACKs, SENDs, COMMIT, or SENDs and ACKs alone; its caller sees to it that no other one is open.
 
     A broker that refuses a SEND may go on all the same and commit the rest. So COMMIT follows when the SENDs are
@@ -22,7 +22,7 @@ class Burst:
     A single SEND needs none: it happens or not, and its receipt tells, or an ERROR that is known to be about it.
 
     Args:
-        wire: The connection.
+        session: The connection.
         dialect: What the broker calls things.
         receipt: The receipt that sends ask for.
         acks: The headers of the acknowledgements.
@@ -33,20 +33,20 @@ class Burst:
 
     def __init__(
         self,
-        wire: Wire,
+        session: STOMPSession,
         dialect: Dialect,
         receipt: str,
         *,
         acks: Sequence[Mapping[str, str]] = (),
         sends: Sequence[bytes] = (),
         transacted: bool = True,
-        later: bool = False,
+        after_earlier_batch: bool = False,
     ) -> None:
-        self._wire = wire
+        self._session = session
         self._dialect = dialect
         self._acks = [dict(ack) for ack in acks]
         self._transacted = transacted and self._needs_transaction(len(sends))
-        self._later = later
+        self._after_earlier_batch = after_earlier_batch
         alone = max(len(sends) - 1, 0) if self._transacted and dialect.confirms_in_order else 0
         frames = [with_headers(frame, TRANSACTION) for frame in sends] if self._transacted else sends
         self._sends = [*frames[:alone], *(with_headers(frame, {"receipt": receipt}) for frame in frames[alone:])]
@@ -64,12 +64,14 @@ class Burst:
         if not (self._acks or self._sends):
             return
         if not self._transacted:
-            self._decide(b"", *self._plain(), timeout)
+            self._write_and_await(b"", *self._untransacted_frames(), timeout)
         elif self._sends and self._dialect.confirms_before_commit:
             self._prepare(timeout)
-            self._decide(b"", self._commit(), [self._last], timeout)
+            self._write_and_await(b"", self._commit_frames(), [self._last], timeout)
         else:
-            self._decide(self._work(), self._commit(), [*self._receipts, self._last], timeout)
+            self._write_and_await(
+                self._transaction_frames(), self._commit_frames(), [*self._receipts, self._last], timeout
+            )
 
     def _needs_transaction(self, sends: int) -> bool:
         if self._acks and self._dialect.acknowledges_in_transaction:
@@ -79,19 +81,23 @@ class Burst:
     def _prepare(self, timeout: float) -> None:
         """Let the broker take everything; nothing of it counts yet."""
         try:
-            self._exchange(self._work(), self._receipts, timeout)
+            self._exchange(self._transaction_frames(), self._receipts, timeout)
         except (WriteError, JMSError) as error:
-            self._wire.end(ConnectionLostError(f"A unit could not be committed: {error}"))
-            raise self._outcome(error, happened=self._later) from error
+            self._session.end(ConnectionLostError(f"A unit could not be committed: {error}"))
+            raise self._outcome(error, happened=self._after_earlier_batch) from error
 
-    def _decide(self, head: bytes, decision: bytes, receipts: Sequence[str], timeout: float) -> None:
+    def _write_and_await(self, head: bytes, decision: bytes, receipts: Sequence[str], timeout: float) -> None:
         """Write the frame that decides, behind others that do not, and learn the outcome."""
         try:
-            with self._wire.incoming.hearing_out() if self._dialect.refuses_commits else nullcontext():
+            with (
+                self._session.dispatcher.deferring_errors()
+                if self._dialect.refuses_commit_after_failed_send
+                else nullcontext()
+            ):
                 self._exchange(head + decision, receipts, timeout)
         except (WriteError, JMSError) as error:
-            self._wire.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))
-            raise self._outcome(error, happened=not self._did_not_happen(error, len(head))) from error
+            self._session.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))
+            raise self._outcome(error, happened=not self._nothing_happened(error, len(head))) from error
 
     def _outcome(self, error: Exception, *, happened: bool) -> JMSError:
         """What is told of a failure, if anything of the unit may have happened or not."""
@@ -99,52 +105,52 @@ class Burst:
             return TransactionInDoubtError(f"The unit may or may not be committed: {error}")
         return TransactionRolledBackError(f"The unit was not committed: {error}")
 
-    def _did_not_happen(self, error: Exception, undecided: int) -> bool:
-        if self._later:
+    def _nothing_happened(self, error: Exception, undecided: int) -> bool:
+        if self._after_earlier_batch:
             return False
         if isinstance(error, WriteError):
             return error.written <= undecided
-        return isinstance(error, RefusedError) and self._refuses_all(error)
+        return isinstance(error, BrokerRefusedError) and self._is_refusal_of_all(error)
 
-    def _refuses_all(self, error: RefusedError) -> bool:
+    def _is_refusal_of_all(self, error: BrokerRefusedError) -> bool:
         if not self._transacted:
-            return not self._acks and ([error.receipt] == self._receipts or self._says_so(error))
+            return not self._acks and ([error.receipt] == self._receipts or self._error_concerns_all(error))
         if self._dialect.broker.capabilities.transacted_send:
             return error.receipt == self._last
-        return self._says_so(error)
+        return self._error_concerns_all(error)
 
-    def _says_so(self, error: RefusedError) -> bool:
+    def _error_concerns_all(self, error: BrokerRefusedError) -> bool:
         """True if the ERROR says so, and can be about nothing else: other threads ask for things, too."""
-        about_this = error.receipt is None and error.alone
+        about_this = error.receipt is None and error.only_request
         return about_this and self._dialect.refuses_all_of(error.text, len(self._sends))
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
         try:
-            wait = self._wire.receipts.expect(*receipts)
+            wait = self._session.receipts.expect(*receipts)
         except ConnectionLostError as error:  # it ended since the last exchange
             raise WriteError(0, str(error)) from error
         try:
-            self._wire.write(frames)
+            self._session.write(frames)
             wait.result(timeout)
         finally:
-            self._wire.receipts.forget(wait)
+            self._session.receipts.forget(wait)
 
-    def _work(self) -> bytes:
-        acks = (self._wire.encode("ACK", {**ack, **TRANSACTION}) for ack in self._acks)
-        return b"".join((self._wire.encode("BEGIN", TRANSACTION), *acks, *self._sends))
+    def _transaction_frames(self) -> bytes:
+        acks = (self._session.encode("ACK", {**ack, **TRANSACTION}) for ack in self._acks)
+        return b"".join((self._session.encode("BEGIN", TRANSACTION), *acks, *self._sends))
 
-    def _commit(self) -> bytes:
+    def _commit_frames(self) -> bytes:
         """COMMIT; for ActiveMQ an empty ABORT behind it, or it searches all that was ever acknowledged each time."""
-        encode = self._wire.encode
+        encode = self._session.encode
         commit = encode("COMMIT", {**TRANSACTION, "receipt": self._last})
-        if not (self._acks and self._dialect.hoards_acknowledgements):
+        if not (self._acks and self._dialect.needs_abort_after_commit):
             return commit
         return commit + encode("BEGIN", TRANSACTION) + encode("ABORT", TRANSACTION)
 
-    def _plain(self) -> tuple[bytes, list[str]]:
+    def _untransacted_frames(self) -> tuple[bytes, list[str]]:
         """What the broker takes one by one: the first frame decides already; and the receipts that confirm it."""
         if self._acks:
             self._acks[-1].setdefault("receipt", self._last)
         receipts = [ack["receipt"] for ack in self._acks if "receipt" in ack]
-        acks = (self._wire.encode("ACK", ack) for ack in self._acks)
+        acks = (self._session.encode("ACK", ack) for ack in self._acks)
         return b"".join((*self._sends, *acks)), [*self._receipts, *receipts]

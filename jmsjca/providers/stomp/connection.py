@@ -20,24 +20,24 @@ from jmsjca.errors import (
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.delivery import STOMPDelivery
-from jmsjca.providers.stomp.durable_subscriptions import Durables, check_no_local, check_subscription
-from jmsjca.providers.stomp.errors import explained
-from jmsjca.providers.stomp.protocol.session import Wire
-from jmsjca.providers.stomp.subscription import RenewedSubscriptions, Subscriptions, taken_ahead
-from jmsjca.providers.stomp.temporary_destinations import Temporaries
+from jmsjca.providers.stomp.durable_subscriptions import DurableSubscriptions, check_no_local, check_subscription
+from jmsjca.providers.stomp.errors import translating_errors
+from jmsjca.providers.stomp.protocol.session import STOMPSession
+from jmsjca.providers.stomp.subscription import RenewingSubscription, SubscriptionSet, default_window
+from jmsjca.providers.stomp.temporary_destinations import TemporaryDestinations
 from jmsjca.providers.stomp.unit import STOMPUnit
 from jmsjca.spi import Capabilities, Order
 
-__all__ = ["Consumers", "STOMPConnection"]
+__all__ = ["STOMPConnection", "_ConsumerRegistry"]
 
 
 class STOMPConnection:
     """Consumers and units over one connection. When it is lost it stays lost.
 
     Args:
-        wire: The connection, logged in.
+        session: The connection, logged in.
         dialect: What the broker calls things.
-        aside: Opens another connection, for questions that may end it.
+        open_side_session: Opens another connection, for questions that may end it.
         client_id: Whose durable subscriptions these are.
         limits: The bounds.
         clock: Where time comes from.
@@ -45,19 +45,19 @@ class STOMPConnection:
 
     def __init__(
         self,
-        wire: Wire,
+        session: STOMPSession,
         dialect: Dialect,
-        aside: Callable[[], Wire],
+        open_side_session: Callable[[], STOMPSession],
         *,
         client_id: str | None,
         limits: Limits,
         clock: Clock,
     ) -> None:
-        self._wire = wire
-        wire.incoming.confirmed_by = dialect.confirmed_by
-        self._durables = Durables(wire, dialect, aside)
-        self._temporaries = Temporaries(wire, dialect, aside)
-        self._consumers = Consumers(wire, dialect, limits, clock)
+        self._session = session
+        session.dispatcher.receipt_confirmed_by = dialect.receipt_confirmed_by
+        self._durables = DurableSubscriptions(session, dialect, open_side_session)
+        self._temporaries = TemporaryDestinations(session, dialect, open_side_session)
+        self._consumers = _ConsumerRegistry(session, dialect, limits, clock)
         self._dialect = dialect
         self._broker = dialect.broker
         self._client_id = client_id
@@ -89,9 +89,9 @@ class STOMPConnection:
             check_no_local(self._broker, source)
         check_subscription(self._broker, source, self._client_id)
         self._temporaries.check_own(source)
-        self._durables.note(source)
+        self._durables.reserve(source)
         consumer = self._consumers.open(source, selector=selector, no_local=no_local, order=order, window=window)
-        self._durables.consumed_by(source, consumer)
+        self._durables.register_consumer(source, consumer)
         return consumer
 
     def browse(
@@ -112,7 +112,7 @@ class STOMPConnection:
         """
         self._check_open()
         self._broker.require("atomic", requested=atomic)
-        unit = STOMPUnit(self._wire, self._dialect, self._limits.message_bytes, self._temporaries.check_not_removed)
+        unit = STOMPUnit(self._session, self._dialect, self._limits.message_bytes, self._temporaries.check_not_removed)
         with self._lock:
             self._units.add(unit)
         return unit
@@ -130,8 +130,8 @@ class STOMPConnection:
         """Make a destination that the broker removes with this connection."""
         self._check_open()
         self._broker.require("temporary")
-        with explained(f"make a temporary {kind}"):
-            return self._temporaries.make(kind)
+        with translating_errors(f"make a temporary {kind}"):
+            return self._temporaries.create(kind)
 
     def remove(self, what: Destination | Subscription) -> None:
         """Remove a durable subscription with what waits there, or give up a temporary destination.
@@ -144,7 +144,7 @@ class STOMPConnection:
         self._check_open()
         if isinstance(what, Subscription) and what.durable:
             check_subscription(self._broker, what, self._client_id)
-            with explained(f"remove the subscription {what.name}"):
+            with translating_errors(f"remove the subscription {what.name}"):
                 self._durables.remove(what)
         elif isinstance(what, Destination) and what.temporary:
             self._consumers.check_free(what)
@@ -158,14 +158,14 @@ class STOMPConnection:
 
     def close(self, timeout: float | None = None) -> None:
         """Say goodbye, and wait for the answer; what open units took comes again."""
-        if self._wire.home.in_child:
+        if self._session.home.in_child:
             return  # a forked child: its parent closes it
         with self._lock:
             if self._closed:
                 return
             self._closed = True
         self._lose(ConnectionLostError("This connection was closed."))
-        self._wire.close(self._wire.reply_timeout if timeout is None else timeout)
+        self._session.close(self._session.reply_timeout if timeout is None else timeout)
 
     def lost(self, error: JMSError) -> None:
         """Let everybody know that the connection broke."""
@@ -180,25 +180,25 @@ class STOMPConnection:
         self._consumers.broken(error)
 
     def _check_open(self) -> None:
-        self._wire.home.check()
+        self._session.home.check()
         if self._closed:
             raise IllegalStateError("This connection is closed.")
         if self._lost is not None:
             raise ConnectionLostError(str(self._lost)) from self._lost
 
 
-class Consumers:
+class _ConsumerRegistry:
     """Those of one connection.
 
     Args:
-        wire: The connection.
+        session: The connection.
         dialect: What the broker calls things.
         limits: The bounds.
         clock: Where time comes from.
     """
 
-    def __init__(self, wire: Wire, dialect: Dialect, limits: Limits, clock: Clock) -> None:
-        self._wire = wire
+    def __init__(self, session: STOMPSession, dialect: Dialect, limits: Limits, clock: Clock) -> None:
+        self._session = session
         self._dialect = dialect
         self._limits = limits
         self._clock = clock
@@ -222,14 +222,16 @@ class Consumers:
             JMSError: The broker refuses.
         """
         check_text(selector, f"The selector {selector!a:.200}", InvalidSelectorError)
-        ahead = taken_ahead(order, self._limits.prefetch_messages) if window is None else window
-        ack = "client" if self._dialect.settles_up_to and order is Order.PREFIX else "client-individual"
-        chosen = self._chosen(selector, no_local=no_local)
-        supply = partial(self._kind(source), self._wire, self._dialect, source, chosen, ack=ack, window=ahead)
+        ahead = default_window(order, self._limits.prefetch_messages) if window is None else window
+        ack = "client" if self._dialect.acks_cumulatively and order is Order.PREFIX else "client-individual"
+        chosen = self._filter_headers(selector, no_local=no_local)
+        supply = partial(
+            self._subscription_class(source), self._session, self._dialect, source, chosen, ack=ack, window=ahead
+        )
         target, size = destination_of(source), self._limits.prefetch_bytes
-        with explained(f"consume from {target}"):
+        with translating_errors(f"consume from {target}"):
             consumer = STOMPConsumer(target, self._dialect, supply, order=order, max_bytes=size, clock=self._clock)
-        self._keep(consumer)
+        self._register(consumer)
         return consumer
 
     def check_free(self, what: Destination) -> None:
@@ -249,17 +251,17 @@ class Consumers:
         for consumer in told:
             consumer.on_connection_lost(error)
 
-    def _kind(self, source: Destination | Subscription) -> Callable[..., Subscriptions]:
+    def _subscription_class(self, source: Destination | Subscription) -> Callable[..., SubscriptionSet]:
         lasting = source.durable if isinstance(source, Subscription) else True
-        if lasting and self._dialect.keeps_first_back:
-            return partial(RenewedSubscriptions, clock=self._clock)
-        return Subscriptions
+        if lasting and self._dialect.may_withhold_first_message:
+            return partial(RenewingSubscription, clock=self._clock)
+        return SubscriptionSet
 
-    def _chosen(self, selector: str | None, *, no_local: bool) -> Mapping[str, str]:
+    def _filter_headers(self, selector: str | None, *, no_local: bool) -> Mapping[str, str]:
         selected = self._dialect.selector(selector) if selector else {}
         return {**selected, **self._dialect.no_local} if no_local else selected
 
-    def _keep(self, consumer: STOMPConsumer) -> None:
+    def _register(self, consumer: STOMPConsumer) -> None:
         with self._lock:
             self._open = {c for c in self._open if not c.is_finished} | {consumer}
             broken = self._broken

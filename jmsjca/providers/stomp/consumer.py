@@ -10,7 +10,7 @@ from jmsjca.providers.common.consumer import BaseConsumer
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.delivery import STOMPDelivery
 from jmsjca.providers.stomp.protocol.frames import Frame
-from jmsjca.providers.stomp.subscription import Subscriptions
+from jmsjca.providers.stomp.subscription import SubscriptionSet
 from jmsjca.spi import Delivery, Order
 
 __all__ = ["STOMPConsumer"]
@@ -32,7 +32,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         self,
         source: Destination,
         dialect: Dialect,
-        supply: Callable[[Callable[[Sequence[Frame]], None]], Subscriptions],
+        supply: Callable[[Callable[[Sequence[Frame]], None]], SubscriptionSet],
         *,
         order: Order,
         max_bytes: int,
@@ -41,11 +41,11 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         super().__init__(order)
         self._max_bytes = max_bytes
         self._clock = clock
-        self._places = count()
-        self._stopped = False
+        self._sequence = count()
+        self._unsubscribed = False
         self.source = source
         self.dialect = dialect
-        self._supply = supply(self._arrive)
+        self._subscriptions = supply(self._on_frames)
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[STOMPDelivery]:
         """Take what came, up to a limit; wait for the first one.
@@ -61,18 +61,18 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
                 chunk = self._wait(limit, deadline)
             if chunk is not None:
                 return chunk
-            self._supply.extend(limit)
+            self._subscriptions.add_subscription(limit)
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Keep deliveries that no unit took, to be received again as if for the first time."""
         self._home.check()
         with self._changed:
-            self._take_in([d for d in self._owned(deliveries) if d.unit is None])
+            self._requeue([d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[STOMPDelivery]:
         """Give what was on its way. The broker goes on sending when something is settled: STOMP knows no stop."""
         self._home.check()
-        self._supply.barrier()
+        self._subscriptions.barrier()
         with self._changed:
             return self._buffer.take(len(self._buffer.ready))
 
@@ -84,16 +84,16 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
             if self.closed:
                 return
             self.closed = True
-            self._take_in(self._buffer.unassigned())
-        self._stop_if_done()
+            self._requeue(self._buffer.unassigned())
+        self._unsubscribe_if_finished()
 
-    def acknowledged_by(self, deliveries: Sequence[STOMPDelivery]) -> Sequence[Frame]:
+    def frames_to_acknowledge(self, deliveries: Sequence[STOMPDelivery]) -> Sequence[Frame]:
         """The frames whose acknowledgement settles these deliveries, and no others.
 
         Raises:
             IllegalStateError: The broker would settle others too, which came before them and are not settled yet.
         """
-        if not (self.order is Order.PREFIX and self.dialect.settles_up_to):
+        if not (self.order is Order.PREFIX and self.dialect.acks_cumulatively):
             return [d.frame for d in deliveries]
         with self._changed:
             self._check_prefix(deliveries)
@@ -103,16 +103,16 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
     def settle(self, deliveries: Sequence[STOMPDelivery]) -> None:
         """Forget deliveries that a unit settled, or lost."""
         self.forget(deliveries)
-        self._stop_if_done()
+        self._unsubscribe_if_finished()
 
     def requeue(self, failed: Sequence[STOMPDelivery], unused: Sequence[STOMPDelivery]) -> None:
         """Let deliveries of a unit come again, the failed ones counted; in order, so what came later too."""
         with self._changed:
-            self._take_in(self._buffer.with_later([*failed, *unused]), {d.sequence for d in failed})
-        self._stop_if_done()
+            self._requeue(self._buffer.with_later([*failed, *unused]), {d.sequence for d in failed})
+        self._unsubscribe_if_finished()
 
-    def _arrive(self, frames: Sequence[Frame]) -> None:
-        deliveries = [STOMPDelivery(frame, place, self) for frame, place in zip(frames, self._places, strict=False)]
+    def _on_frames(self, frames: Sequence[Frame]) -> None:
+        deliveries = [STOMPDelivery(frame, place, self) for frame, place in zip(frames, self._sequence, strict=False)]
         with self._changed:
             self._buffer.append(deliveries)
             self._changed.notify_all()
@@ -124,26 +124,26 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
                 self._woken = False
                 return []
             self._check_connected()
-            chunk = self._buffer.take(self._fitting(limit))
+            chunk = self._buffer.take(self._messages_that_fit(limit))
             remaining = None if deadline is None else deadline - self._clock.monotonic()
             if chunk or (remaining is not None and remaining <= 0):
                 return chunk
-            if self._short():
+            if self._needs_subscription():
                 return None
-            self._changed.wait(self._supply.patience(remaining))
+            self._changed.wait(self._subscriptions.wait_time(remaining))
 
-    def _fitting(self, limit: int) -> int:
+    def _messages_that_fit(self, limit: int) -> int:
         """How many of what waits make a chunk; one is never too large."""
         sizes = accumulate(d.size for d in islice(self._buffer.ready, limit))
         return min(limit, max(1, sum(size <= self._max_bytes for size in sizes)))
 
-    def _short(self) -> bool:
+    def _needs_subscription(self) -> bool:
         held = self._buffer.unsettled
         if not held:
-            return self._supply.overdue()
-        return self._supply.short(len(held), sum(d.size for d in held.values()))
+            return self._subscriptions.needs_renewal()
+        return self._subscriptions.is_exhausted(len(held), sum(d.size for d in held.values()))
 
-    def _take_in(self, deliveries: Sequence[STOMPDelivery], counted: Collection[int] = ()) -> None:
+    def _requeue(self, deliveries: Sequence[STOMPDelivery], counted: Collection[int] = ()) -> None:
         self._buffer.requeue(deliveries, counted)
         self._changed.notify_all()
 
@@ -156,13 +156,13 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
                 " commit that one's unit first, or make the consumer with Order.ANY or MIXED."
             )
 
-    def _stop_if_done(self) -> None:
+    def _unsubscribe_if_finished(self) -> None:
         with self._changed:
-            stop = self.is_finished and not self._stopped
-            self._stopped = self._stopped or stop
+            stop = self.is_finished and not self._unsubscribed
+            self._unsubscribed = self._unsubscribed or stop
         if stop:
-            self._supply.stop(self._left)
+            self._subscriptions.unsubscribe(self._buffered_frames)
 
-    def _left(self) -> list[Frame]:
+    def _buffered_frames(self) -> list[Frame]:
         with self._changed:
             return [d.frame for d in self._buffer.ready]

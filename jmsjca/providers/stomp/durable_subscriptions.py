@@ -9,10 +9,10 @@ from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestin
 from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.brokers.rabbitmq import RabbitMQ
-from jmsjca.providers.stomp.errors import RefusedError
-from jmsjca.providers.stomp.protocol.session import Wire
+from jmsjca.providers.stomp.errors import BrokerRefusedError
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 
-__all__ = ["Durables", "check_no_local", "check_subscription"]
+__all__ = ["DurableSubscriptions", "check_no_local", "check_subscription"]
 
 
 class _Consumer(Protocol):
@@ -22,23 +22,23 @@ class _Consumer(Protocol):
         ...
 
 
-class Durables:
+class DurableSubscriptions:
     """What this connection knows of its durable subscriptions; no broker tells about them over STOMP.
 
     Args:
-        wire: The connection.
+        session: The connection.
         dialect: What the broker calls things.
-        aside: Opens another connection, for questions whose answer may be its end.
+        open_side_session: Opens another connection, for questions whose answer may be its end.
     """
 
-    def __init__(self, wire: Wire, dialect: Dialect, aside: Callable[[], Wire]) -> None:
-        self._wire = wire
+    def __init__(self, session: STOMPSession, dialect: Dialect, open_side_session: Callable[[], STOMPSession]) -> None:
+        self._session = session
         self._dialect = dialect
-        self._aside = aside
+        self._open_side_session = open_side_session
         self._topics: dict[str, Topic] = {}
         self._consumers: dict[str, _Consumer] = {}
 
-    def note(self, source: Destination | Subscription) -> None:
+    def reserve(self, source: Destination | Subscription) -> None:
         """Note whose topic a name is, before it is consumed from.
 
         Raises:
@@ -48,7 +48,7 @@ class Durables:
         if not isinstance(source, Subscription) or source.name is None:
             return
         self._check_unused(source.name)
-        if self._dialect.moves_subscriptions:
+        if self._dialect.recreates_moved_subscriptions:
             self._topics[source.name] = source.topic
         topic = self._topics.setdefault(source.name, source.topic)
         if topic != source.topic:
@@ -57,7 +57,7 @@ class Durables:
                 f" {source.topic}. Remove it first, or use another name."
             )
 
-    def consumed_by(self, source: Destination | Subscription, consumer: _Consumer) -> None:
+    def register_consumer(self, source: Destination | Subscription, consumer: _Consumer) -> None:
         """Note who consumes from it."""
         if isinstance(source, Subscription) and source.name is not None:
             self._consumers[source.name] = consumer
@@ -70,7 +70,7 @@ class Durables:
             InvalidDestinationError: There is none, as far as this connection can know.
         """
         self._check_unused(source.name or "")
-        if self._dialect.removes_in_silence and source.name not in self._topics:
+        if self._dialect.confirms_unknown_unsubscribe and source.name not in self._topics:
             raise InvalidDestinationError(
                 f"Nobody has consumed from the durable subscription {source.name!r} over this connection, and"
                 f" {self._dialect.broker.name} does not tell over STOMP if there is one. Open a consumer of it first."
@@ -78,7 +78,7 @@ class Durables:
         if isinstance(self._dialect, RabbitMQ):
             self._remove_queue(self._dialect, source)
         else:
-            self._wire.request("UNSUBSCRIBE", {"id": "none", **self._dialect.unsubscribe(source)})
+            self._session.request("UNSUBSCRIBE", {"id": "none", **self._dialect.unsubscribe(source)})
         self._topics.pop(source.name or "", None)
 
     def _check_unused(self, name: str) -> None:
@@ -94,18 +94,18 @@ class Durables:
 
         What looks stays: should a message be on its way when it leaves, the broker would end the conversation.
         """
-        wire = self._aside()
+        session = self._open_side_session()
         try:
             try:
-                wire.request("SUBSCRIBE", {"id": "look", **dialect.look_for(source)})
-            except RefusedError as error:
+                session.request("SUBSCRIBE", {"id": "look", **dialect.existence_probe(source)})
+            except BrokerRefusedError as error:
                 raise InvalidDestinationError(
                     f"{source.client_id!r} has no durable subscription {source.name!r} to remove."
                 ) from error
-            wire.request("SUBSCRIBE", {"id": "end", "ack": "client-individual", **dialect.subscribe(source, 1)})
-            wire.request("UNSUBSCRIBE", {"id": "end", **dialect.unsubscribe(source)})
+            session.request("SUBSCRIBE", {"id": "end", "ack": "client-individual", **dialect.subscribe(source, 1)})
+            session.request("UNSUBSCRIBE", {"id": "end", **dialect.unsubscribe(source)})
         finally:
-            wire.close(wire.reply_timeout)
+            session.close(session.reply_timeout)
 
 
 def check_no_local(broker: BrokerProfile, source: Destination | Subscription) -> None:

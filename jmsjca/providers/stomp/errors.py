@@ -15,7 +15,7 @@ from jmsjca.errors import (
 )
 from jmsjca.providers.stomp.protocol.frames import Frame
 
-__all__ = ["RefusedError", "explained", "reason_of"]
+__all__ = ["BrokerRefusedError", "error_text", "translating_errors"]
 
 _SHOWN = 500  # characters of what a broker says
 
@@ -37,7 +37,7 @@ _MEANINGS: tuple[tuple[re.Pattern[str], type[JMSError]], ...] = (
 
 
 @contextmanager
-def explained(doing: str) -> Generator[None, None, None]:
+def translating_errors(doing: str) -> Generator[None, None, None]:
     """Turn the refusal of a broker into the error that it means.
 
     Args:
@@ -45,21 +45,21 @@ def explained(doing: str) -> Generator[None, None, None]:
     """
     try:
         yield
-    except RefusedError as error:
+    except BrokerRefusedError as error:
         for pattern, kind in _MEANINGS:
             if pattern.search(error.text):
                 raise kind(f"The broker says that this client cannot {doing}: {error.text}") from error
         raise
 
 
-def reason_of(frame: Frame) -> str:
+def error_text(frame: Frame) -> str:
     """What the broker says is wrong, on one line: it may repeat what anybody sent."""
     first = frame.body[:_SHOWN].decode(errors="replace").strip().partition("\n")[0]
     text = ": ".join(dict.fromkeys(part for part in (frame.headers.get("message", "").strip(), first) if part))
     return "".join(character if character.isprintable() else " " for character in text[:_SHOWN]) or "no reason given"
 
 
-class RefusedError(ConnectionLostError):
+class BrokerRefusedError(ConnectionLostError):
     """An ERROR frame, which ends the connection.
 
     Attributes:
@@ -72,4 +72,4 @@ class RefusedError(ConnectionLostError):
         super().__init__(f"The broker refused something and ended the connection: {text}")
         self.receipt = receipt
         self.text = text
-        self.alone = alone
+        self.only_request = alone

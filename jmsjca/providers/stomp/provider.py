@@ -8,11 +8,11 @@ from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.common.network import NetworkOptions, open_socket, require_tls_for_password
 from jmsjca.providers.stomp.brokers.dialect import Dialect
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.connection import STOMPConnection
-from jmsjca.providers.stomp.errors import explained
-from jmsjca.providers.stomp.protocol.session import Wire
-from jmsjca.providers.stomp.protocol.transport import Channel
+from jmsjca.providers.stomp.errors import translating_errors
+from jmsjca.providers.stomp.protocol.session import STOMPSession
+from jmsjca.providers.stomp.protocol.transport import SocketChannel
 
 __all__ = ["STOMPProvider"]
 
@@ -63,8 +63,10 @@ class STOMPProvider:
                 connection.lost(reason)
             on_lost(reason)
 
-        wire, dialect = opener.open(client_id, ended)
-        connection = STOMPConnection(wire, dialect, opener.aside, client_id=client_id, limits=limits, clock=clock)
+        session, dialect = opener.open(client_id, ended)
+        connection = STOMPConnection(
+            session, dialect, opener.open_side_session, client_id=client_id, limits=limits, clock=clock
+        )
         connections.append(connection)
         return connection
 
@@ -79,15 +81,17 @@ class _Opener:
     limits: Limits
     clock: Clock
 
-    def open(self, client_id: str | None, ended: Callable[[JMSError], None]) -> tuple[Wire, Dialect]:
+    def open(self, client_id: str | None, ended: Callable[[JMSError], None]) -> tuple[STOMPSession, Dialect]:
         """Connect and log in."""
         secure = self.url.protocol == _SECURE
         connected = open_socket(self.url, self.options, default_port=_PORTS[self.url.protocol], tls=secure)
-        wire = Wire(Channel(connected), self.clock, self.limits.message_bytes, self.options.reply_timeout, ended)
-        return wire, self._log_in(wire, self._login(client_id))
+        session = STOMPSession(
+            SocketChannel(connected), self.clock, self.limits.message_bytes, self.options.reply_timeout, ended
+        )
+        return session, self._log_in(session, self._login(client_id))
 
-    def aside(self) -> Wire:
-        """Open a wire for questions that may end it; nobody else minds."""
+    def open_side_session(self) -> STOMPSession:
+        """Open a session for questions that may end it; nobody else minds."""
         return self.open(None, lambda _: None)[0]
 
     def _login(self, client_id: str | None) -> dict[str, str]:
@@ -97,20 +101,20 @@ class _Opener:
             if self.credentials.password is not None:
                 headers["passcode"] = self.credentials.password
         if client_id is not None:
-            headers["client-id"] = _kept_whole(client_id)
+            headers["client-id"] = _quote_client_id(client_id)
         return headers
 
-    def _log_in(self, wire: Wire, headers: dict[str, str]) -> Dialect:
+    def _log_in(self, session: STOMPSession, headers: dict[str, str]) -> Dialect:
         try:
-            with explained(f"log in to {self.url.host}"):
-                answer = wire.connect(headers, self.options.heartbeat, self.options.connect_timeout)
-            return choose_dialect(answer.get("server", ""), wire.version, java_maps=self.options.java_maps)
+            with translating_errors(f"log in to {self.url.host}"):
+                answer = session.connect(headers, self.options.heartbeat, self.options.connect_timeout)
+            return dialect_for(answer.get("server", ""), session.version, java_maps=self.options.java_maps)
         except BaseException:
-            wire.end(ConnectionLostError("The login failed."))
+            session.end(ConnectionLostError("The login failed."))
             raise
 
 
-def _kept_whole(client_id: str) -> str:
+def _quote_client_id(client_id: str) -> str:
     """Quote what ActiveMQ would strip of its blanks, and what looks quoted: different ids stay different."""
     quoted = client_id.startswith("'") and client_id.endswith("'")
     return f"'{client_id}'" if quoted or client_id != client_id.strip() else client_id

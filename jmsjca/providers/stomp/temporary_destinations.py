@@ -9,35 +9,35 @@ from jmsjca.destinations import Destination, DestinationKind, Subscription
 from jmsjca.errors import ConnectionLostError, InvalidDestinationError
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.protocol.frames import Frame
-from jmsjca.providers.stomp.protocol.session import Wire
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 
-__all__ = ["Temporaries"]
+__all__ = ["TemporaryDestinations"]
 
 _NAMES = {"destination": "/topic/jmsjca.temporaries"}
 """Where a connection tells another one, in passing, what its new destination is called."""
 
 
-class Temporaries:
+class TemporaryDestinations:
     """Those of one connection. Its broker makes one that a frame names, and tells its real name to others only.
 
     Args:
-        wire: The connection.
+        session: The connection.
         dialect: What the broker calls things.
-        aside: Opens another connection.
+        open_side_session: Opens another connection.
     """
 
-    def __init__(self, wire: Wire, dialect: Dialect, aside: Callable[[], Wire]) -> None:
-        self._wire = wire
+    def __init__(self, session: STOMPSession, dialect: Dialect, open_side_session: Callable[[], STOMPSession]) -> None:
+        self._session = session
         self._dialect = dialect
-        self._aside = aside
+        self._open_side_session = open_side_session
         self._own: set[Destination] = set()
         self._removed: set[Destination] = set()
 
-    def make(self, kind: DestinationKind) -> Destination:
+    def create(self, kind: DestinationKind) -> Destination:
         """Make one.
 
         Raises:
-            RefusedError: The broker refuses.
+            BrokerRefusedError: The broker refuses.
             ConnectionLostError: It does not tell the name.
         """
         mark = uuid.uuid4().hex
@@ -88,13 +88,13 @@ class Temporaries:
                 if frame.headers.get("correlation-id") == mark and not heard.done():
                     heard.set_result(frame.headers.get("reply-to", ""))
 
-        wire = self._aside()
+        session = self._open_side_session()
         try:
-            wire.incoming.listen("names", hear)
-            wire.request("SUBSCRIBE", {"id": "names", "ack": "auto", **_NAMES})
-            self._wire.request("SEND", {**_NAMES, **headers})
-            return heard.result(self._wire.reply_timeout)
+            session.dispatcher.add_listener("names", hear)
+            session.request("SUBSCRIBE", {"id": "names", "ack": "auto", **_NAMES})
+            self._session.request("SEND", {**_NAMES, **headers})
+            return heard.result(self._session.reply_timeout)
         except FutureTimeoutError as error:
             raise ConnectionLostError("The broker did not tell the name of a temporary destination.") from error
         finally:
-            wire.close(wire.reply_timeout)
+            session.close(session.reply_timeout)

@@ -8,11 +8,11 @@ from jmsjca.errors import ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.common.unit import BaseUnit
 from jmsjca.providers.stomp.brokers.dialect import Dialect
-from jmsjca.providers.stomp.commit import Burst
+from jmsjca.providers.stomp.commit import UnitCommit
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.delivery import STOMPDelivery
 from jmsjca.providers.stomp.protocol.frames import Frame
-from jmsjca.providers.stomp.protocol.session import Wire
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.spi import Delivery
 
 __all__ = ["STOMPUnit"]
@@ -22,24 +22,24 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
     """Notes deliveries and sends; `commit` writes them in one burst.
 
     Args:
-        wire: The connection.
+        session: The connection.
         dialect: What the broker calls things.
         message_bytes: The largest body that may be sent.
         check_target: Raises an error for what is known to be gone.
     """
 
     def __init__(
-        self, wire: Wire, dialect: Dialect, message_bytes: int, check_target: Callable[[Destination], None]
+        self, session: STOMPSession, dialect: Dialect, message_bytes: int, check_target: Callable[[Destination], None]
     ) -> None:
         super().__init__()
         self._check_target = check_target
-        self._wire = wire
+        self._session = session
         self._dialect = dialect
         self._message_bytes = message_bytes
-        self._first: list[bytes] = []  # sent before the transaction
+        self._untransacted_sends: list[bytes] = []  # sent before the transaction
         self._sends: list[bytes] = []
-        self._receipt = wire.receipts.new_id()
-        self._before = f"{self._receipt}b"
+        self._receipt = session.receipts.new_id()
+        self._untransacted_receipt = f"{self._receipt}b"
 
     def send(self, message: Message, to: Destination) -> None:
         """Note a message to send. It is encoded now: changing it later changes nothing.
@@ -57,8 +57,8 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
             raise ResourceAllocationError(
                 f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
             )
-        first = self._dialect.sends_ids_first and DUPLICATE_ID in message.properties
-        (self._first if first else self._sends).append(self._dialect.send_frame(outgoing))
+        first = self._dialect.duplicate_ids_before_transaction and DUPLICATE_ID in message.properties
+        (self._untransacted_sends if first else self._sends).append(self._dialect.send_frame(outgoing))
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002  # always is
         """Settle and send.
@@ -72,9 +72,9 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
         acknowledged = self._acknowledged()
         self._finish()
         try:
-            self._execute(acknowledged, self._wire.reply_timeout if timeout is None else timeout)
+            self._execute(acknowledged, self._session.reply_timeout if timeout is None else timeout)
         finally:  # also when it failed: then the connection is lost, and with it what was delivered
-            self._let_go()
+            self._forget_deliveries()
             self._taken = []
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
@@ -96,31 +96,33 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
 
     def _acknowledged(self) -> Sequence[Frame]:
         """What is acknowledged, in the order of receipt or of taking."""
-        if self._finished or self.lost or self._wire.home.in_child:
+        if self._finished or self.lost or self._session.home.in_child:
             return []  # which is told where the unit ends
-        return [f for consumer, group in self._taken_by_consumer().items() for f in consumer.acknowledged_by(group)]
+        return [
+            f for consumer, group in self._taken_by_consumer().items() for f in consumer.frames_to_acknowledge(group)
+        ]
 
     def _check_open(self) -> None:
-        self._wire.home.check()
+        self._session.home.check()
         super()._check_open()
 
     def _execute(self, acknowledged: Sequence[Frame], timeout: float) -> None:
-        if not (self._taken or self._sends or self._first):
+        if not (self._taken or self._sends or self._untransacted_sends):
             return
-        with self._wire.turn(timeout):
-            for burst in self._bursts(acknowledged):
+        with self._session.exclusive_transaction(timeout):
+            for burst in self._batches(acknowledged):
                 burst.execute(timeout)
 
-    def _bursts(self, acknowledged: Sequence[Frame]) -> Iterator[Burst]:
+    def _batches(self, acknowledged: Sequence[Frame]) -> Iterator[UnitCommit]:
         acks = [self._dialect.acknowledgement(frame) for frame in acknowledged]
-        make, later = partial(Burst, self._wire, self._dialect), bool(self._first)
-        yield make(self._before, sends=self._first, transacted=False)
+        make, later = partial(UnitCommit, self._session, self._dialect), bool(self._untransacted_sends)
+        yield make(self._untransacted_receipt, sends=self._untransacted_sends, transacted=False)
         if self._dialect.broker.capabilities.atomic or not (acks and self._sends):
-            yield make(self._receipt, acks=acks, sends=self._sends, later=later)
+            yield make(self._receipt, acks=acks, sends=self._sends, after_earlier_batch=later)
         else:
-            yield make(self._receipt, sends=self._sends, later=later)
-            yield make(self._wire.receipts.new_id(), acks=acks, later=True)
+            yield make(self._receipt, sends=self._sends, after_earlier_batch=later)
+            yield make(self._session.receipts.new_id(), acks=acks, after_earlier_batch=True)
 
-    def _let_go(self) -> None:
+    def _forget_deliveries(self) -> None:
         for consumer, deliveries in self._taken_by_consumer().items():
             consumer.settle(deliveries)

@@ -7,9 +7,9 @@ import pytest
 
 from jmsjca.config import Limits
 from jmsjca.errors import JMSError
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.connection import STOMPConnection
-from jmsjca.providers.stomp.protocol.session import Wire
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 from tests.unit.stomp.fakes import FakeChannel, StillClock
 
 
@@ -21,11 +21,11 @@ class Line:
         self.clock = StillClock()
         self.told: list[JMSError] = []
         self.lost = threading.Event()
-        wire = Wire(self.channel, self.clock, 1000, 30, self._end)  # type: ignore[arg-type]
-        answer = wire.connect({"host": "/"}, 10, 30)
-        dialect = choose_dialect(answer["server"], wire.version)
+        session = STOMPSession(self.channel, self.clock, 1000, 30, self._end)  # type: ignore[arg-type]
+        answer = session.connect({"host": "/"}, 10, 30)
+        dialect = dialect_for(answer["server"], session.version)
         self.connection = STOMPConnection(
-            wire, dialect, lambda: wire, client_id=client_id, limits=Limits(), clock=self.clock
+            session, dialect, lambda: session, client_id=client_id, limits=Limits(), clock=self.clock
         )
         self.channel.written.clear()
 
@@ -59,4 +59,4 @@ def line() -> Iterator[Callable[..., Line]]:
     for each in lines:
         each.channel.breaks_at = None
         each.connection.close(timeout=0)
-        each.channel.shut()
+        each.channel.shutdown()

@@ -66,11 +66,11 @@ class FakeChannel:
     def write_if_idle(self, data: bytes) -> None:
         self.beats += 1
 
-    def shut(self) -> None:
+    def shutdown(self) -> None:
         self.closed = True
         self.incoming.put(b"")
 
-    close = shut
+    close = shutdown
 
     def say(self, command: str, body: bytes = b"", **headers: str) -> None:
         self.incoming.put(write(command, {k.replace("_", "-"): v for k, v in headers.items()}, body))

@@ -21,7 +21,7 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
 )
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import Frame
 from tests.unit.stomp.letters import read
 
@@ -33,7 +33,7 @@ values = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st
 
 def through(message, server="ActiveMQ/6.3.1", **more):
     """The message as a broker would hand it on that changes nothing."""
-    dialect = choose_dialect(server, "1.2")
+    dialect = dialect_for(server, "1.2")
     [(_, headers, body)] = read(dialect.send_frame(dialect.encode(message, QUEUE)))
     return dialect.decode(frame(body, **{**dict(headers), **more}), QUEUE)
 
@@ -88,7 +88,7 @@ def test_types_of_properties():
 
 
 def test_long_values_travel_in_pieces_that_brokers_take():
-    dialect = choose_dialect("ActiveMQ/6.3.1", "1.2")
+    dialect = dialect_for("ActiveMQ/6.3.1", "1.2")
     data = dialect.send_frame(dialect.encode(Message(properties={"p": ':"\\' * 30_000}), QUEUE))
     assert max(map(len, data.split(b"\n"))) < 10_240
     assert through(Message(properties={"p": "x" * 70_000})).properties["p"] == "x" * 70_000
@@ -114,13 +114,13 @@ def test_every_header():
     ],
 )
 def test_messages_of_others(server, headers, body, kind):
-    got = choose_dialect(server, "1.2").decode(frame(body, colour="red", expires="0", **headers), QUEUE)
+    got = dialect_for(server, "1.2").decode(frame(body, colour="red", expires="0", **headers), QUEUE)
     assert type(got) is kind
     assert (got.message_id, dict(got.properties), got.expiration) == ("theirs", {"colour": "red"}, None)
 
 
 def test_reply_to_of_others():
-    activemq, artemis = (choose_dialect(server, "1.2") for server in ("ActiveMQ/6", "ActiveMQ-Artemis/2"))
+    activemq, artemis = (dialect_for(server, "1.2") for server in ("ActiveMQ/6", "ActiveMQ-Artemis/2"))
     assert activemq.decode(frame(**{"reply-to": "/topic/t"}), QUEUE).reply_to == Topic("t")
     assert activemq.decode(frame(**{"reply-to": "nonsense"}), QUEUE).reply_to is None
     assert artemis.decode(frame(**{"reply-to": "queue://t"}), QUEUE).reply_to == Queue("t")
@@ -146,9 +146,9 @@ def test_reply_to_of_others():
 )
 def test_what_cannot_be_decoded_says_so(headers):
     with pytest.raises(MessageFormatError):
-        choose_dialect("ActiveMQ/6", "1.2").decode(frame(**headers), QUEUE).message_id  # noqa: B018  # decodes them all
+        dialect_for("ActiveMQ/6", "1.2").decode(frame(**headers), QUEUE).message_id  # noqa: B018  # decodes them all
 
 
 def test_text_that_is_no_unicode_is_poison():
     with pytest.raises(MessageFormatError):
-        choose_dialect("ActiveMQ/6", "1.2").decode(frame(b"\xff"), QUEUE)
+        dialect_for("ActiveMQ/6", "1.2").decode(frame(b"\xff"), QUEUE)

@@ -194,7 +194,7 @@ def test_refusal_that_may_be_of_what_nobody_waits_for_any_more(line):
     line.channel.silent = {"SUBSCRIBE", "SEND"}
     line.channel.reactions["SEND"] = lambda _: line.channel.say("ERROR", message="access_refused")
     with pytest.raises(ConnectionLostError):
-        line.connection._wire.request("SUBSCRIBE", {}, 0)
+        line.connection._session.request("SUBSCRIBE", {}, 0)
     with pytest.raises(TransactionInDoubtError):
         _unit(line, sends=1).commit()
 

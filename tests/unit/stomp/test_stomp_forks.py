@@ -32,8 +32,8 @@ def prompt(monkeypatch):
         None,
         "consumer._changed",
         "connection._lock",
-        "connection._wire._turns",
-        "connection._wire._transport._channel._calls",
+        "connection._session._transaction_lock",
+        "connection._session._transport._channel._calls",
     ],
 )
 def test_forked_child_refuses_what_its_parent_opened(lock):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import connect_frame, encode_frame
 from tests.unit.stomp.letters import read
 
@@ -51,7 +51,7 @@ def test_connect_headers_are_written_as_they_are_or_refused(given_headers):
 @settings(max_examples=300)
 @given(st.sampled_from(SERVERS), hostile, hostile, st.text("abcd", min_size=1), hostile)
 def test_nothing_in_a_message_becomes_another_frame_or_header(server, kind, correlation, name, value):
-    dialect = choose_dialect(server, "1.2")
+    dialect = dialect_for(server, "1.2")
     message = TextMessage("body", type=kind, correlation_id=correlation, properties={name: value})
     try:
         data = dialect.send_frame(dialect.encode(message, Queue("q")))
@@ -82,7 +82,7 @@ STOMP_NAMES = ["destination", "receipt", "id", "ack", "transaction", "type", "pr
     "name", [*STOMP_NAMES, "transformation", "subscription", "timestamp", "expires", "_jmsjca", "durable"]
 )
 def test_properties_never_become_protocol_headers(server, name):
-    dialect = choose_dialect(server, "1.2")
+    dialect = dialect_for(server, "1.2")
     plain = dict(read(dialect.send_frame(dialect.encode(TextMessage("b"), Queue("q"))))[0][1])
     message = TextMessage("b", properties={name: "hostile"})
     found = dict(read(dialect.send_frame(dialect.encode(message, Queue("q"))))[0][1])
@@ -99,4 +99,4 @@ def test_properties_never_become_protocol_headers(server, name):
 )
 def test_names_that_a_broker_would_interpret_are_refused(server, name):
     with pytest.raises(InvalidDestinationError):
-        choose_dialect(server, "1.2").address(Queue(name))
+        dialect_for(server, "1.2").address(Queue(name))

@@ -7,7 +7,7 @@ import pytest
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import connect_frame, encode_frame
 from tests.unit.stomp.slow_reader import BrokenError, head_lines, read_header, read_line
 
@@ -90,7 +90,7 @@ def test_login_says_what_it_was_given_or_is_refused():
 @pytest.mark.parametrize("server", SERVERS)
 def test_names_of_destinations_and_of_properties_add_no_header(server, version):
     """Nor do ids, types, and where to reply to."""
-    chances, dialect, sent = random.Random(9), choose_dialect(server, version), 0
+    chances, dialect, sent = random.Random(9), dialect_for(server, version), 0
     for _ in range(1000):
         message = TextMessage(
             _text(chances), correlation_id=_text(chances), type=_text(chances), reply_to=Queue(_text(chances, 1))
@@ -109,7 +109,7 @@ def test_names_of_destinations_and_of_properties_add_no_header(server, version):
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_names_of_subscriptions_add_no_header(server):
-    chances, dialect, written = random.Random(10), choose_dialect(server, "1.2"), 0
+    chances, dialect, written = random.Random(10), dialect_for(server, "1.2"), 0
     for _ in range(1000):
         source = Subscription(Topic(_text(chances, 1)), _text(chances, 1), _text(chances, 1))
         try:

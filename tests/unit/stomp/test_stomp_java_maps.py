@@ -8,7 +8,7 @@ from jmsjca.destinations import Queue
 from jmsjca.errors import MessageFormatError, NotSupportedError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, MapMessage, Short, TextMessage, entry, type_name
 from jmsjca.providers.stomp.brokers.activemq import from_xml, to_xml
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 from tests.unit.stomp.letters import read
 
 texts = st.text(
@@ -65,12 +65,12 @@ def test_what_xml_cannot_hold_is_refused(body):
 @pytest.mark.parametrize("server", ["ActiveMQ-Artemis/2.56.0", "RabbitMQ/3.10.8", "Eclipse OpenMQ(tm)/6.7", "Other/1"])
 def test_other_brokers_have_none(server):
     with pytest.raises(NotSupportedError, match="java_maps"):
-        choose_dialect(server, "1.2", java_maps=True)
+        dialect_for(server, "1.2", java_maps=True)
 
 
 def test_only_maps_are_written_so_and_only_if_asked_for():
     """An ActiveMQ without XStream ends the connection at the header."""
-    with_maps, without = (choose_dialect("ActiveMQ/6.3.1", "1.2", java_maps=asked) for asked in (True, False))
+    with_maps, without = (dialect_for("ActiveMQ/6.3.1", "1.2", java_maps=asked) for asked in (True, False))
     sent = [
         _headers(dialect, message) for dialect in (with_maps, without) for message in (MapMessage(), TextMessage("a"))
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, NotSupportedError
-from jmsjca.providers.stomp.protocol.heartbeat import Heartbeat, Progress, agreed_heartbeat
+from jmsjca.providers.stomp.protocol.heartbeat import FrameDeadline, Heartbeat, agreed_heartbeat
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.stomp.fakes import StillClock
 from tests.unit.stomp.letters import read
@@ -17,25 +17,25 @@ from tests.unit.stomp.letters import read
 def test_heartbeat_is_due_in_time_and_death_is_noticed():
     clock = StillClock()
     heart = Heartbeat(clock, write=10, read=20)
-    assert (heart.due, heart.dead) == (False, False)
+    assert (heart.is_write_due, heart.is_peer_silent) == (False, False)
     clock.time += 5
-    assert heart.due
-    heart.wrote()
-    assert not heart.due
+    assert heart.is_write_due
+    heart.on_write()
+    assert not heart.is_write_due
     clock.time += 15
-    assert not heart.dead
+    assert not heart.is_peer_silent
     clock.time += 1
-    assert heart.dead
-    heart.heard()
-    assert not heart.dead
-    assert heart.pause == 5
+    assert heart.is_peer_silent
+    heart.on_read()
+    assert not heart.is_peer_silent
+    assert heart.poll_interval == 5
 
 
 def test_heartbeat_that_is_off_is_never_due():
     clock = StillClock()
     heart = Heartbeat(clock)
     clock.time += 1_000_000
-    assert (heart.due, heart.dead) == (False, False)
+    assert (heart.is_write_due, heart.is_peer_silent) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def test_frames_that_come_in_pieces_may_take_their_time_each(line, between):
 
 def test_pace_that_a_frame_must_keep():
     clock = StillClock()
-    progress = Progress(clock, patience=30)
+    deadline = FrameDeadline(clock, patience=30)
     clock.time += 30
-    progress.check(1)
+    deadline.check(1)
     clock.time += 100
-    progress.check(100_000)
+    deadline.check(100_000)
     with pytest.raises(ConnectionLostError, match="90000 bytes"):
-        progress.check(90_000)
-    progress.began()
-    progress.check(1)
+        deadline.check(90_000)
+    deadline.restart()
+    deadline.check(1)
 
 
 def test_sign_of_life_is_sent_while_nobody_does_anything(line):

@@ -5,7 +5,7 @@ import pytest
 from jmsjca.destinations import Queue, destination
 from jmsjca.errors import InvalidDestinationError, TransactionInDoubtError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.spi import Order
 from tests.unit.stomp.letters import read
@@ -98,7 +98,7 @@ def test_other_brokers_mean_it(line):
 
 @pytest.mark.parametrize("name", ["a", "_a", "$a", "a.b", "a" * 200, "é.ü", "queue1"])
 def test_names_that_it_takes(name):
-    assert choose_dialect(OPENMQ, "1.2").address(Queue(name)) == {"destination": f"/queue/{name}"}
+    assert dialect_for(OPENMQ, "1.2").address(Queue(name)) == {"destination": f"/queue/{name}"}
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_names_that_it_takes(name):
 )
 def test_names_that_it_would_refuse_or_fall_over(name):
     with pytest.raises(InvalidDestinationError):
-        choose_dialect(OPENMQ, "1.2").address(Queue(name))
+        dialect_for(OPENMQ, "1.2").address(Queue(name))
 
 
 @pytest.mark.parametrize("name", ["JMSJCA.name", "é"])
 def test_properties_that_it_would_refuse_the_message_for_travel_in_ours(name):
-    dialect = choose_dialect(OPENMQ, "1.2")
+    dialect = dialect_for(OPENMQ, "1.2")
     [(_, headers, body)] = read(
         dialect.send_frame(dialect.encode(TextMessage("x", properties={"n": 2, name: 1}), QUEUE))
     )
@@ -122,7 +122,7 @@ def test_properties_that_it_would_refuse_the_message_for_travel_in_ours(name):
 
 
 def test_replies_go_where_the_request_says():
-    dialect = choose_dialect(OPENMQ, "1.2")
+    dialect = dialect_for(OPENMQ, "1.2")
     asked = dialect.read_address(f"/temp-queue/{TEMPORARY}")
     assert asked == destination(TEMPORARY, "queue", temporary=True)
     assert dialect.address(asked) == {"destination": f"/temp-queue/{TEMPORARY}"}

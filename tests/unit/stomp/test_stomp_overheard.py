@@ -2,10 +2,10 @@
 
 from preemption import Preemption
 
-from jmsjca.providers.stomp.errors import RefusedError
+from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol import session
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
-from jmsjca.providers.stomp.protocol.session import Incoming
+from jmsjca.providers.stomp.protocol.session import FrameDispatcher
 
 ERROR = Frame("ERROR", {"message": "no"}, b"", 20)
 
@@ -13,7 +13,7 @@ ERROR = Frame("ERROR", {"message": "no"}, b"", 20)
 def refused(act, *arguments):
     try:
         act(*arguments)
-    except RefusedError:
+    except BrokerRefusedError:
         return True
     return False
 
@@ -22,12 +22,12 @@ def test_somebody_is_told_of_it_whenever_it_comes(monkeypatch):
     for step in range(1, 10_000):
         preemption = Preemption(step, session.__file__)
         monkeypatch.setattr(session, "Lock", preemption.lock, raising=False)
-        stream = Incoming(FrameParser(1000))
+        dispatcher = FrameDispatcher(FrameParser(1000))
         told = []
-        hearing = stream.hearing_out()
+        hearing = dispatcher.deferring_errors()
         hearing.__enter__()
         halted = preemption.play(
-            lambda: told.append(refused(stream.receive, [ERROR])),  # noqa: B023
+            lambda: told.append(refused(dispatcher.on_frames, [ERROR])),  # noqa: B023
             lambda: told.append(refused(hearing.__exit__, None, None, None)),  # noqa: B023
         )
         if not halted:

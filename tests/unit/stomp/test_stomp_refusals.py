@@ -10,7 +10,7 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
-from jmsjca.providers.stomp.errors import RefusedError, explained
+from jmsjca.providers.stomp.errors import BrokerRefusedError, translating_errors
 from jmsjca.reconnection import is_transient
 
 
@@ -38,7 +38,7 @@ from jmsjca.reconnection import is_transient
     ],
 )
 def test_what_a_refusal_means(text, error, passes):
-    with pytest.raises(error, match=r"cannot try this|refused something") as told, explained("try this"):
-        raise RefusedError(text, None)
+    with pytest.raises(error, match=r"cannot try this|refused something") as told, translating_errors("try this"):
+        raise BrokerRefusedError(text, None)
     assert text in str(told.value)
     assert is_transient(told.value) is passes

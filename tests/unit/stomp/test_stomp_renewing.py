@@ -85,7 +85,7 @@ def test_what_is_being_taken_from_the_first_one_comes_once(line):
     """The thread that reads has found whose it is, and not handed it over."""
     line, consumer = opened(line)
     first = names(line)[0]
-    hands_over = line.connection._wire.incoming._listeners[first]
+    hands_over = line.connection._session.dispatcher._listeners[first]
     frame = Frame("MESSAGE", {"subscription": first, "ack": "a0", "message-id": "m0"}, b"0", 1)
     line.channel.early["UNSUBSCRIBE"] = lambda _: hands_over([frame])
     sent_to_the_second(line)
@@ -149,8 +149,8 @@ def test_a_closed_consumer_has_no_subscription_left(line):
 def test_a_consumer_that_is_closed_meanwhile_is_not_made_again(line):
     line, consumer = opened(line)
     line.clock.pass_five()
-    consumer._supply.stop(list)
-    consumer._supply.extend(1)
+    consumer._subscriptions.unsubscribe(list)
+    consumer._subscriptions.add_subscription(1)
     assert len(names(line)) == 1
 
 
@@ -169,7 +169,7 @@ def test_silence_is_a_lost_connection(line, command):
     """Nobody knows what of it was carried out."""
     line, consumer = opened(line)
     line.channel.silent.add(command)
-    line.connection._wire.reply_timeout = 0
+    line.connection._session.reply_timeout = 0
     line.clock.pass_five()
     with pytest.raises(ConnectionLostError, match="could not be made again"):
         consumer.receive(1, None)

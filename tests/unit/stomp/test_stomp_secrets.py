@@ -52,7 +52,7 @@ def _conversation(fault, secret):
         try:
             unit = link.unit()
             unit.send(TextMessage("a"), Queue("q"))
-            yield from map(repr, (link, link._wire, link._wire._transport, unit))
+            yield from map(repr, (link, link._session, link._session._transport, unit))
             unit.commit()
             yield repr(link.consumer(Queue("q")))
         except JMSError as error:

@@ -12,7 +12,7 @@ from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.messages import Byte, BytesMessage, Double, Float, Int, Long, Message, Short, TextMessage
 from jmsjca.providers.stomp.brokers.rabbitmq import read_section
-from jmsjca.providers.stomp.brokers.registry import choose_dialect
+from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
 
 PLAIN = {"destination": "/queue/q", "message-id": "T_1@@session@@1", "subscription": "1"}
@@ -34,7 +34,7 @@ def shown_frame(body, headers):
 
 
 def decoded(frame, server="RabbitMQ/3"):
-    return choose_dialect(server, "1.2").decode(frame, Queue("q"))
+    return dialect_for(server, "1.2").decode(frame, Queue("q"))
 
 
 def section(code, *, of):

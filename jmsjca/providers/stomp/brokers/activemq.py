@@ -14,20 +14,20 @@ from jmsjca.messages import EntryValue, MapMessage, Message, convert, entry, typ
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.providers.common.json_codec import encode_body
 from jmsjca.providers.stomp.brokers.dialect import EVERYWHERE, GROUPS_WAIT, TEXT_IS_NUMBER, Dialect, destination_of
-from jmsjca.providers.stomp.codec import OURS, Outgoing
+from jmsjca.providers.stomp.codec import METADATA_HEADER, Outgoing
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.spi import Capabilities
 
 __all__ = [
     "ACTIVEMQ",
     "ACTIVEMQ_GAPS",
-    "ASKED",
+    "REQUEST_HEADERS",
     "ActiveMQ",
     "RecentActiveMQ",
+    "decode_java_map",
+    "encode_java_map",
     "from_xml",
-    "read_map",
     "to_xml",
-    "with_map",
 ]
 
 _TEMPORARY = re.compile(r"/remote-temp-(queue|topic)/(.+)\Z", re.DOTALL)
@@ -41,20 +41,20 @@ class ActiveMQ(Dialect):
     """
 
     __slots__ = ()
-    hoards_acknowledgements = True
+    needs_abort_after_commit = True
     confirms_in_order = True
-    refuses_commits = True
+    refuses_commit_after_failed_send = True
     no_local: ClassVar[Mapping[str, str]] = {"activemq.noLocal": "true"}
-    moves_subscriptions = True
+    recreates_moved_subscriptions = True
 
-    def special(self) -> re.Pattern[str]:
+    def forbidden_in_names(self) -> re.Pattern[str]:
         """Lists, wildcards, options, and blanks that it strips."""
         return _SPECIAL
 
     def address(self, to: Destination) -> dict[str, str]:
         """A temporary destination is addressed by the name that others know."""
         if to.temporary:
-            return {"destination": f"/remote-temp-{to.kind}/{self.checked(to)}"}
+            return {"destination": f"/remote-temp-{to.kind}/{self.checked_name(to)}"}
         return Dialect.address(self, to)
 
     def read_address(self, text: str) -> Destination | None:
@@ -65,17 +65,17 @@ class ActiveMQ(Dialect):
     def encode(self, message: Message, to: Destination) -> Outgoing:
         """A map is one for Java, too, if the broker can read it."""
         outgoing = Dialect.encode(self, message, to)
-        return with_map(outgoing, message) if self.java_maps and isinstance(message, MapMessage) else outgoing
+        return encode_java_map(outgoing, message) if self.java_maps and isinstance(message, MapMessage) else outgoing
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Read a MESSAGE frame, also with a map of Java's."""
-        return Dialect.decode(self, read_map(frame), source, **delivered)
+        return Dialect.decode(self, decode_java_map(frame), source, **delivered)
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """Prefetch in messages; a durable subscription belongs to the client id of CONNECT."""
         headers = {**self.address(destination_of(source)), "activemq.prefetchSize": str(window)}
         if self.java_maps:
-            headers |= ASKED
+            headers |= REQUEST_HEADERS
         if isinstance(source, Subscription) and source.name is not None:
             headers["activemq.subscriptionName"] = source.name
         return headers
@@ -89,10 +89,10 @@ class RecentActiveMQ(ActiveMQ):
     """Releases whose cumulative acknowledgements are part of the transaction that they name: seen of 6.3."""
 
     __slots__ = ()
-    settles_up_to = True
+    acks_cumulatively = True
 
 
-ASKED = {"transformation": "jms-xml"}
+REQUEST_HEADERS = {"transformation": "jms-xml"}
 """The header of a SUBSCRIBE that wants maps of Java's."""
 
 _MAP = {"transformation": "jms-map-xml"}
@@ -100,7 +100,7 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BYTES = "byte-array"
 
 
-def with_map(outgoing: Outgoing, message: MapMessage) -> Outgoing:
+def encode_java_map(outgoing: Outgoing, message: MapMessage) -> Outgoing:
     """The same message on its way out, its body a map for Java, too.
 
     Raises:
@@ -109,7 +109,7 @@ def with_map(outgoing: Outgoing, message: MapMessage) -> Outgoing:
     return outgoing._replace(headers={**outgoing.headers, **_MAP}, body=to_xml(message.body), sized=False)
 
 
-def read_map(frame: Frame) -> Frame:
+def decode_java_map(frame: Frame) -> Frame:
     """Read a map back into the form of our own; leave other frames as they are.
 
     Raises:
@@ -118,7 +118,7 @@ def read_map(frame: Frame) -> Frame:
     if frame.headers.get("transformation") != _MAP["transformation"]:
         return frame
     kind, body = encode_body(MapMessage(from_xml(frame.body)))
-    return frame._replace(headers={OURS: json.dumps({"k": kind}), **frame.headers}, body=body or b"")
+    return frame._replace(headers={METADATA_HEADER: json.dumps({"k": kind}), **frame.headers}, body=body or b"")
 
 
 def to_xml(body: Mapping[str, EntryValue]) -> bytes:

@@ -35,16 +35,16 @@ class Artemis(Dialect):
     __slots__ = ()
     acknowledges_in_transaction = False
     confirms_in_order = True  # it ends the connection at the first that it refuses
-    sends_ids_first = True
-    removes_in_silence = True
+    duplicate_ids_before_transaction = True
+    confirms_unknown_unsubscribe = True
 
-    def special(self) -> re.Pattern[str]:
+    def forbidden_in_names(self) -> re.Pattern[str]:
         """Wildcards, and queues named together with their address."""
         return _SPECIAL
 
     def address(self, to: Destination) -> dict[str, str]:
         """The bare name, and how it is routed."""
-        return {"destination": self.checked(to), "destination-type": _ROUTING[to.kind]}
+        return {"destination": self.checked_name(to), "destination-type": _ROUTING[to.kind]}
 
     def read_address(self, text: str) -> Destination | None:
         """As Artemis' JMS client writes it; a bare name does not tell the kind."""
@@ -55,11 +55,11 @@ class Artemis(Dialect):
         """As Artemis' JMS client writes it."""
         return f"{message.reply_to.kind}://{message.reply_to.name}" if message.reply_to else None
 
-    def extras(self, message: Message) -> dict[str, str]:
+    def broker_headers(self, message: Message) -> dict[str, str]:
         """It also holds messages back."""
         due = message.delivery_time
         delay = {"AMQ_SCHEDULED_TIME": str(round(due.timestamp() * 1000))} if due else {}
-        return {**Dialect.extras(self, message), **delay}
+        return {**Dialect.broker_headers(self, message), **delay}
 
     def content(self, frame: Frame) -> Content:
         """It gives every body a length and no type, so the bytes decide, unless it came over AMQP, which tells."""
@@ -71,7 +71,7 @@ class Artemis(Dialect):
         """The window counts bytes."""
         to = destination_of(source)
         headers = {
-            "destination": self.checked(to),
+            "destination": self.checked_name(to),
             "subscription-type": _ROUTING[to.kind],
             "consumer-window-size": str(window * _BYTES),
         }
@@ -89,7 +89,7 @@ class Artemis(Dialect):
             raise NotSupportedError("Over STOMP Artemis knows no JMSMessageID: select by a property, or use amqp://.")
         return {"selector": f"convert_string_expressions:{to_artemis_filter(text)}"}
 
-    def is_full(self, held: int, size: int, window: int) -> bool:
+    def is_window_full(self, held: int, size: int, window: int) -> bool:
         """By bytes. It counts them its own way, so half of the window is taken for all of it."""
         del held
         return 2 * size >= window * _BYTES

@@ -17,7 +17,7 @@ from jmsjca.providers.stomp.protocol.frames import Frame, encode_frame
 __all__ = [
     "EVERYWHERE",
     "GROUPS_WAIT",
-    "INDIVIDUALLY",
+    "INDIVIDUAL_ACK_PREFIX",
     "NO_LOCAL",
     "NO_TEMPORARY",
     "TEXT_IS_NUMBER",
@@ -30,7 +30,7 @@ __all__ = [
 TRANSACTION = {"transaction": "t"}
 """The header that makes a frame part of the one transaction that a connection has at a time."""
 
-INDIVIDUALLY = "i"
+INDIVIDUAL_ACK_PREFIX = "i"
 """How the names of subscriptions begin whose messages are acknowledged one by one."""
 
 _PREFIXED = re.compile(r"/(queue|topic)/(.+)\Z", re.DOTALL)
@@ -60,28 +60,33 @@ class Dialect(ABC):
     #: True if the ERROR of a refused SEND names its receipt, or says that it is what was refused.
     names_refused = True
     #: True if a refused SEND makes the COMMIT fail, and is told besides by an ERROR that names no frame, at any time.
-    refuses_commits = False
+    refuses_commit_after_failed_send = False
     #: True if one ACK in a transaction settles all that its subscription has sent up to that message.
-    settles_up_to = False
+    acks_cumulatively = False
     #: The headers of a SUBSCRIBE that spares a consumer what its own connection sends.
     no_local: ClassVar[Mapping[str, str]] = {}
     #: True if a subscription that changes its topic is made anew, as JMS wants it.
-    moves_subscriptions = False
+    recreates_moved_subscriptions = False
     #: True if a transaction fails for a message whose duplicate id is known. Those with such ids are sent before it,
     #: where the broker drops what it knows.
-    sends_ids_first = False
+    duplicate_ids_before_transaction = False
     #: True if the broker confirms the removal of durable subscriptions that do not exist.
-    removes_in_silence = False
+    confirms_unknown_unsubscribe = False
     #: True if messages go back to the broker by NACK, and not by the end of their subscription.
     returns_by_nack = False
     #: True if the first message of a subscription may be kept back, until another one comes.
-    keeps_first_back = False
+    may_withhold_first_message = False
     #: True if the broker remembers what was acknowledged in transactions until one is aborted, and slows down by it.
-    hoards_acknowledgements = False
+    needs_abort_after_commit = False
 
     def encode(self, message: Message, to: Destination) -> Outgoing:
         """Write a message for the wire."""
-        return encode(message, {**self.address(to), **self.extras(message)}, self.reply_to(message), self.carries)
+        return encode(
+            message,
+            {**self.address(to), **self.broker_headers(message)},
+            self.reply_to(message),
+            self.is_header_property,
+        )
 
     def send_frame(self, outgoing: Outgoing) -> bytes:
         """Write a SEND frame, which names no transaction."""
@@ -108,7 +113,7 @@ class Dialect(ABC):
 
     def address(self, to: Destination) -> dict[str, str]:
         """The headers of SEND that say where to."""
-        return {"destination": f"/{to.kind}/{self.checked(to)}"}
+        return {"destination": f"/{to.kind}/{self.checked_name(to)}"}
 
     def read_address(self, text: str) -> Destination | None:
         """The destination that the broker names; None if it is none that could be used."""
@@ -119,12 +124,12 @@ class Dialect(ABC):
         """Where a reply should go, as others on this broker read it."""
         return self.address(message.reply_to)["destination"] if message.reply_to else None
 
-    def extras(self, message: Message) -> dict[str, str]:
+    def broker_headers(self, message: Message) -> dict[str, str]:
         """Headers of SEND that only this broker knows."""
         expires = message.expiration
         return {"expires": str(round(expires.timestamp() * 1000))} if expires else {}
 
-    def carries(self, name: str) -> bool:
+    def is_header_property(self, name: str) -> bool:
         """True if the property of this name may travel as a header of its own."""
         return is_property(name)
 
@@ -132,26 +137,26 @@ class Dialect(ABC):
         """What kind of body it is that another client sent."""
         return Content.BYTES if "content-length" in frame.headers else Content.TEXT
 
-    def checked(self, to: Destination) -> str:
+    def checked_name(self, to: Destination) -> str:
         """The name, which the broker must take literally.
 
         Raises:
             InvalidDestinationError: The broker would read something into it, or it cannot be written.
         """
         check_text(to.name, f"The name {to.name!a:.200}", InvalidDestinationError)
-        if self.special().search(to.name):
+        if self.forbidden_in_names().search(to.name):
             raise InvalidDestinationError(f"{self.broker.name} would not take the name of {to} literally over STOMP.")
         return to.name
 
     @abstractmethod
-    def special(self) -> re.Pattern[str]:
+    def forbidden_in_names(self) -> re.Pattern[str]:
         """What a name cannot hold."""
 
     @abstractmethod
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """The headers of SUBSCRIBE; the window is how many messages may be unsettled."""
 
-    def confirmed_by(self, error: Frame) -> str | None:
+    def receipt_confirmed_by(self, error: Frame) -> str | None:
         """The receipt that an ERROR stands for, if that is all that it means."""
         del error
         return None
@@ -165,12 +170,12 @@ class Dialect(ABC):
         """The header of SUBSCRIBE that selects."""
         return {"selector": text}
 
-    def is_full(self, held: int, size: int, window: int) -> bool:
+    def is_window_full(self, held: int, size: int, window: int) -> bool:
         """True if so many unsettled messages, of so many bytes, are all that the broker sends for this window."""
         del size
         return held >= window
 
-    def silence(self) -> dict[str, str]:
+    def parking_subscription(self) -> dict[str, str]:
         """The headers of a SUBSCRIBE that nothing is sent to, for brokers that return by NACK."""
         raise NotImplementedError
 

@@ -8,8 +8,14 @@ from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import DeliveryMode, Message
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
-from jmsjca.providers.stomp.brokers.dialect import EVERYWHERE, INDIVIDUALLY, NO_TEMPORARY, Dialect, destination_of
-from jmsjca.providers.stomp.codec import OURS, Content, is_property
+from jmsjca.providers.stomp.brokers.dialect import (
+    EVERYWHERE,
+    INDIVIDUAL_ACK_PREFIX,
+    NO_TEMPORARY,
+    Dialect,
+    destination_of,
+)
+from jmsjca.providers.stomp.codec import METADATA_HEADER, Content, is_property
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.spi import Capabilities
 
@@ -21,8 +27,8 @@ _SPECIAL = re.compile(r"\A(?![^\W\d]|\$)|[^\w.$]|\Amq\.")
 _LONGEST = 200  # bytes
 _PROPERTY = re.compile(r"[A-Za-z_$][\w$]*\Z", re.ASCII)  # what Java's letters are need not be Python's
 _TEMPORARY = re.compile(r"/temp-(queue|topic)/(temporary_destination://.+)\Z", re.DOTALL)
-_SETTLED = re.compile(r"ACK: \[BSS4028\].*(ID:\S+).* (" + INDIVIDUALLY + r"\d+)\Z", re.DOTALL)
-_MODE = f"{OURS}_mode"
+_SETTLED = re.compile(r"ACK: \[BSS4028\].*(ID:\S+).* (" + INDIVIDUAL_ACK_PREFIX + r"\d+)\Z", re.DOTALL)
+_MODE = f"{METADATA_HEADER}_mode"
 
 
 class OpenMQ(Dialect):
@@ -36,12 +42,12 @@ class OpenMQ(Dialect):
     acknowledges_in_transaction = False
     confirms_in_order = True
     names_refused = False
-    settles_up_to = True
-    moves_subscriptions = True
-    keeps_first_back = True
+    acks_cumulatively = True
+    recreates_moved_subscriptions = True
+    may_withhold_first_message = True
     no_local: ClassVar[Mapping[str, str]] = {"no-local": "true"}
 
-    def special(self) -> re.Pattern[str]:
+    def forbidden_in_names(self) -> re.Pattern[str]:
         """What is no identifier, the broker's own names, and those that end it."""
         return _SPECIAL
 
@@ -51,13 +57,13 @@ class OpenMQ(Dialect):
             return {"destination": f"/temp-{to.kind}/{to.name}"}
         return Dialect.address(self, to)
 
-    def checked(self, to: Destination) -> str:
+    def checked_name(self, to: Destination) -> str:
         """The name, if it is one.
 
         Raises:
             InvalidDestinationError: It is not, or too long.
         """
-        name = Dialect.checked(self, to)
+        name = Dialect.checked_name(self, to)
         if len(name.encode()) > _LONGEST:
             raise InvalidDestinationError(f"{self.broker.name} has no names of more than {_LONGEST} bytes.")
         return name
@@ -67,7 +73,7 @@ class OpenMQ(Dialect):
         found = _TEMPORARY.match(text)
         return destination(found[2], found[1], temporary=True) if found else Dialect.read_address(self, text)
 
-    def extras(self, message: Message) -> dict[str, str]:
+    def broker_headers(self, message: Message) -> dict[str, str]:
         """The time to live, in milliseconds, and the delivery mode, which it does not show."""
         mode = {_MODE: "true" if message.delivery_mode is DeliveryMode.PERSISTENT else "false"}
         if message.expiration is None:
@@ -75,7 +81,7 @@ class OpenMQ(Dialect):
         left = message.expiration.timestamp() - (message.timestamp or message.expiration).timestamp()
         return {**mode, "expires": str(max(round(left * 1000), 1))}
 
-    def carries(self, name: str) -> bool:
+    def is_header_property(self, name: str) -> bool:
         """It makes a property of each header, and refuses the message if it cannot."""
         return is_property(name) and bool(_PROPERTY.match(name))
 
@@ -94,7 +100,7 @@ class OpenMQ(Dialect):
         del window
         return {**self.address(destination_of(source)), **self._named(source)}
 
-    def is_full(self, held: int, size: int, window: int) -> bool:
+    def is_window_full(self, held: int, size: int, window: int) -> bool:
         """It sends everything."""
         del held, size, window
         return False
@@ -104,11 +110,15 @@ class OpenMQ(Dialect):
         return self._named(source)
 
     def acknowledgement(self, frame: Frame) -> dict[str, str]:
-        """What is acknowledged alone asks for a receipt of its own, which `confirmed_by` finds in the refusal."""
+        """An ACK of one message asks for a receipt of its own, which `receipt_confirmed_by` finds in the refusal."""
         name = frame.headers["ack"]
-        return {"id": name, "receipt": name} if frame.headers["subscription"].startswith(INDIVIDUALLY) else {"id": name}
+        return (
+            {"id": name, "receipt": name}
+            if frame.headers["subscription"].startswith(INDIVIDUAL_ACK_PREFIX)
+            else {"id": name}
+        )
 
-    def confirmed_by(self, error: Frame) -> str | None:
+    def receipt_confirmed_by(self, error: Frame) -> str | None:
         """The bridge settles the message, and then does not find it among those that are not settled."""
         found = _SETTLED.match(error.headers.get("message", ""))
         return found[2] + found[1] if found else None

@@ -24,11 +24,11 @@ from jmsjca.providers.stomp.brokers.dialect import (
     Dialect,
     destination_of,
 )
-from jmsjca.providers.stomp.codec import OURS, Content
+from jmsjca.providers.stomp.codec import METADATA_HEADER, Content
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.spi import Capabilities
 
-__all__ = ["RABBITMQ", "RABBITMQ_GAPS", "RabbitMQ", "read_section", "translate"]
+__all__ = ["RABBITMQ", "RABBITMQ_GAPS", "RabbitMQ", "from_amqp_sections", "read_section"]
 
 _READ = re.compile(r"/(?:reply-)?(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[*#]|%2[Ff]")
@@ -41,13 +41,13 @@ class RabbitMQ(Dialect):
     returns_by_nack = True
     confirms_before_commit = False
 
-    def special(self) -> re.Pattern[str]:
+    def forbidden_in_names(self) -> re.Pattern[str]:
         """Wildcards, and what it would decode."""
         return _SPECIAL
 
     def address(self, to: Destination) -> dict[str, str]:
         """A slash in a name is the one character that it decodes."""
-        name = self.checked(to).replace("/", "%2F")
+        name = self.checked_name(to).replace("/", "%2F")
         return {"destination": f"/{to.kind}/{name}"}
 
     def read_address(self, text: str) -> Destination | None:
@@ -57,9 +57,9 @@ class RabbitMQ(Dialect):
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Read a MESSAGE frame, also of what came over AMQP 1.0."""
-        return Dialect.decode(self, translate(frame), source, **delivered)
+        return Dialect.decode(self, from_amqp_sections(frame), source, **delivered)
 
-    def extras(self, message: Message) -> dict[str, str]:
+    def broker_headers(self, message: Message) -> dict[str, str]:
         """The message id and the MIME type as AMQP knows them, and what is left of its time, in milliseconds."""
         name = {"amqp-message-id": message.message_id} if message.message_id else {}
         if isinstance(message, TextMessage):
@@ -80,7 +80,7 @@ class RabbitMQ(Dialect):
             headers |= {"durable": "true", "auto-delete": "false", **self.unsubscribe(source)}
         return headers
 
-    def silence(self) -> dict[str, str]:
+    def parking_subscription(self) -> dict[str, str]:
         """The queue of direct replies, which nobody knows the address of. It is always there and needs no rights."""
         return {"destination": "/amq/queue/amq.rabbitmq.reply-to", "ack": "auto"}
 
@@ -98,7 +98,7 @@ class RabbitMQ(Dialect):
         """It stops at the first one that it refuses; only of a single one is it known which that was."""
         return sends == 1 and "access_refused" in text
 
-    def look_for(self, source: Subscription) -> dict[str, str]:
+    def existence_probe(self, source: Subscription) -> dict[str, str]:
         """The headers of a SUBSCRIBE that fails if there is no such subscription."""
         return {
             "destination": f"/amq/queue/{self.queue_of(source)}",
@@ -119,7 +119,7 @@ _SUBJECT = 3  # the place in the section
 _BODILESS = {3: "no bytes", 5: "no text"}
 
 
-def translate(frame: Frame) -> Frame:
+def from_amqp_sections(frame: Frame) -> Frame:
     """Translate the frame of a message that came over AMQP 1.0; leave others as they are.
 
     Raises:
@@ -146,7 +146,7 @@ def _translated(frame: Frame, sections: Mapping[str, Any]) -> Frame:
     fields = sections.get("properties", [])
     subject = {"type": fields[_SUBJECT]} if len(fields) > _SUBJECT and fields[_SUBJECT] else {}
     headers = {name: value for name, value in frame.headers.items() if name != "type"}
-    return frame._replace(headers={**headers, **subject, OURS: json.dumps(ours)}, body=body)
+    return frame._replace(headers={**headers, **subject, METADATA_HEADER: json.dumps(ours)}, body=body)
 
 
 def _body(frame: Frame, annotations: Mapping[str, Any]) -> tuple[str, bytes]:

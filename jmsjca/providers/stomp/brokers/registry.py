@@ -11,7 +11,7 @@ from jmsjca.providers.stomp.brokers.openmq import OPENMQ, OpenMQ
 from jmsjca.providers.stomp.brokers.rabbitmq import RABBITMQ, RabbitMQ
 from jmsjca.spi import Capabilities
 
-__all__ = ["BROKERS", "UNKNOWN", "Unknown", "choose_dialect"]
+__all__ = ["BROKERS", "UNKNOWN", "UnknownBroker", "dialect_for"]
 UNKNOWN = BrokerProfile(
     "an unknown broker", "STOMP", "", Capabilities(give_back="local", structured=True, shared_between_processes=True)
 )
@@ -19,15 +19,15 @@ UNKNOWN = BrokerProfile(
 BROKERS = (ACTIVEMQ, ARTEMIS, RABBITMQ, OPENMQ)
 
 
-class Unknown(ActiveMQ):
+class UnknownBroker(ActiveMQ):
     """A broker that nobody tested: trusted with nothing that goes beyond the letter of STOMP."""
 
     __slots__ = ()
     acknowledges_in_transaction = False
     confirms_before_commit = False
     confirms_in_order = False
-    refuses_commits = False
-    hoards_acknowledgements = False
+    refuses_commit_after_failed_send = False
+    needs_abort_after_commit = False
 
 
 _SETTLES_UP_TO = (6, 3)
@@ -40,14 +40,14 @@ _KNOWN: dict[str, tuple[type[Dialect], BrokerProfile]] = {
 }
 
 
-def choose_dialect(server: str, version: str, *, java_maps: bool = False) -> Dialect:
+def dialect_for(server: str, version: str, *, java_maps: bool = False) -> Dialect:
     """Choose by the header ``server`` of CONNECTED; one that nobody knows gets the conservative minimum.
 
     Raises:
         NotSupportedError: Maps shall travel as Java's, and it is not ActiveMQ, the only one that shows them.
     """
     product, _, release = server.partition("/")
-    kind, broker = _KNOWN.get(product, (Unknown, UNKNOWN))
+    kind, broker = _KNOWN.get(product, (UnknownBroker, UNKNOWN))
     if kind is ActiveMQ and _at_least(release, _SETTLES_UP_TO):
         kind = RecentActiveMQ
     if java_maps and broker is not ACTIVEMQ:

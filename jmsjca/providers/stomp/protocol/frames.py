@@ -12,10 +12,10 @@ __all__ = [
     "MAX_LINE",
     "Frame",
     "FrameParser",
-    "broken",
     "connect_frame",
     "encode_frame",
     "parse_head",
+    "protocol_error",
     "with_headers",
 ]
 
@@ -42,9 +42,9 @@ ESCAPES = {
 """How each version writes what would break a header line."""
 
 _TABLES = {version: str.maketrans(escapes) for version, escapes in ESCAPES.items()}
-_BREAKING = re.compile("[\0\r\n]")
+_LINE_BREAKING = re.compile("[\0\r\n]")
 # What no version can carry in a header: STOMP 1.1 knows no way to write a carriage return.
-_UNSPEAKABLE = {"1.1": re.compile("[\0\r]"), "1.2": re.compile("\0")}
+_FORBIDDEN = {"1.1": re.compile("[\0\r]"), "1.2": re.compile("\0")}
 
 
 def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = None, *, version: str) -> bytes:
@@ -59,7 +59,7 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = 
     Raises:
         MessageFormatError: A header holds what this version cannot carry, or is no Unicode text.
     """
-    table, unspeakable = _TABLES[version], _UNSPEAKABLE[version]
+    table, unspeakable = _TABLES[version], _FORBIDDEN[version]
     lines = [command]
     for name, value in headers.items():
         if unspeakable.search(name) or unspeakable.search(value):
@@ -90,7 +90,7 @@ def connect_frame(headers: Mapping[str, str]) -> bytes:
     """
     for name, value in headers.items():
         check_unicode(value, f"The header {name} of CONNECT", ConfigurationError)
-        if _BREAKING.search(value):
+        if _LINE_BREAKING.search(value):
             raise ConfigurationError(f"The header {name} of CONNECT cannot hold line breaks or NUL.")
     return _joined(["CONNECT", *(f"{name}:{value}" for name, value in headers.items())], b"")
 
@@ -118,7 +118,7 @@ _UNESCAPES = {version: {new: old for old, new in table.items()} for version, tab
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
 
-def broken(what: str) -> ConnectionLostError:
+def protocol_error(what: str) -> ConnectionLostError:
     """Tell how the protocol was broken, which ends the connection."""
     return ConnectionLostError(f"The broker broke the STOMP protocol: {what}. The connection was ended.")
 
@@ -139,13 +139,13 @@ def parse_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
     lines = text.removesuffix("\r" if version != "1.1" else "").split("\n")
     command = lines.pop(0)
     if command not in _REQUIRED:
-        raise broken(f"there is no frame {command[:_SHOWN]!r}")
+        raise protocol_error(f"there is no frame {command[:_SHOWN]!r}")
     if len(lines) > MAX_HEADERS:
-        raise broken(f"a {command} frame has more than {MAX_HEADERS} headers")
-    headers = _usual_headers(text, lines, command, version) or _any_headers(lines, command, version)
+        raise protocol_error(f"a {command} frame has more than {MAX_HEADERS} headers")
+    headers = _parse_headers_fast(text, lines, command, version) or _parse_headers(lines, command, version)
     for name in _REQUIRED[command]:
         if name not in headers:
-            raise broken(f"a {command} frame has no header {name}")
+            raise protocol_error(f"a {command} frame has no header {name}")
     return command, headers
 
 
@@ -159,14 +159,14 @@ def _text(head: bytes) -> str:
 
 def _plain(text: bytes) -> str:
     if b"\0" in text:
-        raise broken("a head holds NUL")
+        raise protocol_error("a head holds NUL")
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise broken("a header is no UTF-8 text") from None
+        raise protocol_error("a header is no UTF-8 text") from None
 
 
-def _usual_headers(text: str, lines: list[str], command: str, version: str) -> dict[str, str] | None:
+def _parse_headers_fast(text: str, lines: list[str], command: str, version: str) -> dict[str, str] | None:
     """The headers of nearly all frames, read quickly; None if there is anything unusual about them."""
     try:
         headers = dict([line.split(":", 1) for line in lines])
@@ -175,11 +175,11 @@ def _usual_headers(text: str, lines: list[str], command: str, version: str) -> d
     if "" in headers or len(headers) < len(lines) or len(text) > MAX_LINE or "\r" in text:
         return None
     if "\\" in text and command != "CONNECTED":
-        return _unescaped_once(headers, version)
+        return _unescape_fast(headers, version)
     return headers
 
 
-def _unescaped_once(headers: dict[str, str], version: str) -> dict[str, str] | None:
+def _unescape_fast(headers: dict[str, str], version: str) -> dict[str, str] | None:
     """The same, each escape looked for on its own; None if a backslash is left, which then stood for itself."""
     known = [(new, old) for new, old in _UNESCAPES[version].items() if old != "\\"]
     for name, value in headers.items():
@@ -193,12 +193,12 @@ def _unescaped_once(headers: dict[str, str], version: str) -> dict[str, str] | N
     return None if any("\\" in name for name in headers) else headers
 
 
-def _any_headers(lines: list[str], command: str, version: str) -> dict[str, str]:
+def _parse_headers(lines: list[str], command: str, version: str) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in lines:
         name, value = _parse_line(line, command, version)
         if name == "content-length" and name in headers:
-            raise broken(f"a {command} frame has two content-lengths")
+            raise protocol_error(f"a {command} frame has two content-lengths")
         headers.setdefault(name, value)
     return headers
 
@@ -206,9 +206,9 @@ def _any_headers(lines: list[str], command: str, version: str) -> dict[str, str]
 def _parse_line(line: str, command: str, version: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name or len(line) > MAX_LINE:
-        raise broken(f"a {command} frame has a line that is no header")
+        raise protocol_error(f"a {command} frame has a line that is no header")
     if "\r" in line and version != "1.1":
-        raise broken(f"a header of a {command} frame holds a bare carriage return")
+        raise protocol_error(f"a header of a {command} frame holds a bare carriage return")
     if "\\" in line and command != "CONNECTED":  # which is written without escapes
         return _unescape(name, command, version), _unescape(value, command, version)
     return name, value
@@ -224,7 +224,7 @@ def _unescape(text: str, command: str, version: str) -> str:
             return plain
         if command == "ERROR":  # the connection ends anyway: its reason is worth more than its form
             return found[0]
-        raise broken(f"a header of a {command} frame has an undefined escape")
+        raise protocol_error(f"a header of a {command} frame has an undefined escape")
 
     return _ESCAPE.sub(meaning, text) if "\\" in text else text
 
@@ -293,7 +293,7 @@ class FrameParser:
             return None
         body = bytes(memoryview(self._buffer)[begin:end])
         if body and command not in _WITH_BODY:
-            raise broken(f"a {command} frame has a body")
+            raise protocol_error(f"a {command} frame has a body")
         frame = Frame(command, headers, body, end + 1 - self._start)
         self._start = self._seen = end + 1
         self._head = None
@@ -304,7 +304,7 @@ class FrameParser:
         found = _HEAD_END.search(self._buffer, max(self._start, self._seen - 2))
         size = (found.start() if found else len(self._buffer)) - self._start
         if size > MAX_HEAD:
-            raise broken(f"the head of a frame is longer than {MAX_HEAD} bytes")
+            raise protocol_error(f"the head of a frame is longer than {MAX_HEAD} bytes")
         if found is None:
             self._check_unfinished()
             self._seen = len(self._buffer)
@@ -328,22 +328,22 @@ class FrameParser:
     def _check_unfinished(self) -> None:
         begins = self._buffer[self._start : self._start + MAX_COMMAND + 1]
         if len(begins) > MAX_COMMAND and b"\n" not in begins:
-            raise broken("a frame begins with no command")
+            raise protocol_error("a frame begins with no command")
         if len(self._buffer) - self._buffer.rfind(b"\n") - 1 > MAX_LINE:
-            raise broken(f"a header is longer than {MAX_LINE} bytes")
+            raise protocol_error(f"a header is longer than {MAX_LINE} bytes")
 
     def _length(self, headers: dict[str, str]) -> int | None:
         text = headers.get("content-length")
         if text is None:
             return None
         if not _LENGTH.match(text):
-            raise broken("a content-length is no number")
+            raise protocol_error("a content-length is no number")
         self._check_body(int(text))
         return int(text)
 
     def _check_body(self, size: int) -> None:
         if size > self._max_body:
-            raise broken(f"a body is larger than the limit of {self._max_body} bytes")
+            raise protocol_error(f"a body is larger than the limit of {self._max_body} bytes")
 
     def _body_end(self, begin: int, length: int | None) -> int | None:
         """Where the NUL behind the body is; None if it has not come."""
@@ -355,5 +355,5 @@ class FrameParser:
         if len(self._buffer) <= begin + length:
             return None
         if self._buffer[begin + length] != 0:
-            raise broken("a body does not end where its content-length says")
+            raise protocol_error("a body does not end where its content-length says")
         return begin + length

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError
 
-__all__ = ["Heartbeat", "Progress", "agreed_heartbeat", "heartbeat_of"]
+__all__ = ["FrameDeadline", "Heartbeat", "agreed_heartbeat", "heartbeat_of"]
 
 _SLOWEST = 1000  # bytes in a second
 
@@ -26,31 +26,31 @@ class Heartbeat:
         self._wrote = self._heard = clock.monotonic()
 
     @property
-    def pause(self) -> float:
+    def poll_interval(self) -> float:
         """How many seconds may pass until somebody must look again."""
         spans = [span for span in (self._write / 2, self._read / 4) if span]
         return min(spans, default=60.0)
 
-    def wrote(self) -> None:
+    def on_write(self) -> None:
         """Note that something was written."""
         self._wrote = self._clock.monotonic()
 
-    def heard(self) -> None:
+    def on_read(self) -> None:
         """Note that something was read."""
         self._heard = self._clock.monotonic()
 
     @property
-    def due(self) -> bool:
+    def is_write_due(self) -> bool:
         """True if it is time for a sign of life."""
         return bool(self._write) and self._clock.monotonic() - self._wrote >= self._write / 2
 
     @property
-    def dead(self) -> bool:
+    def is_peer_silent(self) -> bool:
         """True if the broker was silent for too long."""
         return bool(self._read) and self._clock.monotonic() - self._heard > self._read
 
 
-class Progress:
+class FrameDeadline:
     """A frame that trickles in shows signs of life, and yet nothing comes: it is taken for dead, too.
 
     Args:
@@ -63,7 +63,7 @@ class Progress:
         self._patience = patience
         self._began = clock.monotonic()
 
-    def began(self) -> None:
+    def restart(self) -> None:
         """Note that the next frame begins now, at the earliest."""
         self._began = self._clock.monotonic()
 

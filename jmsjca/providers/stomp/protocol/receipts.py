@@ -8,10 +8,10 @@ from itertools import count
 
 from jmsjca.errors import ConnectionLostError, JMSError
 
-__all__ = ["Receipts", "Wait"]
+__all__ = ["ReceiptWait", "Receipts"]
 
 
-class Wait:
+class ReceiptWait:
     """Ends when every receipt has come, or with the connection.
 
     Args:
@@ -19,7 +19,7 @@ class Wait:
     """
 
     def __init__(self, receipts: Sequence[str]) -> None:
-        self.open = len(receipts)
+        self.outstanding = len(receipts)
         self.receipts = frozenset(receipts)
         self._result: Future[None] = Future()
 
@@ -34,10 +34,10 @@ class Wait:
         except FutureTimeoutError as error:
             raise ConnectionLostError(f"The broker did not answer within {timeout:g} seconds.") from error
 
-    def arrived(self) -> None:
+    def on_receipt(self) -> None:
         """Count one receipt."""
-        self.open -= 1
-        if not self.open:
+        self.outstanding -= 1
+        if not self.outstanding:
             self._result.set_result(None)
 
     def fail(self, error: JMSError) -> None:
@@ -51,7 +51,7 @@ class Receipts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waits: dict[str, Wait] = {}
+        self._waits: dict[str, ReceiptWait] = {}
         self._unanswered = 0
         self._lost: JMSError | None = None
         self._numbers = count(1)
@@ -66,13 +66,13 @@ class Receipts:
         """Give an id that nobody waits for yet."""
         return str(next(self._numbers))
 
-    def expect(self, *receipts: str) -> Wait:
+    def expect(self, *receipts: str) -> ReceiptWait:
         """Wait for receipts, before they are asked for.
 
         Raises:
             ConnectionLostError: There is no connection any more.
         """
-        wait = Wait(receipts)
+        wait = ReceiptWait(receipts)
         with self._lock:
             if self._lost is not None:
                 raise ConnectionLostError(str(self._lost)) from self._lost
@@ -80,19 +80,19 @@ class Receipts:
             self._unanswered += 1
         return wait
 
-    def forget(self, wait: Wait) -> None:
+    def forget(self, wait: ReceiptWait) -> None:
         """Let nobody wait for these receipts any more."""
         with self._lock:
             for receipt in wait.receipts:
                 self._waits.pop(receipt, None)
 
-    def arrived(self, receipt: str) -> None:
+    def on_receipt(self, receipt: str) -> None:
         """Take a receipt; one that nobody waits for is ignored."""
         with self._lock:
             wait = self._waits.get(receipt)
             if wait is not None:
-                wait.arrived()
-                if not wait.open:
+                wait.on_receipt()
+                if not wait.outstanding:
                     self._unanswered -= 1
 
     def fail(self, error: JMSError) -> None:

@@ -11,16 +11,16 @@ from threading import Lock
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
 from jmsjca.forking import ForkGuard
-from jmsjca.providers.stomp.errors import RefusedError, reason_of
+from jmsjca.providers.stomp.errors import BrokerRefusedError, error_text
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, connect_frame, encode_frame
 from jmsjca.providers.stomp.protocol.heartbeat import heartbeat_of
 from jmsjca.providers.stomp.protocol.receipts import Receipts
-from jmsjca.providers.stomp.protocol.transport import Channel, Transport, WriteError
+from jmsjca.providers.stomp.protocol.transport import ReceiverThread, SocketChannel, WriteError
 
-__all__ = ["Incoming", "Wire"]
+__all__ = ["FrameDispatcher", "STOMPSession"]
 
 
-class Wire:
+class STOMPSession:
     """Everything that goes over one connection. It ends once, and never begins again.
 
     Args:
@@ -37,17 +37,22 @@ class Wire:
     """
 
     def __init__(
-        self, channel: Channel, clock: Clock, max_body: int, reply_timeout: float, ended: Callable[[JMSError], None]
+        self,
+        channel: SocketChannel,
+        clock: Clock,
+        max_body: int,
+        reply_timeout: float,
+        ended: Callable[[JMSError], None],
     ) -> None:
         self._parser = FrameParser(max_body)
-        self.incoming = Incoming(self._parser)
-        self._transport = Transport(
-            channel, self._parser, clock, patience=reply_timeout, received=self.incoming.receive, ended=self._end
+        self.dispatcher = FrameDispatcher(self._parser)
+        self._transport = ReceiverThread(
+            channel, self._parser, clock, patience=reply_timeout, received=self.dispatcher.on_frames, ended=self._end
         )
         self._ended = ended
         self._closing = False
-        self._turns = threading.Lock()
-        self.receipts = self.incoming.receipts
+        self._transaction_lock = threading.Lock()
+        self.receipts = self.dispatcher.receipts
         self.reply_timeout = reply_timeout
         self.home = ForkGuard()
 
@@ -63,7 +68,7 @@ class Wire:
             The headers of CONNECTED.
 
         Raises:
-            RefusedError: The broker refuses.
+            BrokerRefusedError: The broker refuses.
             ConnectionLostError: It does not answer, or not as it should.
         """
         offer = round(heartbeat * 1000)
@@ -72,10 +77,10 @@ class Wire:
         try:
             with suppress(WriteError):  # who reads learns why
                 self.write(frame)
-            answer = self.incoming.answer.result(timeout)
+            answer = self.dispatcher.connected.result(timeout)
         except FutureTimeoutError as error:
             raise ConnectionLostError(f"The broker did not answer CONNECT within {timeout:g} seconds.") from error
-        self._transport.beat(*(span / 1000 for span in heartbeat_of(answer, offer)))
+        self._transport.start_heartbeat(*(span / 1000 for span in heartbeat_of(answer, offer)))
         return answer
 
     def encode(self, command: str, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
@@ -94,7 +99,7 @@ class Wire:
             head: Frames that are written in front of it, all of it at once.
 
         Raises:
-            RefusedError: The broker refused it.
+            BrokerRefusedError: The broker refused it.
             ConnectionLostError: The connection broke.
         """
         receipt = self.receipts.new_id()
@@ -108,7 +113,7 @@ class Wire:
         finally:
             self.receipts.forget(wait)
 
-    def tell(self, command: str, headers: Mapping[str, str]) -> None:
+    def send(self, command: str, headers: Mapping[str, str]) -> None:
         """Send a frame that nobody waits for."""
         try:
             self.write(self.encode(command, headers))
@@ -116,18 +121,18 @@ class Wire:
             raise ConnectionLostError(f"The connection broke at {command}: {error}") from error
 
     @contextmanager
-    def turn(self, timeout: float) -> Generator[None, None, None]:
+    def exclusive_transaction(self, timeout: float) -> Generator[None, None, None]:
         """Have the only transaction of this connection; wait until no other one is open.
 
         Raises:
             TransactionRolledBackError: So many seconds passed; nothing was written.
         """
-        if not self._turns.acquire(timeout=timeout):
+        if not self._transaction_lock.acquire(timeout=timeout):
             raise TransactionRolledBackError(f"Another commit of this connection took longer than {timeout:g} seconds.")
         try:
             yield
         finally:
-            self._turns.release()
+            self._transaction_lock.release()
 
     def write(self, data: bytes) -> None:
         """Write whole frames at once.
@@ -152,11 +157,11 @@ class Wire:
             self._transport.end(ConnectionLostError("This connection was closed."))
 
     def _end(self, reason: JMSError) -> None:
-        if self.incoming.end(reason) and not self._closing:
+        if self.dispatcher.end(reason) and not self._closing:
             self._ended(reason)
 
 
-class Incoming:
+class FrameDispatcher:
     """Hands frames on, on the receiver thread.
 
     Args:
@@ -165,50 +170,50 @@ class Incoming:
     Attributes:
         answer: The headers of CONNECTED.
         receipts: Who waits for which.
-        confirmed_by: Tells which receipt an ERROR stands for, if that is all that it means.
+        receipt_confirmed_by: Tells which receipt an ERROR stands for, if that is all that it means.
     """
 
     def __init__(self, parser: FrameParser) -> None:
         self._parser = parser
         self._listeners: dict[str, Callable[[Sequence[Frame]], None]] = {}
         self._lock = Lock()
-        self._hearing_out = False
-        self._overheard: RefusedError | None = None
-        self.answer: Future[Mapping[str, str]] = Future()
+        self._deferring = False
+        self._deferred_error: BrokerRefusedError | None = None
+        self.connected: Future[Mapping[str, str]] = Future()
         self.receipts = Receipts()
-        self.confirmed_by: Callable[[Frame], str | None] = _refuses
+        self.receipt_confirmed_by: Callable[[Frame], str | None] = _no_receipt
 
-    def listen(self, subscription: str, listener: Callable[[Sequence[Frame]], None]) -> None:
+    def add_listener(self, subscription: str, listener: Callable[[Sequence[Frame]], None]) -> None:
         """Hand the messages of a subscription to somebody, in chunks."""
         self._listeners[subscription] = listener
 
-    def unlisten(self, subscription: str) -> None:
+    def remove_listener(self, subscription: str) -> None:
         """Drop what else comes for a subscription."""
         self._listeners.pop(subscription, None)
 
     @contextmanager
-    def hearing_out(self) -> Generator[None, None, None]:
+    def deferring_errors(self) -> Generator[None, None, None]:
         """Let an ERROR that names no frame not end the connection before the answer has come that is waited for here.
 
         The broker may tell of the same thing twice, and only one of the two says what has become of a request.
 
         Raises:
-            RefusedError: There was such an ERROR, and yet the broker confirmed what was waited for.
+            BrokerRefusedError: There was such an ERROR, and yet the broker confirmed what was waited for.
         """
-        self._hearing_out = True
+        self._deferring = True
         try:
             yield
         finally:
             with self._lock:  # from here on an ERROR ends the connection
-                self._hearing_out = False
-        if self._overheard is not None:
-            raise self._overheard
+                self._deferring = False
+        if self._deferred_error is not None:
+            raise self._deferred_error
 
-    def receive(self, frames: Sequence[Frame]) -> None:
+    def on_frames(self, frames: Sequence[Frame]) -> None:
         """Take a chunk of frames.
 
         Raises:
-            RefusedError: One is an ERROR.
+            BrokerRefusedError: One is an ERROR.
             ConnectionLostError: One breaks the protocol.
         """
         for subscription, group in groupby(frames, _subscription_of):
@@ -216,14 +221,14 @@ class Incoming:
                 self._deliver(subscription, list(group))
             else:
                 for frame in group:
-                    self._handle(frame)
+                    self._on_frame(frame)
 
     def end(self, reason: JMSError) -> bool:
         """Let everybody know that nothing more comes; true if the broker had let this client in."""
         self.receipts.fail(reason)
-        if self.answer.done():
+        if self.connected.done():
             return True
-        self.answer.set_exception(reason)
+        self.connected.set_exception(reason)
         return False
 
     def _deliver(self, subscription: str, frames: list[Frame]) -> None:
@@ -231,34 +236,34 @@ class Incoming:
         if listener is not None:  # else it was unsubscribed while they were on their way
             listener(frames)
 
-    def _handle(self, frame: Frame) -> None:
+    def _on_frame(self, frame: Frame) -> None:
         if frame.command == "RECEIPT":
-            self.receipts.arrived(frame.headers["receipt-id"])
-        elif frame.command == "ERROR" and (receipt := self.confirmed_by(frame)) is not None:
-            self.receipts.arrived(receipt)
+            self.receipts.on_receipt(frame.headers["receipt-id"])
+        elif frame.command == "ERROR" and (receipt := self.receipt_confirmed_by(frame)) is not None:
+            self.receipts.on_receipt(receipt)
         elif frame.command == "ERROR":
             alone = self.receipts.unanswered == 1
-            self._refused(RefusedError(reason_of(frame), frame.headers.get("receipt-id"), alone=alone))
-        elif self.answer.done():
+            self._on_refusal(BrokerRefusedError(error_text(frame), frame.headers.get("receipt-id"), alone=alone))
+        elif self.connected.done():
             raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
         else:
-            self._agree(frame)
+            self._on_connected(frame)
 
-    def _refused(self, error: RefusedError) -> None:
+    def _on_refusal(self, error: BrokerRefusedError) -> None:
         with self._lock:
-            if not self._hearing_out or error.receipt is not None:
+            if not self._deferring or error.receipt is not None:
                 raise error
-            self._overheard = error
+            self._deferred_error = error
 
-    def _agree(self, frame: Frame) -> None:
+    def _on_connected(self, frame: Frame) -> None:
         version = frame.headers["version"]
         if version not in {"1.1", "1.2"}:
             raise ConnectionLostError(f"The broker chose STOMP {version[:20]!r}, which was not offered.")
         self._parser.version = version
-        self.answer.set_result(frame.headers)
+        self.connected.set_result(frame.headers)
 
 
-def _refuses(_: Frame) -> None:
+def _no_receipt(_: Frame) -> None:
     """What an ERROR means as long as nobody knows the broker."""
 
 

@@ -18,9 +18,9 @@ from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.common.network import connection_error, request_quick_ack
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
-from jmsjca.providers.stomp.protocol.heartbeat import Heartbeat, Progress
+from jmsjca.providers.stomp.protocol.heartbeat import FrameDeadline, Heartbeat
 
-__all__ = ["Channel", "Lifecycle", "Transport", "WriteError"]
+__all__ = ["Lifecycle", "ReceiverThread", "SocketChannel", "WriteError"]
 
 _CHUNK = 256 * 1024
 
@@ -37,7 +37,7 @@ class WriteError(OSError):
         self.written = written
 
 
-class Channel:
+class SocketChannel:
     """Reads never wait for writes. OpenSSL allows one call at a time: the socket does not block, and a lock guards it.
 
     Args:
@@ -89,7 +89,7 @@ class Channel:
             finally:
                 self._writers.release()
 
-    def shut(self) -> None:
+    def shutdown(self) -> None:
         """End the connection for both sides: reads end, writes fail. The socket itself stays until `close`."""
         self._closed = True
         with suppress(OSError):
@@ -98,7 +98,7 @@ class Channel:
 
     def close(self) -> None:
         """Release the socket; for the thread that reads."""
-        self.shut()
+        self.shutdown()
         with self._calls, suppress(OSError):
             self._socket.close()
 
@@ -161,7 +161,7 @@ else:
 _HANDLED = b"\n"  # looks like a heart-beat to stomp.py: nothing is left for its own parser
 
 
-class Transport(Lifecycle):
+class ReceiverThread(Lifecycle):
     """Keeps stomp.py's receiver thread and its life cycle, and replaces what it reads and writes with.
 
     Its own parser knows no limits and guesses, its writer escapes no header names and logs passwords, and its TLS falls
@@ -179,7 +179,7 @@ class Transport(Lifecycle):
 
     def __init__(
         self,
-        channel: Channel,
+        channel: SocketChannel,
         parser: FrameParser,
         clock: Clock,
         *,
@@ -195,11 +195,11 @@ class Transport(Lifecycle):
         self._reason: JMSError | None = None
         self._clock = clock
         self._heartbeat = Heartbeat(clock)
-        self._progress = Progress(clock, patience)
+        self._frame_deadline = FrameDeadline(clock, patience)
         self.override_threading(_start_thread)
         self.set_listener("jmsjca", self)
 
-    def beat(self, write: float, read: float) -> None:
+    def start_heartbeat(self, write: float, read: float) -> None:
         """Turn heart-beats on: seconds until this side must write, and in which the broker will; 0 for never."""
         self._heartbeat = Heartbeat(self._clock, write, 2 * read)
 
@@ -210,13 +210,13 @@ class Transport(Lifecycle):
             WriteError: The connection broke.
         """
         self._channel.write(data)
-        self._heartbeat.wrote()
+        self._heartbeat.on_write()
 
     def end(self, reason: JMSError) -> None:
         """End the connection for a reason; the first one counts."""
         self._reason = self._reason or reason
         self.running = False
-        self._channel.shut()
+        self._channel.shutdown()
         if self.io_thread is None:  # nobody reads who would release the socket
             self._channel.close()
 
@@ -245,31 +245,31 @@ class Transport(Lifecycle):
         self._ended(self._reason or ConnectionLostError("The broker closed the connection."))
 
     def _receive(self) -> bytes:
-        data = self._channel.read(self._heartbeat.pause)
-        if self._heartbeat.due:
+        data = self._channel.read(self._heartbeat.poll_interval)
+        if self._heartbeat.is_write_due:
             self._channel.write_if_idle(b"\n")
-            self._heartbeat.wrote()
+            self._heartbeat.on_write()
         if data is None:
             self._check_silence()
         else:
-            self._heartbeat.heard()
-            self._hand_on(data)
+            self._heartbeat.on_read()
+            self._dispatch(data)
         if self._parser.unfinished:
-            self._progress.check(self._parser.unfinished)
+            self._frame_deadline.check(self._parser.unfinished)
         return b"" if data == b"" else _HANDLED
 
-    def _hand_on(self, data: bytes) -> None:
+    def _dispatch(self, data: bytes) -> None:
         """Let everything be handled that is whole, also before what breaks the protocol."""
         if not self._parser.unfinished:
-            self._progress.began()
+            self._frame_deadline.restart()
         frames = self._parser.feed(data)
         while frames:
-            self._progress.began()
+            self._frame_deadline.restart()
             self._received(frames)
             frames = self._parser.feed(b"")
 
     def _check_silence(self) -> None:
-        if self._heartbeat.dead:
+        if self._heartbeat.is_peer_silent:
             raise ConnectionLostError("The broker was silent for longer than it promised; it is taken for dead.")
 
 
