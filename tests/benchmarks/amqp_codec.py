@@ -28,14 +28,14 @@ from proton import byte, int32, symbol
 
 from jmsjca import BytesMessage, Queue, TextMessage
 from jmsjca.messages import Int
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
-from jmsjca.providers.amqp.codec.encoder import caster, encode
+from jmsjca.providers.amqp.codec.encoder import encode, template_for
 from tests.benchmarks.measurements import Measurements, alternating, write
 
 QUEUE = Queue("orders")
-ORIGIN = Origin(QUEUE)
-CAST = caster(QUEUE, "capability")
+ORIGIN = ReceiveContext(QUEUE)
+CAST = template_for(QUEUE, "capability")
 NOW = 1_700_000_000.0
 SENT = datetime.fromtimestamp(NOW, UTC)
 BYTES, TEXT = b"x" * 1024, "x" * 1024

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from proton import Collector, Connection, Endpoint, Transport
 
-from jmsjca.providers.amqp.codec.sections import DATA, split
+from jmsjca.providers.amqp.codec.sections import DATA, find_sections
 from jmsjca.providers.amqp.engine.proton_ffi import (
     COORDINATOR,
     Buffer,
@@ -153,7 +153,7 @@ def lean_receives(url: str, queue: str, count: int, ahead: int, *, atomic: bool 
         while (delivery := current(pointer)) and not is_partial(delivery):
             raw = line.buffer.copy(receive())
             advance(pointer)
-            assert len(raw) - split(raw)[DATA] - _LONG_BINARY_HEAD == len(BODY)
+            assert len(raw) - find_sections(raw)[DATA] - _LONG_BINARY_HEAD == len(BODY)
             taken.append(delivery)
         accept_all(taken)
         if transactions and received // BATCH < (received + len(taken)) // BATCH:

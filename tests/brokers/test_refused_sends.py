@@ -11,7 +11,7 @@ from raw_amqp import ACCEPTED, REJECTED, RawAMQP
 
 from jmsjca import MapMessage, Queue, TextMessage
 from jmsjca.errors import TransactionRolledBackError
-from jmsjca.providers.amqp.admin import Requests
+from jmsjca.providers.amqp.admin import ManagementClient
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.brokers.test_statements import CAPABILITIES, left_over_amqp
 
@@ -76,7 +76,7 @@ def make_queue(connection, name, **attributes):
     """Have Broker-J make a queue."""
     request = MapMessage({"name": name, "object-path": name, **attributes})
     request.properties.update({"type": "org.apache.qpid.Queue", "operation": "CREATE"})
-    answer = Requests(connection, "$management", SECONDS).ask(request)
+    answer = ManagementClient(connection, "$management", SECONDS).request(request)
     assert answer.properties["statusCode"] == 201
 
 

@@ -16,24 +16,33 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import Message
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import UNDECODABLE
-from jmsjca.providers.amqp.codec.sections import APPLICATION_PROPERTIES, VALUE, Incoming
+from jmsjca.providers.amqp.codec.sections import APPLICATION_PROPERTIES, VALUE, EncodedMessage
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.spi import Admin
 
-__all__ = ["Answer", "Asker", "Fields", "Manager", "Requests", "list_of", "number_of", "strange"]
+__all__ = [
+    "ManagementAdmin",
+    "ManagementClient",
+    "ManagementConnection",
+    "ManagementResponse",
+    "ResponseFields",
+    "expect_list",
+    "expect_number",
+    "unexpected_response",
+]
 
-_CORRELATION = 5  # which of the properties it is
+_CORRELATION_ID = 5  # which of the properties it is
 
-_DIGITS = 20  # of the largest number that a broker counts
-_SHOWN = 300
+_MAX_DIGITS = 20  # of the largest number that a broker counts
+_MAX_SHOWN_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ManagementResponse:
     """What the management said.
 
     Args:
@@ -45,7 +54,7 @@ class Answer:
     body: Any
 
 
-class Asker(Protocol):
+class ManagementConnection(Protocol):
     """What is needed of a connection."""
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
@@ -65,24 +74,24 @@ class Asker(Protocol):
         ...
 
 
-class Requests:
+class ManagementClient:
     """Asks one at a time; answers come to a temporary queue of its own.
 
     Args:
         connection: Where to ask.
         address: Where the broker takes requests.
-        seconds: How long to wait for an answer.
+        timeout: How long to wait for an answer.
     """
 
-    def __init__(self, connection: Asker, address: str, seconds: float) -> None:
+    def __init__(self, connection: ManagementConnection, address: str, timeout: float) -> None:
         self._connection = connection
-        self._to = Queue(address)
-        self._seconds = seconds
+        self._address = Queue(address)
+        self._timeout = timeout
         self._lock = threading.Lock()
         self._reply_to: Destination | None = None
-        self._replies: AMQPConsumer | None = None
+        self._reply_consumer: AMQPConsumer | None = None
 
-    def ask(self, request: Message) -> Answer:
+    def request(self, request: Message) -> ManagementResponse:
         """Send a request, and wait for its answer.
 
         Raises:
@@ -91,47 +100,47 @@ class Requests:
             JMSError: It does not answer.
         """
         with self._lock:
-            replies = self._open()
+            replies = self._open_reply_queue()
             request.reply_to = self._reply_to
             request.correlation_id = uuid.uuid4().hex
             self._send(request)
-            return self._answer_to(request.correlation_id, replies)
+            return self._await_response(request.correlation_id, replies)
 
-    def consume(self, queue: Queue, most: int) -> int:
-        """Take messages out of a queue, at most so many; tell how many that were."""
-        if not most:
+    def discard(self, queue: Queue, limit: int) -> int:
+        """Take messages out of a queue, at limit so many; tell how many that were."""
+        if not limit:
             return 0
-        left, consumer = most, self._connection.consumer(queue)
+        left, consumer = limit, self._connection.consumer(queue)
         while left and (chunk := consumer.receive(left, 0)):
             self._settle(chunk)
             left -= len(chunk)
         consumer.close()
-        return most - left
+        return limit - left
 
     def _settle(self, chunk: Sequence[AMQPDelivery]) -> None:
         unit = self._connection.unit(atomic=False)
         unit.take(chunk)
         unit.commit()
 
-    def _open(self) -> AMQPConsumer:
-        if self._replies is None:
+    def _open_reply_queue(self) -> AMQPConsumer:
+        if self._reply_consumer is None:
             reply_to = self._connection.temporary("queue")
             try:
-                self._replies = self._connection.consumer(reply_to)
+                self._reply_consumer = self._connection.consumer(reply_to)
             except JMSError:
-                self._remove(reply_to)
+                self._remove_reply_queue(reply_to)
                 raise
             self._reply_to = reply_to
-        return self._replies
+        return self._reply_consumer
 
     def _send(self, request: Message) -> None:
         unit = self._connection.unit(atomic=False)
-        unit.send(request, self._to)
+        unit.send(request, self._address)
         try:
             unit.commit()
         except TransactionRolledBackError as error:
             raise JMSSecurityError(
-                f"The broker takes no requests for its management from this user at {self._to.name}; give it the"
+                f"The broker takes no requests for its management from this user at {self._address.name}; give it the"
                 f" permission, or do without: {error}"
             ) from error
         except TransactionInDoubtError as error:
@@ -139,82 +148,82 @@ class Requests:
                 f"The connection broke while the broker's management was asked, which may have done it: {error}"
             ) from error
 
-    def _answer_to(self, correlation: str, replies: AMQPConsumer) -> Answer:
+    def _await_response(self, correlation: str, replies: AMQPConsumer) -> ManagementResponse:
         """What answers an earlier request came too late, and is passed over."""
-        while chunk := self._receive(replies):
+        while chunk := self._receive_reply(replies):
             self._settle(chunk)
-            answer = _answer_in(chunk[0].encoded, correlation)
+            answer = _parse_response(chunk[0].encoded, correlation)
             if answer is not None:
                 return answer
-        raise JMSError(f"The broker's management did not answer within {self._seconds:g} s.")
+        raise JMSError(f"The broker's management did not answer within {self._timeout:g} s.")
 
-    def _receive(self, replies: AMQPConsumer) -> Sequence[AMQPDelivery]:
+    def _receive_reply(self, replies: AMQPConsumer) -> Sequence[AMQPDelivery]:
         """An answer that is too large, for one, ends the consumer, and would end the next one of its queue."""
         try:
-            return replies.receive(1, self._seconds)
+            return replies.receive(1, self._timeout)
         except JMSError:
-            self._forget(replies)
+            self._drop_reply_queue(replies)
             raise
 
-    def _forget(self, replies: AMQPConsumer) -> None:
+    def _drop_reply_queue(self, replies: AMQPConsumer) -> None:
         """Let the next request have a queue of its own."""
-        reply_to, self._reply_to, self._replies = self._reply_to, None, None
+        reply_to, self._reply_to, self._reply_consumer = self._reply_to, None, None
         with suppress(JMSError):
             replies.close()
         if reply_to is not None:
-            self._remove(reply_to)
+            self._remove_reply_queue(reply_to)
 
-    def _remove(self, reply_to: Destination) -> None:
+    def _remove_reply_queue(self, reply_to: Destination) -> None:
         with suppress(JMSError):
             self._connection.remove(reply_to)
 
 
-def _answer_in(encoded: bytes, correlation: str) -> Answer | None:
+def _parse_response(encoded: bytes, correlation: str) -> ManagementResponse | None:
     """What a message says, if it is the answer that is waited for."""
     try:
-        found = Incoming(encoded, Origin(None))
-        if found.fields[_CORRELATION] != correlation:
+        found = EncodedMessage(encoded, ReceiveContext(None))
+        if found.fields[_CORRELATION_ID] != correlation:
             return None
-        return Answer(found.mapping(APPLICATION_PROPERTIES), found.value_of(VALUE))
+        return ManagementResponse(found.map_of_section(APPLICATION_PROPERTIES), found.value_of(VALUE))
     except UNDECODABLE as error:
-        raise strange("a message", encoded) from error
+        raise unexpected_response("a message", encoded) from error
 
 
-def strange(wanted: str, found: Any) -> JMSError:
+def unexpected_response(expected: str, found: Any) -> JMSError:
     """The error for something that is of another shape.
 
     Args:
-        wanted: What should be there.
+        expected: What should be there.
         found: What came.
     """
-    shown = repr(found)[:_SHOWN]
-    return JMSError(f"An answer of the broker's management cannot be read: {wanted} should be there, and not {shown}")
+    shown = repr(found)[:_MAX_SHOWN_CHARACTERS]
+    return JMSError(f"An answer of the broker's management cannot be read: {expected} should be there, and not {shown}")
 
 
-def list_of(what: str, found: Any) -> list[Any]:
+def expect_list(what: str, found: Any) -> list[Any]:
     """A list.
 
     Raises:
         JMSError: It is none.
     """
     if not isinstance(found, list):
-        raise strange(f"a list, {what},", found)
+        raise unexpected_response(f"a list, {what},", found)
     return list(found)  # pyright: ignore[reportUnknownArgumentType]  # of anything
 
 
-def number_of(what: str, found: Any) -> int:
+def expect_number(what: str, found: Any) -> int:
     """A number of things, which may be written as a text.
 
     Raises:
         JMSError: It is none.
     """
     text = str(int(found)) if isinstance(found, int) and not isinstance(found, bool) else found
-    if isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
+    if isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
         return int(text)
-    raise strange(f"a number, {what},", found)
+    raise unexpected_response(f"a number, {what},", found)
 
 
-class Fields:
+class ResponseFields:
     """A map.
 
     Args:
@@ -226,7 +235,7 @@ class Fields:
 
     def __init__(self, found: Any) -> None:
         if not isinstance(found, Mapping):
-            raise strange("a map", found)
+            raise unexpected_response("a map", found)
         self._found: Mapping[Any, Any] = found
 
     def get(self, name: str) -> Any:
@@ -237,19 +246,19 @@ class Fields:
         """A text."""
         found = self.get(name)
         if not isinstance(found, str):
-            raise strange(f"a text, {name},", found)
+            raise unexpected_response(f"a text, {name},", found)
         return found
 
     def number(self, name: str) -> int:
         """A number of things."""
-        return number_of(name, self.get(name))
+        return expect_number(name, self.get(name))
 
     def list(self, name: str) -> list[Any]:
         """A list."""
-        return list_of(name, self.get(name))
+        return expect_list(name, self.get(name))
 
 
-class Manager(Admin, Protocol):
+class ManagementAdmin(Admin, Protocol):
     """Removes queues, besides what `Admin` does."""
 
     def remove(self, queue: Destination) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from jmsjca.config import Limits
 from jmsjca.errors import JMSError, MessageFormatError
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import accept
@@ -44,7 +44,7 @@ class _Copies:
 def browse(
     engine: Engine,
     source: Source,
-    origin: Origin,
+    origin: ReceiveContext,
     limits: Limits,
     reply_timeout: float,
     *,

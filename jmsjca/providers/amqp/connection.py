@@ -9,17 +9,17 @@ from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
 from jmsjca.forking import ForkGuard
-from jmsjca.providers.amqp.admin import Manager
-from jmsjca.providers.amqp.brokers.profile import AMQPBroker
-from jmsjca.providers.amqp.brokers.registry import manager_of
+from jmsjca.providers.amqp.admin import ManagementAdmin
+from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
+from jmsjca.providers.amqp.brokers.registry import admin_for
 from jmsjca.providers.amqp.browser import browse
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.amqp.redelivery import Failures
-from jmsjca.providers.amqp.subscriptions import Sources, Terms, end_common_subscription, end_subscription
+from jmsjca.providers.amqp.subscriptions import ConsumerSpec, SourceFactory, unsubscribe, unsubscribe_global
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.spi import Admin, Capabilities, Order
 
@@ -40,7 +40,7 @@ class AMQPConnection:
     """
 
     def __init__(
-        self, engine: Engine, wire: LinkPool, broker: AMQPBroker, limits: Limits, client_id: str | None
+        self, engine: Engine, wire: LinkPool, broker: AMQPBrokerProfile, limits: Limits, client_id: str | None
     ) -> None:
         self._engine = engine
         self._wire = wire
@@ -48,10 +48,10 @@ class AMQPConnection:
         self._limits = limits
         self._temporaries = wire.temporaries
         self._lock = threading.RLock()  # the broker's management is asked over this connection, too
-        self._sources = Sources(broker, wire.temporaries, client_id)
+        self._sources = SourceFactory(broker, wire.temporaries, client_id)
         self._opening = Opening(engine, broker, self._sources, limits, wire.reply_timeout)
         self._consumers = Consumers()
-        self._manager: Manager | None = None  # made when it is asked for: it knows this connection
+        self._manager: ManagementAdmin | None = None  # made when it is asked for: it knows this connection
         self._closing = threading.Lock()
         self._home = ForkGuard()
 
@@ -71,9 +71,9 @@ class AMQPConnection:
     ) -> AMQPConsumer:
         """Consume from a queue, a topic or a subscription."""
         self._check_open()
-        self._sources.check(source, no_local=no_local)
+        self._sources.check_consumable(source, no_local=no_local)
         with self._lock:  # two threads may ask for one subscription
-            terms = self._consumers.admit(Terms(source, selector, no_local))
+            terms = self._consumers.admit(ConsumerSpec(source, selector, no_local))
             consumer = self._opening.open(terms, order, window)
             self._consumers.add(consumer, terms)
         return consumer
@@ -86,11 +86,11 @@ class AMQPConnection:
         self._broker.data.require("browse")
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
-        source = self._sources.of_copies(queue, selector)
+        source = self._sources.for_browser(queue, selector)
         return browse(
             self._engine,
             source,
-            Origin(queue, self._broker.naming, self._broker.counts),
+            ReceiveContext(queue, self._broker.naming, self._broker.counts_deliveries),
             self._limits,
             self._wire.reply_timeout,
             limit=limit,
@@ -174,18 +174,18 @@ class AMQPConnection:
             raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's own tools.")
         manager.remove(what)
 
-    def _management(self) -> Manager | None:
+    def _management(self) -> ManagementAdmin | None:
         with self._lock:
-            self._manager = self._manager or manager_of(self._broker.product, self, self._wire.reply_timeout)
+            self._manager = self._manager or admin_for(self._broker.product, self, self._wire.reply_timeout)
             return self._manager
 
     def _unsubscribe(self, what: Subscription) -> None:
-        self._sources.check_removable(what)
+        self._sources.check_unsubscribable(what)
         seconds = self._wire.reply_timeout
         if what.client_id is not None or not what.shared:
-            end_subscription(self._engine, str(what.name), seconds)
+            unsubscribe(self._engine, str(what.name), seconds)
         else:
-            end_common_subscription(self._engine, self._sources.of(Terms(what)), seconds)
+            unsubscribe_global(self._engine, self._sources.for_consumer(ConsumerSpec(what)), seconds)
 
     def _give_up_units(self) -> None:
         for unit in {unit for consumer in self._consumers for unit in consumer.units}:
@@ -211,13 +211,13 @@ class Opening:
     """
 
     engine: Engine
-    broker: AMQPBroker
-    sources: Sources
+    broker: AMQPBrokerProfile
+    sources: SourceFactory
     limits: Limits
     reply_timeout: float
     failures: Failures = field(default_factory=Failures)
 
-    def open(self, terms: Terms, order: Order, window: int | None) -> AMQPConsumer:
+    def open(self, terms: ConsumerSpec, order: Order, window: int | None) -> AMQPConsumer:
         """Open a consumer.
 
         Args:
@@ -232,21 +232,21 @@ class Opening:
         try:
             consumer.open()
         except ConnectionLostError as error:  # so hard a broker may refuse what another consumer has
-            if any(words in str(error) for words in self.broker.in_use):
+            if any(words in str(error) for words in self.broker.in_use_texts):
                 raise IllegalStateError(f"{terms.source} is in use: {error}") from error
             raise
         return consumer
 
-    def _make(self, terms: Terms, order: Order, window: int) -> AMQPConsumer:
+    def _make(self, terms: ConsumerSpec, order: Order, window: int) -> AMQPConsumer:
         return AMQPConsumer(
             self.engine,
-            self.sources.of(terms),
-            Origin(terms.topic, self.broker.naming, self.broker.counts),
+            self.sources.for_consumer(terms),
+            ReceiveContext(terms.topic, self.broker.naming, self.broker.counts_deliveries),
             order=order,
             window=window,
             limits=self.limits,
             reply_timeout=self.reply_timeout,
-            drains=self.broker.drains,
+            drains=self.broker.supports_drain,
             failures=self.failures,
             keeps=self.broker.data.capabilities.give_back == "local",
         )
@@ -256,13 +256,13 @@ class Consumers:
     """Brokers differ in what they do about two consumers of one subscription, so what is wrong is refused here."""
 
     def __init__(self) -> None:
-        self._active: dict[AMQPConsumer, Terms] = {}
+        self._active: dict[AMQPConsumer, ConsumerSpec] = {}
 
     def __iter__(self) -> Iterator[AMQPConsumer]:
         """Go through all that are not done."""
         return iter(tuple(self._active))
 
-    def admit(self, terms: Terms) -> Terms:
+    def admit(self, terms: ConsumerSpec) -> ConsumerSpec:
         """Find the number for one more consumer.
 
         Raises:
@@ -277,10 +277,10 @@ class Consumers:
                 f"The subscription {source.name!r} has a consumer of this connection already, on other terms or not"
                 " shared; or a unit still holds messages of a closed one: end that first."
             )
-        taken = {other.number for other in others}
-        return replace(terms, number=next(n for n in range(1, len(taken) + 2) if n not in taken))
+        taken = {other.ordinal for other in others}
+        return replace(terms, ordinal=next(n for n in range(1, len(taken) + 2) if n not in taken))
 
-    def add(self, consumer: AMQPConsumer, terms: Terms) -> None:
+    def add(self, consumer: AMQPConsumer, terms: ConsumerSpec) -> None:
         """Note a consumer, and forget those that are done."""
         self._active = {c: t for c, t in self._active.items() if not c.is_finished} | {consumer: terms}
 
@@ -309,5 +309,5 @@ def _same(one: Destination | Subscription, other: Subscription) -> bool:
     )
 
 
-def _alike(one: Terms, other: Terms) -> bool:
+def _alike(one: ConsumerSpec, other: ConsumerSpec) -> bool:
     return (one.source, one.selector, one.no_local) == (other.source, other.selector, other.no_local)

@@ -11,7 +11,7 @@ from typing import Any
 
 from jmsjca.config import Limits
 from jmsjca.errors import IllegalStateError, JMSError
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import Disposition, accept, modify_failed, release
@@ -40,7 +40,7 @@ class SettlingConsumer(BaseConsumer[AMQPDelivery]):
     _engine: Engine
     _failures: Failures
     _link: ReceiverLink
-    origin: Origin
+    origin: ReceiveContext
 
     def __init__(self, order: Order) -> None:
         super().__init__(order)
@@ -110,8 +110,8 @@ class SettlingConsumer(BaseConsumer[AMQPDelivery]):
 
     def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
         # A broker that does not count may not know the state that counts.
-        failed = modify_failed if self.origin.counts else release
-        if self.origin.counts and wait:  # else nothing comes again on this connection
+        failed = modify_failed if self.origin.counts_deliveries else release
+        if self.origin.counts_deliveries and wait:  # else nothing comes again on this connection
             self._failures.note(d for d in deliveries if d.sequence in counted)
         states = [(d.sequence, failed if d.sequence in counted else release) for d in deliveries]
         (self._engine.call if wait else self._engine.submit)(partial(self._link.settle_each, states))
@@ -212,7 +212,7 @@ class AMQPConsumer(AskingConsumer):
         self,
         engine: Engine,
         source: Source,
-        origin: Origin,
+        origin: ReceiveContext,
         *,
         order: Order,
         window: int,

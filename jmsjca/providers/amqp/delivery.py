@@ -5,9 +5,9 @@ from typing import Protocol
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, Message, ObjectMessage, TextMessage
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
-from jmsjca.providers.amqp.codec.sections import body, header_of
+from jmsjca.providers.amqp.codec.sections import encoded_body, read_header
 from jmsjca.providers.common.unit import DeliveryOwner
 from jmsjca.spi import Unit
 
@@ -25,7 +25,7 @@ class ReceivedMessage:
 
     __slots__ = ("_arrived", "_failures", "_message", "_origin", "encoded")
 
-    def __init__(self, encoded: bytes, origin: Origin, failures: int = 0) -> None:
+    def __init__(self, encoded: bytes, origin: ReceiveContext, failures: int = 0) -> None:
         self.encoded = encoded
         self._origin = origin
         self._arrived = time.time()  # a time to live may begin here
@@ -51,12 +51,12 @@ class ReceivedMessage:
     @property
     def count(self) -> int | None:
         """How often the message was delivered, this time included; None if the broker does not count."""
-        return header_of(self.encoded).deliveries(self._failures, counts=self._origin.counts)
+        return read_header(self.encoded).jms_delivery_count(self._failures, counts=self._origin.counts_deliveries)
 
     @property
     def redelivered(self) -> bool:
         """True if it was delivered before."""
-        return header_of(self.encoded).redelivered(self._failures, counts=self._origin.counts)
+        return read_header(self.encoded).redelivered(self._failures, counts=self._origin.counts_deliveries)
 
 
 def _raw_body(message: Message, encoded: bytes) -> bytes:
@@ -67,14 +67,14 @@ def _raw_body(message: Message, encoded: bytes) -> bytes:
         return message.body or b""
     if isinstance(message, ObjectMessage) and message.plain_data is None:
         return message.pickled or b""
-    return body(encoded)
+    return encoded_body(encoded)
 
 
 class AMQPDeliveryOwner(DeliveryOwner, Protocol):
     """Who received a delivery, as the delivery knows it."""
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> ReceiveContext:
         """What it receives from, as messages name it, and what its broker does."""
         ...
 

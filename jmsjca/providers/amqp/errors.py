@@ -14,9 +14,9 @@ from jmsjca.errors import (
     ResourceAllocationError,
 )
 
-__all__ = ["connection_error", "link_error", "refuses_message", "text_of", "transport_error"]
+__all__ = ["condition_text", "connection_error", "is_message_refusal", "link_error", "transport_error"]
 
-_FOR_NOW = 4  # the outcome sys-temp of a login (AMQP 1.0, part 5)
+_SASL_TEMPORARY = 4  # the outcome sys-temp of a login (AMQP 1.0, part 5)
 
 _LINK_ERRORS: dict[str, type[JMSError]] = {
     "amqp:not-found": InvalidDestinationError,
@@ -28,7 +28,7 @@ _LINK_ERRORS: dict[str, type[JMSError]] = {
 }
 
 # With these a broker ends the link, or its session, over which a message came that it does not take.
-_REFUSE_MESSAGES = {
+_MESSAGE_REFUSALS = {
     "amqp:decode-error",
     "amqp:invalid-field",
     "amqp:not-allowed",
@@ -41,7 +41,7 @@ _REFUSE_MESSAGES = {
 }
 
 
-def text_of(condition: Any) -> str:
+def condition_text(condition: Any) -> str:
     """The condition as text, bounded: it comes from outside."""
     if condition is None:
         return "no reason given"
@@ -55,7 +55,7 @@ def connection_error(condition: Any, client_id: str) -> JMSError:
         condition: Why.
         client_id: What the connection called itself.
     """
-    text = text_of(condition)
+    text = condition_text(condition)
     name = condition.name if condition else ""
     if name == "amqp:unauthorized-access":
         return JMSSecurityError(f"The broker refuses the login: {text}")
@@ -75,7 +75,7 @@ def transport_error(transport: Transport, client_id: str) -> JMSError:
         transport: What it ran on.
         client_id: What the connection called itself.
     """
-    if transport.sasl().outcome == _FOR_NOW:  # proton tells it like a wrong password
+    if transport.sasl().outcome == _SASL_TEMPORARY:  # proton tells it like a wrong password
         return ConnectionLostError("The broker cannot check the login for now.")
     return connection_error(transport.condition, client_id)
 
@@ -88,13 +88,13 @@ def link_error(condition: Any, what: str) -> JMSError:
         what: What the link was for, to begin the text with.
     """
     error = _LINK_ERRORS.get(condition.name if condition else "", JMSError)
-    return error(f"{what}: {text_of(condition)}")
+    return error(f"{what}: {condition_text(condition)}")
 
 
-def refuses_message(condition: Any) -> bool:
+def is_message_refusal(condition: Any) -> bool:
     """True if the end of a link tells that the broker did not take a message, and not what else happened to the link.
 
     Args:
         condition: Why it ended.
     """
-    return condition is not None and condition.name in _REFUSE_MESSAGES
+    return condition is not None and condition.name in _MESSAGE_REFUSALS

@@ -10,23 +10,27 @@ from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, InvalidURLError, JMSError
-from jmsjca.providers.amqp.brokers.registry import broker_of
+from jmsjca.providers.amqp.brokers.registry import profile_for
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import check_version
 from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.common.network import NetworkOptions, open_socket, require_tls_for_password
 
-__all__ = ["AMQPProvider", "has_transactions"]
+__all__ = ["AMQPProvider", "probe_transactions"]
 
 logger = logging.getLogger("jmsjca.amqp")
 
-_PATIENCE = 1.0  # seconds for the end of a connection that is lost already
+_CLOSE_TIMEOUT = 1.0  # seconds for the end of a connection that is lost already
 
-_QUESTIONS = 2
-_PORTS = {"amqp": 5672, "amqps": 5671}
-_FRAME_BYTES = 256 * 1024  # holds usual messages whole: Artemis may answer a drain between two frames, and end there
-_ALONE = symbol("sole-connection-for-container")  # or some brokers let a second connection take a subscription away
+_PROBE_ATTEMPTS = 2
+_DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671}
+_MAX_FRAME_BYTES = (
+    256 * 1024
+)  # holds usual messages whole: Artemis may answer a drain between two frames, and end there
+_SOLE_CONNECTION = symbol(
+    "sole-connection-for-container"
+)  # or some brokers let a second connection take a subscription away
 
 
 class AMQPProvider:
@@ -67,50 +71,50 @@ class _Opener:
     client_id: str | None
     limits: Limits
     clock: Clock
-    lost: Callable[[JMSError], None]
+    on_lost: Callable[[JMSError], None]
 
     def open(self) -> AMQPConnection:
         """Open it, and again if it ends over the question: once more with it, as that may be chance, then without."""
-        for _ in range(_QUESTIONS):
-            engine, wire = self._start()
-            if _is_settled(engine, wire):
-                return self._over(engine, wire)
+        for _ in range(_PROBE_ATTEMPTS):
+            engine, wire = self._connect()
+            if _capabilities_known(engine, wire):
+                return self._connection_for(engine, wire)
         logger.warning("%s ends connections that are asked for transactions: it is used without any.", self.url)
-        return self._over(*self._start())
+        return self._connection_for(*self._connect())
 
-    def _over(self, engine: Engine, wire: LinkPool) -> AMQPConnection:
+    def _connection_for(self, engine: Engine, wire: LinkPool) -> AMQPConnection:
         return AMQPConnection(engine, wire, wire.broker, self.limits, self.client_id)
 
-    def _start(self) -> tuple[Engine, LinkPool]:
+    def _connect(self) -> tuple[Engine, LinkPool]:
         url, options = self.url, self.options
-        sock = open_socket(url, options, default_port=_PORTS[url.protocol], tls=url.protocol == "amqps")
-        connection = _connection(url, self.credentials, self.client_id)
-        engine = Engine(sock, connection, _transport(options, self.credentials), self.clock, self.lost)
+        sock = open_socket(url, options, default_port=_DEFAULT_PORTS[url.protocol], tls=url.protocol == "amqps")
+        connection = _proton_connection(url, self.credentials, self.client_id)
+        engine = Engine(sock, connection, _proton_transport(options, self.credentials), self.clock, self.on_lost)
         try:
             engine.start()
             engine.wait(engine.connection_handler.opened, options.connect_timeout, "the opening of the connection")
             properties = engine.call(
                 lambda: engine.connection_handler.properties
             )  # a turn later: a close may be behind the open
-            offers = engine.call(lambda: _offers_of(connection))
+            offers = engine.call(lambda: _offered_capabilities(connection))
         except BaseException:  # also that of a signal handler: nobody has this connection
             engine.abort(ConnectionLostError("The connection was given up while it was opened."))
             raise
-        broker = broker_of(str(properties.get("product", "")), offers)
+        broker = profile_for(str(properties.get("product", "")), offers)
         return engine, LinkPool(engine, self.clock, self.limits, broker, reply_timeout=options.reply_timeout)
 
 
-def _is_settled(engine: Engine, wire: LinkPool) -> bool:
+def _capabilities_known(engine: Engine, wire: LinkPool) -> bool:
     """True once it is known what the broker can do; if not, the connection has ended over the question."""
     if wire.broker.product:
         return True
-    answer = has_transactions(engine, wire)
+    answer = probe_transactions(engine, wire)
     if answer:
-        wire.broker = wire.broker.transacted()
+        wire.broker = wire.broker.with_transactions()
     return answer is not None
 
 
-def _offers_of(connection: Any) -> set[str]:
+def _offered_capabilities(connection: Any) -> set[str]:
     """What the broker offers: nothing, if what it sent for that is no list of symbols."""
     try:
         return set(map(str, connection.remote_offered_capabilities or ()))
@@ -118,22 +122,22 @@ def _offers_of(connection: Any) -> set[str]:
         return set()
 
 
-def _connection(url: ConnectionURL, credentials: Credentials | None, client_id: str | None) -> Connection:
+def _proton_connection(url: ConnectionURL, credentials: Credentials | None, client_id: str | None) -> Connection:
     connection = Connection()
     connection.container = client_id or f"jmsjca-{uuid.uuid4().hex}"
     connection.hostname = url.host.strip("[]")
     if client_id:
-        connection.desired_capabilities = [_ALONE]
+        connection.desired_capabilities = [_SOLE_CONNECTION]
     if credentials is not None:
         connection.user = credentials.user_name
         connection.password = credentials.password or ""
     return connection
 
 
-def _transport(options: NetworkOptions, credentials: Credentials | None) -> Transport:
+def _proton_transport(options: NetworkOptions, credentials: Credentials | None) -> Transport:
     """Only the mechanism that fits is allowed, so that a broker cannot talk us into a weaker one."""
     transport = Transport()
-    transport.max_frame_size = _FRAME_BYTES
+    transport.max_frame_size = _MAX_FRAME_BYTES
     if options.heartbeat:
         transport.idle_timeout = 2 * options.heartbeat
     sasl = transport.sasl()
@@ -145,7 +149,7 @@ def _transport(options: NetworkOptions, credentials: Credentials | None) -> Tran
     return transport
 
 
-def has_transactions(engine: Engine, wire: LinkPool) -> bool | None:
+def probe_transactions(engine: Engine, wire: LinkPool) -> bool | None:
     """Begin a transaction of nothing, and roll it back.
 
     Args:
@@ -158,16 +162,16 @@ def has_transactions(engine: Engine, wire: LinkPool) -> bool | None:
     """
     try:
         engine.call(lambda: engine.connection_handler.suppress_loss_report(on=True))
-        answer = _declares(wire)
+        answer = _declare_and_roll_back(wire)
         engine.call(lambda: engine.connection_handler.suppress_loss_report(on=False))
     except ConnectionLostError as error:
         logger.info("The broker was asked whether it has transactions, and the connection ended: %s", error)
-        engine.close(_PATIENCE)
+        engine.close(_CLOSE_TIMEOUT)
         return None
     return answer
 
 
-def _declares(wire: LinkPool) -> bool:
+def _declare_and_roll_back(wire: LinkPool) -> bool:
     try:
         transaction = wire.declare(wire.reply_timeout)
     except ConnectionLostError:

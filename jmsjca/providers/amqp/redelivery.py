@@ -8,7 +8,7 @@ from threading import Lock
 from typing import NamedTuple, Self
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.amqp.codec.sections import bare
+from jmsjca.providers.amqp.codec.sections import bare_message
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 
 __all__ = ["Awaited", "Failures"]
@@ -88,7 +88,7 @@ def _took(come: Counter[int], each: int) -> bool:
 
 def _hash_of(delivery: AMQPDelivery) -> int:
     """Less than the message, which may be large, and needs no room any more."""
-    return hash(bare(delivery.encoded))
+    return hash(bare_message(delivery.encoded))
 
 
 class Failures:

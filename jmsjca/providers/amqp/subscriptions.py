@@ -6,29 +6,29 @@ from typing import Any
 
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError, JMSError, NotSupportedError
-from jmsjca.providers.amqp.brokers.profile import AMQPBroker
+from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.codec.addresses import Address, address_of
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import TERMINUS_UNSPECIFIED
-from jmsjca.providers.amqp.errors import text_of
+from jmsjca.providers.amqp.errors import condition_text
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source, SubscriptionLink, subscription_link
 from jmsjca.providers.amqp.temporary_destinations import Temporaries
 
-__all__ = ["Sources", "Terms", "end_common_subscription", "end_subscription"]
+__all__ = ["ConsumerSpec", "SourceFactory", "unsubscribe", "unsubscribe_global"]
 
 
-def end_subscription(engine: Engine, name: str, reply_timeout: float) -> None:
+def unsubscribe(engine: Engine, name: str, reply_timeout: float) -> None:
     """End the durable subscription of this name and of this client: attach to it by its name alone, and close.
 
     Raises:
         InvalidDestinationError: There is none.
         IllegalStateError: It has consumers.
     """
-    _end(_Reattached(engine, name, reply_timeout))
+    _attach_and_close(_LookupLink(engine, name, reply_timeout))
 
 
-def end_common_subscription(engine: Engine, source: Source, reply_timeout: float) -> None:
+def unsubscribe_global(engine: Engine, source: Source, reply_timeout: float) -> None:
     """End a durable subscription of all clients.
 
     They share its name and not its link, so attach to it as a consumer does, but with another selector: a broker makes
@@ -43,29 +43,31 @@ def end_common_subscription(engine: Engine, source: Source, reply_timeout: float
         IllegalStateError: It has consumers.
     """
     nothing = f"jmsjca_ends = '{uuid.uuid4().hex}'"
-    _end(_Probe(engine, replace(source, selector=nothing), reply_timeout))
+    _attach_and_close(_SubscriptionLink(engine, replace(source, selector=nothing), reply_timeout))
 
 
-def _end(link: "_Probe") -> None:
+def _attach_and_close(link: "_SubscriptionLink") -> None:
     link.attach()
     link.close()
-    if link.objected is not None:
-        raise link.objected
+    if link.close_error is not None:
+        raise link.close_error
 
 
-class _Probe(Link):
+class _SubscriptionLink(Link):
     """A consumer that asks for nothing."""
 
     def __init__(self, engine: Engine, source: Source, reply_timeout: float) -> None:
         source.check()
         super().__init__(engine, f"the subscription at {source.address.name}", reply_timeout)
         self._source = source
-        self.objected: JMSError | None = None
+        self.close_error: JMSError | None = None
 
     def on_closed(self, condition: Any) -> None:
         """The broker may object to the end."""
         if condition is not None and self._attached.done():
-            self.objected = IllegalStateError(f"The broker does not end {self._purpose}: {text_of(condition)}")
+            self.close_error = IllegalStateError(
+                f"The broker does not end {self._purpose}: {condition_text(condition)}"
+            )
         super().on_closed(condition)
 
     def _create(self, session: Any, name: str) -> Any:
@@ -81,7 +83,7 @@ class _Probe(Link):
         return self._source.refusal_error(condition) or super()._refusal_error(condition)
 
 
-class _Reattached(_Probe):
+class _LookupLink(_SubscriptionLink):
     """A consumer that knows nothing but the name of its link."""
 
     def __init__(self, engine: Engine, name: str, reply_timeout: float) -> None:
@@ -93,11 +95,11 @@ class _Reattached(_Probe):
         return link
 
     def _refusal_error(self, condition: Any) -> JMSError:
-        return InvalidDestinationError(f"There is nothing to remove as {self._purpose}: {text_of(condition)}")
+        return InvalidDestinationError(f"There is nothing to remove as {self._purpose}: {condition_text(condition)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ConsumerSpec:
     """What a consumer asked for.
 
     Args:
@@ -110,7 +112,7 @@ class Terms:
     source: Destination | Subscription
     selector: str | None = None
     no_local: bool = False
-    number: int = 1
+    ordinal: int = 1
 
     @property
     def topic(self) -> Destination:
@@ -118,7 +120,7 @@ class Terms:
         return self.source.topic if isinstance(self.source, Subscription) else self.source
 
 
-class Sources:
+class SourceFactory:
     """Makes the sources of links.
 
     Args:
@@ -127,12 +129,12 @@ class Sources:
         client_id: What durable subscriptions belong to; None if none was given.
     """
 
-    def __init__(self, broker: AMQPBroker, temporaries: Temporaries, client_id: str | None) -> None:
+    def __init__(self, broker: AMQPBrokerProfile, temporaries: Temporaries, client_id: str | None) -> None:
         self._broker = broker
         self._temporaries = temporaries
         self._client_id = client_id
 
-    def check(self, source: Destination | Subscription, *, no_local: bool) -> None:
+    def check_consumable(self, source: Destination | Subscription, *, no_local: bool) -> None:
         """See whether somebody may consume from there.
 
         Raises:
@@ -152,12 +154,12 @@ class Sources:
         data.require("durable_no_local", requested=source.durable and not source.shared and no_local)
         if no_local and source.shared:
             raise NotSupportedError("A shared subscription cannot be spared what its own connection sends.")
-        self.check_client(source)
+        self.check_client_id(source)
         self._temporaries.check_own(source.topic)
         if source.durable and source.topic.temporary:
             raise InvalidDestinationError(f"A subscription of {source.topic} cannot outlive it.")
 
-    def check_client(self, subscription: Subscription) -> None:
+    def check_client_id(self, subscription: Subscription) -> None:
         """See whose a subscription is: a shared one may be everybody's.
 
         Raises:
@@ -171,7 +173,7 @@ class Sources:
                 f"and this connection has {self._client_id!r}."
             )
 
-    def check_removable(self, what: Subscription) -> None:
+    def check_unsubscribable(self, what: Subscription) -> None:
         """See whether a subscription is one that can be ended.
 
         Raises:
@@ -181,30 +183,30 @@ class Sources:
         """
         if not what.durable:
             raise InvalidDestinationError(f"A subscription of {what.topic} that is not durable ends by itself.")
-        self.check_client(what)
+        self.check_client_id(what)
         self._broker.data.require("shared", requested=what.shared and what.client_id is None)
 
-    def of(self, terms: Terms) -> Source:
+    def for_consumer(self, terms: ConsumerSpec) -> Source:
         """What a consumer attaches to."""
-        selector = self._filter(terms.selector)
+        selector = self._translate_selector(terms.selector)
         return Source(
             self._address(terms.topic),
             selector=f"({selector})" if selector and terms.no_local else selector,  # some put "AND …" behind it
             no_local=terms.no_local,
-            subscription=subscription_link(terms.source, terms.number),
-            in_use=self._broker.in_use,
-            other_kind=self._broker.other_kind,
+            subscription=subscription_link(terms.source, terms.ordinal),
+            in_use=self._broker.in_use_texts,
+            other_kind=self._broker.other_kind_texts,
         )
 
-    def of_copies(self, queue: Destination, selector: str | None) -> Source:
+    def for_browser(self, queue: Destination, selector: str | None) -> Source:
         """What a browser attaches to."""
         self._temporaries.check_own(queue)
-        chosen, other_kind = self._filter(selector), self._broker.other_kind
+        chosen, other_kind = self._translate_selector(selector), self._broker.other_kind_texts
         return Source(self._address(queue), selector=chosen, browse=True, other_kind=other_kind)
 
     def _address(self, what: Destination) -> Address:
         return address_of(self._temporaries.named(what), self._broker.naming)
 
-    def _filter(self, selector: str | None) -> str | None:
+    def _translate_selector(self, selector: str | None) -> str | None:
         self._broker.data.require("selectors", requested=bool(selector))
-        return self._broker.filter_of(selector) if selector else None
+        return self._broker.translate_selector(selector) if selector else None

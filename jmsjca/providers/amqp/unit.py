@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
-from jmsjca.providers.amqp.codec.encoder import Cast, caster
+from jmsjca.providers.amqp.codec.encoder import EncodeUsual, template_for
 from jmsjca.providers.amqp.commit import Burst, acknowledge, acknowledge_soon
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
@@ -37,7 +37,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         self._outgoing: dict[Destination, list[bytes]] = {}
         self._first: dict[Destination, list[bytes]] = {}  # sent before the transaction
         self._latest: Destination | None = None
-        self._cast: Cast
+        self._cast: EncodeUsual
         self._payloads: list[bytes]  # for the latest destination
 
     def send(self, message: Message, to: Destination) -> None:
@@ -62,7 +62,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
 
     def _turn_to(self, to: Destination) -> None:
         """Have ready what the next message needs if it goes to the same destination, as most do."""
-        self._cast, self._payloads = caster(to, self._wire.broker.naming), self._outgoing.setdefault(to, [])
+        self._cast, self._payloads = template_for(to, self._wire.broker.naming), self._outgoing.setdefault(to, [])
         self._latest = to
 
     def _encoded(self, message: Message, to: Destination) -> tuple[bytes, list[bytes]]:
@@ -70,7 +70,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         wire = self._wire
         if message.delivery_time is not None:
             wire.broker.data.require("delivery_delay")
-        first = wire.broker.ids_first and DUPLICATE_ID in message.properties
+        first = wire.broker.duplicate_ids_before_transaction and DUPLICATE_ID in message.properties
         return wire.encode(message, to), self._first.setdefault(to, []) if first else self._payloads
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:

@@ -3,7 +3,7 @@
 from proton import Message as WireMessage
 
 from jmsjca.destinations import Queue
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
 
@@ -12,7 +12,7 @@ NOW = 1_700_000_000.0
 
 
 def read(encoded, source=QUEUE):
-    message = decode(encoded, Origin(source))
+    message = decode(encoded, ReceiveContext(source))
     assert message.priority is not None  # its headers are decoded now, too
     return message
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from jmsjca.providers.amqp.brokers.registry import broker_of
+from jmsjca.providers.amqp.brokers.registry import profile_for
 
 ARTEMIS, BROKER_J = "apache-activemq-artemis", "Apache Qpid Broker-J Core"
 ALONE, DELAYS, SHARES = "sole-connection-for-container", "DELAYED_DELIVERY", "SHARED-SUBS"
 
 
 def can(product, *offered):
-    return broker_of(product, set(offered)).data.capabilities
+    return profile_for(product, set(offered)).data.capabilities
 
 
 @pytest.mark.parametrize(

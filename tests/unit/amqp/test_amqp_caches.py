@@ -9,10 +9,10 @@ from jmsjca.destinations import Queue, TemporaryQueue
 from jmsjca.messages import Byte, TextMessage
 from jmsjca.providers import amqp
 from jmsjca.providers.amqp.codec import decoder
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
-from jmsjca.providers.amqp.codec.encoder import caster, encode
-from jmsjca.providers.amqp.codec.jms_mapping import KIND
+from jmsjca.providers.amqp.codec.encoder import encode, template_for
+from jmsjca.providers.amqp.codec.jms_mapping import MESSAGE_TYPE
 from jmsjca.providers.common.amqp_types import Symbol, write
 from tests.unit.amqp.wire.memory import MIB, growth_below
 
@@ -38,7 +38,7 @@ def test_long_names_are_not_kept():
         for number in range(20):
             name = f"p{number}" + MIB * "x"
             encode(TextMessage("a", properties={name: 1}, reply_to=Queue(name)), QUEUE, 0.0)
-            caster(Queue(name), "capability")
+            template_for(Queue(name), "capability")
 
 
 def annotated(**told):
@@ -49,7 +49,7 @@ def annotated(**told):
             b"\0\x53\x71",
             write(annotations),
             b"\0\x53\x72",
-            write({Symbol(KIND): Byte(3), **annotations}),
+            write({Symbol(MESSAGE_TYPE): Byte(3), **annotations}),
             b"\0\x53\x73\x45\0\x53\x75\xa0\x01a",
         )
     )
@@ -58,14 +58,14 @@ def annotated(**told):
 def test_long_annotations_are_not_kept():
     with growth_below(16 * MIB):
         for number in range(20):
-            assert decode(annotated(**{f"x{number}": MIB * "x"}), Origin(QUEUE)).body == b"a"
+            assert decode(annotated(**{f"x{number}": MIB * "x"}), ReceiveContext(QUEUE)).body == b"a"
 
 
 def test_of_how_messages_begin_only_a_short_one_is_kept():
-    assert decode(annotated(x=100 * "x"), Origin(QUEUE)).body == b"a"
-    kept = decoder._latest[0][0]
-    assert decode(annotated(x=200 * "x"), Origin(QUEUE)).body == b"a"
-    assert decoder._latest[0][0] == kept != b""
+    assert decode(annotated(x=100 * "x"), ReceiveContext(QUEUE)).body == b"a"
+    kept = decoder._last_prefix[0][0]
+    assert decode(annotated(x=200 * "x"), ReceiveContext(QUEUE)).body == b"a"
+    assert decoder._last_prefix[0][0] == kept != b""
 
 
 def test_a_connection_is_not_kept_for_its_temporary_destinations():

@@ -22,7 +22,7 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
 )
-from jmsjca.providers.amqp.codec.addresses import Naming, Origin
+from jmsjca.providers.amqp.codec.addresses import AddressStyle, ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
 from tests.unit.amqp.coding import NOW, QUEUE, through, wire
@@ -68,9 +68,9 @@ def test_headers_come_back(message_id, correlation_id, kind, reply_to, to):
     assert (got.reply_to, got.destination) == (reply_to, to)
 
 
-@given(st.sampled_from(get_args(Naming)), destinations, destinations)
+@given(st.sampled_from(get_args(AddressStyle)), destinations, destinations)
 def test_names_come_back_however_the_broker_writes_them(naming, reply_to, to):
-    got = decode(encode(Message(reply_to=reply_to), to, NOW, naming), Origin(QUEUE, naming))
+    got = decode(encode(Message(reply_to=reply_to), to, NOW, naming), ReceiveContext(QUEUE, naming))
     assert (got.reply_to, got.destination) == (reply_to, to)
 
 

@@ -9,10 +9,10 @@ from proton import Message as WireMessage
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Int, TextMessage
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
-from jmsjca.providers.amqp.codec.sections import header_of, split
+from jmsjca.providers.amqp.codec.sections import find_sections, read_header
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.common.amqp_types import MALFORMED
 from tests.unit.amqp.coding import NOW, QUEUE, read
@@ -22,16 +22,16 @@ from tests.unit.amqp.coding import NOW, QUEUE, read
 def test_header_is_read_alone(count, first, durable):
     message = WireMessage(body="x", delivery_count=count, first_acquirer=first, durable=bool(durable))
     head = bytes(message.encode())
-    assert header_of(head) == (count, first)
-    assert header_of(head + b"poison") == (count, first)
-    assert decode(head, Origin(QUEUE)).delivery_count == count + 1
+    assert read_header(head) == (count, first)
+    assert read_header(head + b"poison") == (count, first)
+    assert decode(head, ReceiveContext(QUEUE)).delivery_count == count + 1
 
 
 @given(st.integers(0, 1000), st.booleans(), st.integers(0, 3), st.booleans())
 def test_a_message_tells_how_often_it_came_as_its_delivery_does(before, first, failures, counts):
     """What the broker does not count, and failures that it does not know of, are counted here."""
     raw = bytes(WireMessage(body="x", delivery_count=before, first_acquirer=first).encode())
-    found = ReceivedMessage(raw, Origin(QUEUE, counts=counts), failures)
+    found = ReceivedMessage(raw, ReceiveContext(QUEUE, counts_deliveries=counts), failures)
     assert found.count == (before + 1 + failures if counts or failures else None)
     assert found.redelivered == (failures > 0 or (before > 0 if counts else not first))
     assert (found.message.delivery_count, found.message.redelivered) == (found.count or 0, found.redelivered)
@@ -41,26 +41,26 @@ HEADER = bytes(WireMessage(body="x", delivery_count=3, first_acquirer=True, ttl=
 
 
 def assert_harmless(header):
-    assert isinstance(header.before, int)
-    assert isinstance(header.first, bool)
-    assert header.before >= 0
+    assert isinstance(header.delivery_count, int)
+    assert isinstance(header.first_acquirer, bool)
+    assert header.delivery_count >= 0
 
 
 @given(st.binary(max_size=80))
 def test_header_of_noise_does_no_harm(noise):
-    assert_harmless(header_of(noise))
+    assert_harmless(read_header(noise))
 
 
 @given(st.integers(0, 20), st.binary(min_size=1, max_size=4))
 def test_damaged_header_does_no_harm(position, damage):
-    assert_harmless(header_of(HEADER[:position] + damage + HEADER[position + len(damage) :]))
+    assert_harmless(read_header(HEADER[:position] + damage + HEADER[position + len(damage) :]))
 
 
 WHOLE = encode(TextMessage("text", properties={"a": Int(1), "b": "x"}, correlation_id="c"), QUEUE, NOW)
 
 
 def test_every_cut_is_noticed():
-    split(WHOLE)
+    find_sections(WHOLE)
     ends = []
     for length in range(len(WHOLE)):
         try:
@@ -81,7 +81,7 @@ def test_damage_is_a_message_or_a_format_error(position, value):
 @given(st.binary(max_size=200))
 def test_noise_is_a_format_error(noise):
     try:
-        split(noise)
+        find_sections(noise)
     except MALFORMED:
         with pytest.raises(MessageFormatError):
             read(noise, QUEUE)

@@ -4,7 +4,7 @@ import pytest
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import JMSError, JMSSecurityError
-from jmsjca.providers.amqp.admin import Answer
+from jmsjca.providers.amqp.admin import ManagementResponse
 from jmsjca.providers.amqp.brokers.artemis import ArtemisAdmin
 from jmsjca.providers.amqp.brokers.qpid import QpidAdmin
 
@@ -22,9 +22,9 @@ class Refusing:
     """A management that gives every request the same answer."""
 
     def __init__(self, body=None, **properties):
-        self._answer = Answer(properties, body)
+        self._answer = ManagementResponse(properties, body)
 
-    def ask(self, request):
+    def request(self, request):
         return self._answer
 
 

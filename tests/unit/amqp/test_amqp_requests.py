@@ -8,7 +8,7 @@ from proton import Message as WireMessage
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.messages import Message
-from jmsjca.providers.amqp.admin import Requests
+from jmsjca.providers.amqp.admin import ManagementClient
 
 
 class Cut:
@@ -32,7 +32,7 @@ class Cut:
 
 def test_a_request_without_an_answer_may_have_been_done():
     with pytest.raises(ConnectionLostError, match="may have done it: Some messages may have been sent") as told:
-        Requests(Cut(), "management", 1.0).ask(Message())
+        ManagementClient(Cut(), "management", 1.0).request(Message())
     assert isinstance(told.value.__cause__, TransactionInDoubtError)
 
 
@@ -60,4 +60,4 @@ class Garbling(Cut):
 @example(bytes(WireMessage(body=None, correlation_id=None, properties={"a": 1}).encode())[:-1])
 def test_an_answer_that_is_no_message_is_told(encoded):
     with pytest.raises(JMSError):
-        Requests(Garbling(encoded), "management", 1.0).ask(Message())
+        ManagementClient(Garbling(encoded), "management", 1.0).request(Message())

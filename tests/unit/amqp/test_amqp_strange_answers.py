@@ -10,7 +10,7 @@ from jmsjca import errors
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Queue, Subscription, TemporaryQueue, Topic
 from jmsjca.errors import JMSError
-from jmsjca.providers.amqp.admin import Answer
+from jmsjca.providers.amqp.admin import ManagementResponse
 from jmsjca.providers.amqp.brokers.artemis import ArtemisAdmin
 from jmsjca.providers.amqp.brokers.qpid import QpidAdmin
 from jmsjca.spi import Depth
@@ -57,7 +57,7 @@ class Artemis:
         }
         self.admin = ArtemisAdmin(self)
 
-    def ask(self, request):
+    def request(self, request):
         operation = request.properties["_AMQ_OperationName"]
         name = request.properties["_AMQ_ResourceName"].removeprefix("queue.")
         found = {
@@ -66,7 +66,7 @@ class Artemis:
             "removeAllMessages": lambda: self.tree["removed"].get(name),
             "destroyQueue": lambda: None,
         }
-        return Answer({"_AMQ_OperationSucceeded": True}, json.dumps([found[operation]()]))
+        return ManagementResponse({"_AMQ_OperationSucceeded": True}, json.dumps([found[operation]()]))
 
     @staticmethod
     def _row(name, address, routing, *, messages=0, held=0, consumers=0):
@@ -94,7 +94,7 @@ class BrokerJ:
         }
         self.admin = QpidAdmin(self)
 
-    def ask(self, request):
+    def request(self, request):
         told = request.properties
         where = told.get("key") or told.get("identity")
         found = {
@@ -104,10 +104,10 @@ class BrokerJ:
             "clearQueue": lambda: self.tree["removed"].get(where),
             "DELETE": lambda: None,
         }
-        return Answer({"statusCode": 200}, found[told["operation"]]())
+        return ManagementResponse({"statusCode": 200}, found[told["operation"]]())
 
-    def consume(self, queue, most):
-        return most
+    def discard(self, queue, limit):
+        return limit
 
 
 @pytest.fixture(params=[Artemis, BrokerJ])
@@ -191,8 +191,8 @@ STRANGE_BODIES = ["7", "null", "[]", '"text"', '{"a": 1}', "[1, 2]", "[[]]", "[{
 @pytest.mark.parametrize("body", [*STRANGE_BODIES, "[" * 100_000, 7, b"bytes"])
 def test_what_is_no_answer_of_artemis_is_an_error(body, call):
     class Strange:
-        def ask(self, request):
-            return Answer({"_AMQ_OperationSucceeded": True}, body)
+        def request(self, request):
+            return ManagementResponse({"_AMQ_OperationSucceeded": True}, body)
 
     with pytest.raises(JMSError, match="management") as told:
         CALLS[call](ArtemisAdmin(Strange()))
@@ -203,8 +203,8 @@ def test_what_is_no_answer_of_artemis_is_an_error(body, call):
 @pytest.mark.parametrize("field", ["maxDeliveryAttempts", "deadLetterAddress", "expiryAddress"])
 def test_strange_settings_of_artemis_are_told_or_do_not_matter(field, strange):
     class Strange:
-        def ask(self, request):
-            return Answer({"_AMQ_OperationSucceeded": True}, json.dumps([json.dumps(found)]))
+        def request(self, request):
+            return ManagementResponse({"_AMQ_OperationSucceeded": True}, json.dumps([json.dumps(found)]))
 
     found = {"maxDeliveryAttempts": 3, "deadLetterAddress": "dead", "expiryAddress": "expired"}
     assert ArtemisAdmin(Strange()).settings(QUEUE) == DestinationSettings(3, Queue("dead"), Queue("expired"))
@@ -217,8 +217,8 @@ def test_strange_settings_of_artemis_are_told_or_do_not_matter(field, strange):
 @pytest.mark.parametrize("body", [None, 7, "text", [], ["a"], {}, {"attributeNames": ["name"]}, {"results": [[]]}])
 def test_what_is_no_answer_of_broker_j_is_an_error(body, call):
     class Strange:
-        def ask(self, request):
-            return Answer({"statusCode": 200}, body)
+        def request(self, request):
+            return ManagementResponse({"statusCode": 200}, body)
 
     with pytest.raises(JMSError, match="management") as told:
         CALLS[call](QpidAdmin(Strange()))

@@ -1,6 +1,6 @@
 """ActiveMQ Classic over AMQP 1.0: capabilities, and the observed evidence of gaps."""
 
-from jmsjca.providers.amqp.brokers.profile import ENDS_LATE, AMQPBroker, everywhere
+from jmsjca.providers.amqp.brokers.profile import LINK_OUTLIVES_CONSUMER, AMQPBrokerProfile, protocol_gaps
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.spi import Capabilities
 
@@ -76,7 +76,7 @@ _DATA = BrokerProfile(
         CapabilityGap("volatile_reuse", "As shared.", "The same"),
         CapabilityGap("subscription_kinds", "As shared.", "The same"),
         CapabilityGap(
-            *ENDS_LATE,
+            *LINK_OUTLIVES_CONSUMER,
             "activemq.apache.org/virtual-destinations: one consumer for a client id and a name at any time",
         ),
         CapabilityGap(
@@ -89,13 +89,13 @@ _DATA = BrokerProfile(
             "transfer to ActiveMQ.Statistics.Broker with reply-to -> accepted, and no answer: it is just a queue.",
             "activemq.apache.org/statisticsplugin: only with statisticsBrokerPlugin, which is not the default",
         ),
-        *everywhere(
+        *protocol_gaps(
             delays="activemq.apache.org, redelivery policy: it is the client library's, or a plug-in's of the broker",
             settings="activemq.apache.org, per destination policies: in the broker's configuration",
         ),
     ),
 )
 
-ACTIVEMQ = AMQPBroker(
-    "ActiveMQ", "scheme", _DATA, in_use=("Durable consumer is in use", "created by another connection")
+ACTIVEMQ = AMQPBrokerProfile(
+    "ActiveMQ", "scheme", _DATA, in_use_texts=("Durable consumer is in use", "created by another connection")
 )

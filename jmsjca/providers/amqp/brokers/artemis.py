@@ -8,8 +8,14 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.admin import Fields, Requests, list_of, number_of, strange
-from jmsjca.providers.amqp.brokers.profile import ENDS_LATE, AMQPBroker, everywhere
+from jmsjca.providers.amqp.admin import (
+    ManagementClient,
+    ResponseFields,
+    expect_list,
+    expect_number,
+    unexpected_response,
+)
+from jmsjca.providers.amqp.brokers.profile import LINK_OUTLIVES_CONSUMER, AMQPBrokerProfile, protocol_gaps
 from jmsjca.providers.common.artemis_filter import to_artemis_filter
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.spi import Capabilities, Depth
@@ -18,28 +24,28 @@ __all__ = ["ADDRESS", "ARTEMIS", "ArtemisAdmin"]
 
 ADDRESS = "activemq.management"
 
-_ROWS = 500
-_MOST_PAGES = 2000
-_MOST_DELIVERIES = 10  # by the broker's default
-_PLACES = ("deadLetterAddress", "expiryAddress")
-_ALL = {"field": "", "operation": "", "value": ""}
+_PAGE_ROWS = 500
+_MAX_PAGES = 2000
+_DEFAULT_MAX_DELIVERIES = 10  # by the broker's default
+_ADDRESS_FIELDS = ("deadLetterAddress", "expiryAddress")
+_NO_FILTER = {"field": "", "operation": "", "value": ""}
 
 
 class ArtemisAdmin:
     """Needs the permission ``manage`` on the management address.
 
     Args:
-        requests: Where to ask.
+        client: Where to ask.
     """
 
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
+    def __init__(self, client: ManagementClient) -> None:
+        self._client = client
 
     def destinations(self) -> Sequence[Destination]:
         """All queues, and the topics that have subscriptions; not what has no name, which nobody can ask for."""
-        addresses = self._rows("listAddresses", _ALL)
+        addresses = self._rows("listAddresses", _NO_FILTER)
         temporary = {row.text("name") for row in addresses if row.get("temporary") == "true"}
-        rows = (row for row in self._rows("listQueues", _ALL) if row.text("name") and row.text("address"))
+        rows = (row for row in self._rows("listQueues", _NO_FILTER) if row.text("name") and row.text("address"))
         found = {_destination(row, temporary) for row in rows}
         return sorted(found, key=str)
 
@@ -55,7 +61,7 @@ class ArtemisAdmin:
         """Remove what waits there; what somebody holds stays."""
         if self._row(source) is None:
             return 0
-        return number_of("of messages", self._ask(f"queue.{_queue(source)}", "removeAllMessages"))
+        return expect_number("of messages", self._request(f"queue.{_queue_name(source)}", "removeAllMessages"))
 
     def remove(self, queue: Destination) -> None:
         """Remove a queue with its messages.
@@ -69,7 +75,7 @@ class ArtemisAdmin:
             raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
         if row.number("consumerCount"):
             raise IllegalStateError(f"{queue} still has consumers; close them first.")
-        self._ask("broker", "destroyQueue", queue.name)
+        self._request("broker", "destroyQueue", queue.name)
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
         """Refused: whoever runs the broker sets what destinations do."""
@@ -79,50 +85,54 @@ class ArtemisAdmin:
     def settings(self, address: Destination | None) -> DestinationSettings:
         """Tell what the broker's configuration says of an address, or of those that it says nothing of (None)."""
         name = "#" if address is None else address.name
-        return _settings(Fields(_read(self._ask("broker", "getAddressSettingsAsJSON", name))))
+        return _settings(ResponseFields(_parse_json(self._request("broker", "getAddressSettingsAsJSON", name))))
 
-    def _row(self, source: Destination | Subscription) -> Fields | None:
+    def _row(self, source: Destination | Subscription) -> ResponseFields | None:
         if isinstance(source, Destination) and not isinstance(source, Queue):
             raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
-        name = _queue(source)
+        name = _queue_name(source)
         wanted = {"field": "name", "operation": "EQUALS", "value": name}
         return next((row for row in self._rows("listQueues", wanted) if row.text("name") == name), None)
 
-    def _rows(self, operation: str, options: dict[str, str]) -> Iterator[Fields]:
-        for page in range(1, _MOST_PAGES + 1):
-            answer = Fields(_read(self._ask("broker", operation, json.dumps(options), page, _ROWS)))
+    def _rows(self, operation: str, options: dict[str, str]) -> Iterator[ResponseFields]:
+        for page in range(1, _MAX_PAGES + 1):
+            answer = ResponseFields(
+                _parse_json(self._request("broker", operation, json.dumps(options), page, _PAGE_ROWS))
+            )
             rows = answer.list("data")
-            yield from map(Fields, rows)
-            if not rows or answer.number("count") <= page * _ROWS:
+            yield from map(ResponseFields, rows)
+            if not rows or answer.number("count") <= page * _PAGE_ROWS:
                 return
-        raise JMSError(f"The broker's management tells more than {_MOST_PAGES * _ROWS} rows of {operation}.")
+        raise JMSError(f"The broker's management tells more than {_MAX_PAGES * _PAGE_ROWS} rows of {operation}.")
 
-    def _ask(self, resource: str, operation: str, *arguments: Any) -> Any:
+    def _request(self, resource: str, operation: str, *arguments: Any) -> Any:
         properties = {"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}
-        answer = self._requests.ask(TextMessage(json.dumps(arguments), properties=properties))
-        result = next(iter(list_of("of results", _read(answer.body or "[]"))), None)
+        answer = self._client.request(TextMessage(json.dumps(arguments), properties=properties))
+        result = next(iter(expect_list("of results", _parse_json(answer.body or "[]"))), None)
         if answer.properties.get("_AMQ_OperationSucceeded") is True:
             return result
         refused = "AMQ229032" in str(result) or "AMQ229213" in str(result)  # no permission
         raise (JMSSecurityError if refused else JMSError)(f"The broker refuses {operation}: {str(result)[:500]}")
 
 
-def _read(text: Any) -> Any:
+def _parse_json(text: Any) -> Any:
     try:
         return json.loads(text)
     except (RecursionError, TypeError, ValueError) as error:
-        raise strange("JSON", text) from error
+        raise unexpected_response("JSON", text) from error
 
 
-def _settings(found: Fields) -> DestinationSettings:
+def _settings(found: ResponseFields) -> DestinationSettings:
     most = found.get("maxDeliveryAttempts")  # newer releases leave out what nobody configured
-    most = _MOST_DELIVERIES if most is None else None if most == -1 else number_of("of attempts", most) or None
-    dead, expired = (Queue(found.text(name)) if found.get(name) else None for name in _PLACES)
+    most = (
+        _DEFAULT_MAX_DELIVERIES if most is None else None if most == -1 else expect_number("of attempts", most) or None
+    )
+    dead, expired = (Queue(found.text(name)) if found.get(name) else None for name in _ADDRESS_FIELDS)
     exclusive = found.get("defaultExclusiveQueue") is True
     return DestinationSettings(most, dead if most else None, expired, exclusive)
 
 
-def _queue(source: Destination | Subscription) -> str:
+def _queue_name(source: Destination | Subscription) -> str:
     """The queue that holds the messages, as `AmqpSupport.createQueueName` names it for a subscription."""
     if isinstance(source, Destination):
         return source.name
@@ -132,7 +142,7 @@ def _queue(source: Destination | Subscription) -> str:
     return f"{source.client_id}.{source.name}{kind}"
 
 
-def _destination(row: Fields, temporary: set[str]) -> Destination:
+def _destination(row: ResponseFields, temporary: set[str]) -> Destination:
     kind = "queue" if row.text("routingType") == "ANYCAST" else "topic"
     name = row.text("name" if kind == "queue" else "address")
     return destination(name, kind, temporary=row.text("address") in temporary)
@@ -191,7 +201,8 @@ _DATA = BrokerProfile(
             "Artemis' manual, AMQP and multicast addresses: the queue is named by the container id and the link's name",
         ),
         CapabilityGap(
-            *ENDS_LATE, "Artemis' manual, address model: subscriptions that are not shared have a max-consumers of 1"
+            *LINK_OUTLIVES_CONSUMER,
+            "Artemis' manual, address model: subscriptions that are not shared have a max-consumers of 1",
         ),
         CapabilityGap(
             "temporary_guarded",
@@ -209,23 +220,23 @@ _DATA = BrokerProfile(
             " nothing, of whatever group.",
             "Artemis' manual, message grouping: messages of a group at the head hold up those behind them",
         ),
-        *everywhere(
+        *protocol_gaps(
             delays="Artemis' manual, undelivered messages: redelivery-delay is a setting of addresses",
             settings="Artemis' manual, address settings: by its configuration or its management",
         ),
     ),
 )
 
-ARTEMIS = AMQPBroker(
+ARTEMIS = AMQPBrokerProfile(
     "apache-activemq-artemis",
     "capability",
     _DATA,
-    ids_first=True,
-    filter_of=to_artemis_filter,
-    in_use=("AMQ229200", "AMQ229082"),
-    other_kind=("is not configured for queue support", "is not configured for topic support"),
-    unrelayed=(ADDRESS,),
-    offers={
+    duplicate_ids_before_transaction=True,
+    translate_selector=to_artemis_filter,
+    in_use_texts=("AMQ229200", "AMQ229082"),
+    other_kind_texts=("is not configured for queue support", "is not configured for topic support"),
+    relay_exclusions=(ADDRESS,),
+    required_offers={
         "client_ids": "sole-connection-for-container",
         "delivery_delay": "DELAYED_DELIVERY",
         "shared": "SHARED-SUBS",

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jmsjca.destinations import Destination
-from jmsjca.providers.amqp.codec.addresses import Naming
+from jmsjca.providers.amqp.codec.addresses import AddressStyle
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 
-__all__ = ["ENDS_LATE", "AMQPBroker", "everywhere"]
+__all__ = ["LINK_OUTLIVES_CONSUMER", "AMQPBrokerProfile", "protocol_gaps"]
 
-_RELAY = "ANONYMOUS-RELAY"
+_ANONYMOUS_RELAY = "ANONYMOUS-RELAY"
 
 
 @dataclass(frozen=True, slots=True)
-class AMQPBroker:
+class AMQPBrokerProfile:
     """A broker, by the product name in its open frame.
 
     Args:
@@ -36,49 +36,49 @@ class AMQPBroker:
     """
 
     product: str
-    naming: Naming
+    naming: AddressStyle
     data: BrokerProfile
-    drains: bool = True
-    counts: bool = True
-    ids_first: bool = False
-    filter_of: Callable[[str], str] = str
-    in_use: tuple[str, ...] = ()
-    other_kind: tuple[str, ...] = ()
-    relays: bool = False
-    unrelayed: tuple[str, ...] = ()
-    settled_sends: bool = False
-    offers: Mapping[str, str] = field(default_factory=dict[str, str])
+    supports_drain: bool = True
+    counts_deliveries: bool = True
+    duplicate_ids_before_transaction: bool = False
+    translate_selector: Callable[[str], str] = str
+    in_use_texts: tuple[str, ...] = ()
+    other_kind_texts: tuple[str, ...] = ()
+    offers_relay: bool = False
+    relay_exclusions: tuple[str, ...] = ()
+    presettles_in_transaction: bool = False
+    required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def settled(self, offered: Collection[str]) -> "AMQPBroker":
+    def negotiated(self, offered: Collection[str]) -> "AMQPBrokerProfile":
         """Leave out what this broker, or this release of it, does not offer, and see whether it offers a relay.
 
         Args:
             offered: The capabilities that its open frame offers.
         """
-        lost: dict[str, Any] = {
-            capability: False for capability, needed in self.offers.items() if needed not in offered
+        missing: dict[str, Any] = {
+            capability: False for capability, needed in self.required_offers.items() if needed not in offered
         }
-        capabilities = replace(self.data.capabilities, **lost)
+        capabilities = replace(self.data.capabilities, **missing)
         data = replace(self.data, capabilities=capabilities)
-        return replace(self, data=data, relays=_RELAY in offered)
+        return replace(self, data=data, offers_relay=_ANONYMOUS_RELAY in offered)
 
-    def transacted(self) -> "AMQPBroker":
+    def with_transactions(self) -> "AMQPBrokerProfile":
         """The same with transactions."""
         capabilities = replace(self.data.capabilities, transacted_receive=True, transacted_send=True, atomic=True)
         return replace(self, data=replace(self.data, capabilities=capabilities))
 
-    def relays_to(self, to: Destination) -> bool:
+    def can_relay_to(self, to: Destination) -> bool:
         """True if a message gets there over the link to all destinations."""
-        return self.relays and to.name not in self.unrelayed
+        return self.offers_relay and to.name not in self.relay_exclusions
 
 
-ENDS_LATE = (
+LINK_OUTLIVES_CONSUMER = (
     "ends_at_close",
     "detach -> what is unsettled goes back; so a closed consumer's link stays while a unit holds messages of it.",
 )
 
 
-def everywhere(*, delays: str, settings: str) -> tuple[CapabilityGap, ...]:
+def protocol_gaps(*, delays: str, settings: str) -> tuple[CapabilityGap, ...]:
     """The gaps, with what a broker's documentation tells of them.
 
     Args:

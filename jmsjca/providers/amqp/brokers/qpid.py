@@ -7,8 +7,8 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import MapMessage
-from jmsjca.providers.amqp.admin import Fields, Requests, list_of, number_of
-from jmsjca.providers.amqp.brokers.profile import ENDS_LATE, AMQPBroker, everywhere
+from jmsjca.providers.amqp.admin import ManagementClient, ResponseFields, expect_list, expect_number
+from jmsjca.providers.amqp.brokers.profile import LINK_OUTLIVES_CONSUMER, AMQPBrokerProfile, protocol_gaps
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.spi import Capabilities, Depth
 
@@ -73,7 +73,8 @@ _DATA = BrokerProfile(
             "Broker-J manual, access control: PUBLISH is asked for each message",
         ),
         CapabilityGap(
-            *ENDS_LATE, "AMQP 1.0, section 2.6.1: detach(amqp:link:stolen) for the older of two links of one name"
+            *LINK_OUTLIVES_CONSUMER,
+            "AMQP 1.0, section 2.6.1: detach(amqp:link:stolen) for the older of two links of one name",
         ),
         CapabilityGap(
             "durable_no_local",
@@ -86,27 +87,27 @@ _DATA = BrokerProfile(
             "Broker-J manual, message grouping: only queues with a messageGroupType mind groups",
         ),
         CapabilityGap("groups_apart", "As groups.", "The same"),
-        *everywhere(
+        *protocol_gaps(
             delays="Broker-J's manual, queues: has maximum delivery attempts, and tells of no delay between them",
             settings="Broker-J's manual, managing entities: its management sets the attributes of a queue",
         ),
     ),
 )
 
-QPID = AMQPBroker(
+QPID = AMQPBrokerProfile(
     "Apache Qpid Broker-J Core",
     "exchange",
     _DATA,
-    settled_sends=True,
-    offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
+    presettles_in_transaction=True,
+    required_offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
 )
 
 ADDRESS = "$management"
 
-_ITSELF, _QUEUE, _EXCHANGE = "org.amqp.management", "org.apache.qpid.Queue", "org.apache.qpid.Exchange"
-_MADE_FOR_A_LINK = "DELETE_ON_CREATING_LINK_CLOSE"
-_SUBSCRIPTION = "qpidsub_/"
-_FAILED, _FORBIDDEN, _MISSING = 400, 403, 404
+_MANAGEMENT_NODE, _QUEUE, _EXCHANGE = "org.amqp.management", "org.apache.qpid.Queue", "org.apache.qpid.Exchange"
+_DELETE_WITH_LINK = "DELETE_ON_CREATING_LINK_CLOSE"
+_SUBSCRIPTION_PREFIX = "qpidsub_/"
+_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND = 400, 403, 404
 _ESCAPES = str.maketrans({"_": "__", ".": "_:", "(": "_O", ")": "_C", "<": "_L", ">": "_R"})
 
 
@@ -114,11 +115,11 @@ class QpidAdmin:
     """Needs the right to manage the virtual host.
 
     Args:
-        requests: Where to ask.
+        client: Where to ask.
     """
 
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
+    def __init__(self, client: ManagementClient) -> None:
+        self._client = client
 
     def destinations(self) -> Sequence[Destination]:
         """All queues, the topics that have subscriptions, and all temporary topics.
@@ -126,13 +127,13 @@ class QpidAdmin:
         What has no name is left out: other clients can make such a thing, and nobody can ask for it.
         """
         found = {
-            destination(row.text("name"), "queue", temporary=_is_made_for_link(row))
+            destination(row.text("name"), "queue", temporary=_is_owned_by_link(row))
             for row in self._query(_QUEUE)
-            if row.text("name") and not row.text("name").startswith(_SUBSCRIPTION)
+            if row.text("name") and not row.text("name").startswith(_SUBSCRIPTION_PREFIX)
         }
-        made = {destination(name, "topic", temporary=True) for name in self._made_for_links(_EXCHANGE) if name}
-        _, exchange = self._ask(_EXCHANGE, "READ", {**_path("amq.topic"), "actuals": "false"})
-        bindings = map(Fields, list_of("bindings", Fields(exchange).get("bindings") or []))
+        made = {destination(name, "topic", temporary=True) for name in self._link_owned_names(_EXCHANGE) if name}
+        _, exchange = self._request(_EXCHANGE, "READ", {**_path("amq.topic"), "actuals": "false"})
+        bindings = map(ResponseFields, expect_list("bindings", ResponseFields(exchange).get("bindings") or []))
         topics = {destination(key, "topic") for binding in bindings if (key := binding.text("bindingKey"))}
         return sorted(found | made | topics, key=str)
 
@@ -152,11 +153,11 @@ class QpidAdmin:
         """
         depth = self.depth(source)
         if isinstance(source, Queue):
-            return self._requests.consume(source, depth.ready)
+            return self._client.discard(source, depth.ready)
         if depth.held:
             raise IllegalStateError(f"Somebody holds {depth.held} messages of {source}; they would be taken from him.")
-        where = self._place(source) if depth.ready else None
-        return number_of("of messages", self._ask(_QUEUE, "clearQueue", where)[1]) if where else 0
+        where = self._locate(source) if depth.ready else None
+        return expect_number("of messages", self._request(_QUEUE, "clearQueue", where)[1]) if where else 0
 
     def remove(self, queue: Destination) -> None:
         """Remove a queue with its messages.
@@ -165,13 +166,13 @@ class QpidAdmin:
             InvalidDestinationError: There is none.
             IllegalStateError: It has consumers.
         """
-        own = isinstance(queue, Queue) and queue.name not in self._made_for_links(_QUEUE)
+        own = isinstance(queue, Queue) and queue.name not in self._link_owned_names(_QUEUE)
         counts = self._counts(queue) if own else None
         if counts is None:
             raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
         if counts.number("consumerCount"):
             raise IllegalStateError(f"{queue} still has consumers; close them first.")
-        self._ask(_QUEUE, "DELETE", _path(queue.name))
+        self._request(_QUEUE, "DELETE", _path(queue.name))
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
         """Refused: whoever runs the broker sets what destinations do."""
@@ -182,39 +183,42 @@ class QpidAdmin:
         """Refused, as `configure`."""
         raise NotSupportedError(f"Settings of {address} are told by the broker's own configuration.")
 
-    def _counts(self, source: Destination | Subscription) -> Fields | None:
-        where = self._place(source)
-        status, counts = self._ask(_QUEUE, "getStatistics", where) if where else (_MISSING, None)
-        return None if status == _MISSING else Fields(counts)
+    def _counts(self, source: Destination | Subscription) -> ResponseFields | None:
+        where = self._locate(source)
+        status, counts = self._request(_QUEUE, "getStatistics", where) if where else (_NOT_FOUND, None)
+        return None if status == _NOT_FOUND else ResponseFields(counts)
 
-    def _place(self, source: Destination | Subscription) -> dict[str, str] | None:
+    def _locate(self, source: Destination | Subscription) -> dict[str, str] | None:
         """How the queue is named that holds the messages. That of a subscription has a name that is no path."""
         if isinstance(source, Queue):
             return _path(source.name)
         if isinstance(source, Destination):
             raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
-        name = _queue_of(source)
+        name = _queue_name(source)
         return next(
             ({"identity": row.text("identity")} for row in self._query(_QUEUE) if row.text("name") == name), None
         )
 
-    def _made_for_links(self, kind: str) -> set[str]:
-        return {row.text("name") for row in self._query(kind) if _is_made_for_link(row)}
+    def _link_owned_names(self, kind: str) -> set[str]:
+        return {row.text("name") for row in self._query(kind) if _is_owned_by_link(row)}
 
-    def _query(self, kind: str) -> list[Fields]:
+    def _query(self, kind: str) -> list[ResponseFields]:
         """The attributes of each object of a kind."""
-        table = Fields(self._ask(_ITSELF, "QUERY", {"entityType": kind, "identity": "self"})[1])
+        table = ResponseFields(self._request(_MANAGEMENT_NODE, "QUERY", {"entityType": kind, "identity": "self"})[1])
         names = [str(name) for name in table.list("attributeNames")]
-        return [Fields(dict(zip(names, list_of("of attributes", row), strict=False))) for row in table.list("results")]
+        return [
+            ResponseFields(dict(zip(names, expect_list("of attributes", row), strict=False)))
+            for row in table.list("results")
+        ]
 
-    def _ask(self, kind: str, operation: str, further: dict[str, str]) -> tuple[int, Any]:
+    def _request(self, kind: str, operation: str, further: dict[str, str]) -> tuple[int, Any]:
         """Carry an operation out: its status and its result."""
         request = MapMessage({}, properties={"type": kind, "operation": operation, **further})
-        answer = self._requests.ask(request)
+        answer = self._client.request(request)
         status = answer.properties.get("statusCode")
         if not isinstance(status, int):
             raise JMSError(f"The broker's management answered {operation} without a status.")
-        if status >= _FAILED and status != _MISSING:
+        if status >= _BAD_REQUEST and status != _NOT_FOUND:
             refused = status == _FORBIDDEN
             raise (JMSSecurityError if refused else JMSError)(
                 f"The broker refuses {operation}: {str(answer.properties.get('statusDescription'))[:500]}"
@@ -222,16 +226,16 @@ class QpidAdmin:
         return int(status), answer.body
 
 
-def _is_made_for_link(row: Fields) -> bool:
-    return bool(row.get("lifetimePolicy") == _MADE_FOR_A_LINK)
+def _is_owned_by_link(row: ResponseFields) -> bool:
+    return bool(row.get("lifetimePolicy") == _DELETE_WITH_LINK)
 
 
 def _path(name: str) -> dict[str, str]:
     return {"index": "object-path", "key": name}
 
 
-def _queue_of(source: Subscription) -> str:
+def _queue_name(source: Subscription) -> str:
     """The queue that holds the messages, as `ExchangeSendingDestination` names it."""
     owner = "_global_" if source.client_id is None else source.client_id.translate(_ESCAPES)
     kind = "nondurable" if source.volatile else "durable"
-    return f"{_SUBSCRIPTION}{owner}_/{str(source.name).translate(_ESCAPES)}_/{kind}"
+    return f"{_SUBSCRIPTION_PREFIX}{owner}_/{str(source.name).translate(_ESCAPES)}_/{kind}"

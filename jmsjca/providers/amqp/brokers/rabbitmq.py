@@ -1,6 +1,6 @@
 """RabbitMQ with its AMQP 1.0 plug-in: capabilities, and the observed evidence of gaps."""
 
-from jmsjca.providers.amqp.brokers.profile import AMQPBroker, everywhere
+from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile, protocol_gaps
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.spi import Capabilities
 
@@ -109,11 +109,11 @@ _DATA = BrokerProfile(
             "attach(target=/management) -> end(amqp:invalid-field, unknown_destination)",
             "rabbitmq.com/management: over HTTP only (3.10)",
         ),
-        *everywhere(
+        *protocol_gaps(
             delays="rabbitmq.com/nack: what is requeued is ready for redelivery at once",
             settings="rabbitmq.com/parameters: policies are set by rabbitmqctl or the HTTP API",
         ),
     ),
 )
 
-RABBITMQ = AMQPBroker("RabbitMQ", "path", _DATA, drains=False, counts=False)
+RABBITMQ = AMQPBrokerProfile("RabbitMQ", "path", _DATA, supports_drain=False, counts_deliveries=False)

@@ -2,32 +2,32 @@
 
 from collections.abc import Collection
 
-from jmsjca.providers.amqp.admin import Asker, Manager, Requests
+from jmsjca.providers.amqp.admin import ManagementAdmin, ManagementClient, ManagementConnection
 from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
 from jmsjca.providers.amqp.brokers.artemis import ADDRESS as ARTEMIS_ADDRESS
 from jmsjca.providers.amqp.brokers.artemis import ARTEMIS, ArtemisAdmin
-from jmsjca.providers.amqp.brokers.profile import AMQPBroker
+from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.brokers.qpid import ADDRESS as QPID_ADDRESS
 from jmsjca.providers.amqp.brokers.qpid import QPID, QpidAdmin
 from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ
 from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.spi import Capabilities
 
-__all__ = ["BROKERS", "broker_of", "manager_of"]
+__all__ = ["BROKERS", "admin_for", "profile_for"]
 
 _KNOWN = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ)
-_LITTLE = Capabilities(give_back="local", client_ids=True, structured=True, shared_between_processes=True)
-_UNKNOWN = AMQPBroker(
+_UNKNOWN_CAPABILITIES = Capabilities(give_back="local", client_ids=True, structured=True, shared_between_processes=True)
+_UNKNOWN = AMQPBrokerProfile(
     "",
     "capability",
-    BrokerProfile("any other", "AMQP", "", _LITTLE),
-    offers={"client_ids": "sole-connection-for-container"},
+    BrokerProfile("any other", "AMQP", "", _UNKNOWN_CAPABILITIES),
+    required_offers={"client_ids": "sole-connection-for-container"},
 )
 
 BROKERS = tuple(broker.data for broker in _KNOWN)
 
 
-def broker_of(product: str, offered: Collection[str]) -> AMQPBroker:
+def profile_for(product: str, offered: Collection[str]) -> AMQPBrokerProfile:
     """Find a broker by its open frame; one that nobody tested is trusted with nothing but what is offered, and exact.
 
     Whether that one has transactions it is asked for later.
@@ -39,19 +39,19 @@ def broker_of(product: str, offered: Collection[str]) -> AMQPBroker:
         offered: The capabilities that it offers.
     """
     found = next((broker for broker in _KNOWN if broker.product == product), _UNKNOWN)
-    return found.settled(offered)
+    return found.negotiated(offered)
 
 
-def manager_of(product: str, asker: Asker, seconds: float) -> Manager | None:
+def admin_for(product: str, connection: ManagementConnection, timeout: float) -> ManagementAdmin | None:
     """Speak to the management of a broker; None if it has none over AMQP.
 
     Args:
         product: The broker's name for itself.
-        asker: The connection.
-        seconds: How long to wait for each answer.
+        connection: The connection.
+        timeout: How long to wait for each answer.
     """
     if product == "apache-activemq-artemis":
-        return ArtemisAdmin(Requests(asker, ARTEMIS_ADDRESS, seconds))
+        return ArtemisAdmin(ManagementClient(connection, ARTEMIS_ADDRESS, timeout))
     if product == "Apache Qpid Broker-J Core":
-        return QpidAdmin(Requests(asker, QPID_ADDRESS, seconds))
+        return QpidAdmin(ManagementClient(connection, QPID_ADDRESS, timeout))
     return None

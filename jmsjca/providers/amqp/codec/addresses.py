@@ -13,20 +13,20 @@ from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.providers.amqp.engine.proton_ffi import CONFIGURATION, SYMBOL_ARRAY
 
 __all__ = [
-    "REPLY_TO",
-    "TO",
+    "DESTINATION_TYPE",
+    "REPLY_TO_TYPE",
     "Address",
-    "Naming",
-    "Origin",
+    "AddressStyle",
+    "ReceiveContext",
     "address_of",
-    "kind_number",
-    "name_of",
+    "destination_name",
+    "destination_type_of",
     "received_destination",
 ]
 
-_TEMPORARY = ("temp-queue://", "temp-topic://")  # the schemes of ActiveMQ
+_TEMPORARY_SCHEMES = ("temp-queue://", "temp-topic://")  # the schemes of ActiveMQ
 
-Naming = Literal["capability", "exchange", "path", "scheme"]
+AddressStyle = Literal["capability", "exchange", "path", "scheme"]
 """How a broker tells a queue from a topic: by a capability of the terminus, an exchange, a path or a scheme."""
 
 
@@ -46,11 +46,11 @@ class Address:
 
     name: str
     capability: str | None
-    lasting: bool = False
+    durable: bool = False
     suffix: str = ""
     ascii_only: bool = False
-    before: str = ""
-    special: re.Pattern[str] | None = None
+    prefix: str = ""
+    forbidden: re.Pattern[str] | None = None
 
     def check(self) -> None:
         """Refuse a name that cannot be written, before anything is asked for.
@@ -59,7 +59,7 @@ class Address:
             InvalidDestinationError: It would arrive as another one, or the broker would not understand it.
         """
         check_text(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
-        if found := self.special and self.special.search(self.name.removeprefix(self.before)):
+        if found := self.forbidden and self.forbidden.search(self.name.removeprefix(self.prefix)):
             raise InvalidDestinationError(
                 f"The name {self.name!a:.200} holds {found[0]!a}: over AMQP this broker reads options, lists, wildcards"
                 " or a queue of an address into it, and would mean others; choose another name."
@@ -80,70 +80,73 @@ class Address:
         terminus.address = self.name + self.suffix
         if wanted := [symbol(name) for name in (self.capability, *more) if name]:
             terminus.capabilities.put_object(Array(*SYMBOL_ARRAY, *wanted))
-        if self.lasting:
+        if self.durable:
             terminus.durability = CONFIGURATION
 
 
-def address_of(what: Destination, naming: Naming) -> Address:
+def address_of(what: Destination, naming: AddressStyle) -> Address:
     """Name a destination as its broker does; a temporary one has the name that the broker gave it."""
-    if what.temporary or what.name.startswith(_TEMPORARY):
+    if what.temporary or what.name.startswith(_TEMPORARY_SCHEMES):
         exchange = naming == "exchange" and isinstance(what, Topic)  # without the slash it would be a queue
         return Address(what.name, f"temporary-{what.kind}", suffix="/" if exchange else "")
-    before, special = _BEFORE[naming][what.kind], _SPECIAL[naming][what.kind]
+    before, special = _PREFIXES[naming][what.kind], _FORBIDDEN[naming][what.kind]
     name = before + what.name
     if naming == "path":
-        return Address(name, None, isinstance(what, Queue), ascii_only=True, before=before, special=special)
-    return Address(name, what.kind, before=before, special=special)
+        return Address(name, None, isinstance(what, Queue), ascii_only=True, prefix=before, forbidden=special)
+    return Address(name, what.kind, prefix=before, forbidden=special)
 
 
-def name_of(address: str, kind: DestinationKind, naming: Naming) -> str:
+def destination_name(address: str, kind: DestinationKind, naming: AddressStyle) -> str:
     """The name of the destination that has an address: the other way round. What is no such address is a name."""
-    return address.removeprefix(_BEFORE[naming][kind])
+    return address.removeprefix(_PREFIXES[naming][kind])
 
 
-_BEFORE: dict[Naming, dict[DestinationKind, str]] = {
+_PREFIXES: dict[AddressStyle, dict[DestinationKind, str]] = {
     "path": {"queue": "/queue/", "topic": "/topic/"},
     "scheme": {"queue": "queue://", "topic": "topic://"},
     "exchange": {"queue": "", "topic": "amq.topic/"},
     "capability": {"queue": "", "topic": ""},
 }
 
-_WORD = r"(?:\A|(?<=\.))[{}](?=\.|\Z)"  # one that is a wildcard
-_BINDING = re.compile(_WORD.format("*#"))  # of what is bound to an exchange
-_ARTEMIS = re.compile(r"\?|::|" + _WORD.format("*#"))
-_ACTIVEMQ = re.compile(r"[?,]|" + _WORD.format("*>"))
-_SPECIAL: dict[Naming, dict[DestinationKind, re.Pattern[str] | None]] = {
-    "path": {"queue": None, "topic": _BINDING},
-    "scheme": {"queue": _ACTIVEMQ, "topic": _ACTIVEMQ},
-    "exchange": {"queue": None, "topic": _BINDING},
-    "capability": {"queue": _ARTEMIS, "topic": _ARTEMIS},
+_WILDCARD = r"(?:\A|(?<=\.))[{}](?=\.|\Z)"  # one that is a wildcard
+_BINDING_WILDCARD = re.compile(_WILDCARD.format("*#"))  # of what is bound to an exchange
+_ARTEMIS_SYNTAX = re.compile(r"\?|::|" + _WILDCARD.format("*#"))
+_ACTIVEMQ_SYNTAX = re.compile(r"[?,]|" + _WILDCARD.format("*>"))
+_FORBIDDEN: dict[AddressStyle, dict[DestinationKind, re.Pattern[str] | None]] = {
+    "path": {"queue": None, "topic": _BINDING_WILDCARD},
+    "scheme": {"queue": _ACTIVEMQ_SYNTAX, "topic": _ACTIVEMQ_SYNTAX},
+    "exchange": {"queue": None, "topic": _BINDING_WILDCARD},
+    "capability": {"queue": _ARTEMIS_SYNTAX, "topic": _ARTEMIS_SYNTAX},
 }
 
 
-class Origin(NamedTuple):
+class ReceiveContext(NamedTuple):
     """What a message does not tell itself."""
 
     source: Destination | None  #: what it is received from, should it not say where it was sent to
-    naming: Naming = "capability"  #: how the broker names destinations, those in the message too
-    counts: bool = True  #: whether the broker counts deliveries
+    naming: AddressStyle = "capability"  #: how the broker names destinations, those in the message too
+    counts_deliveries: bool = True  #: whether the broker counts deliveries
 
 
-TO, REPLY_TO = "x-opt-jms-dest", "x-opt-jms-reply-to"
+DESTINATION_TYPE, REPLY_TO_TYPE = "x-opt-jms-dest", "x-opt-jms-reply-to"
 
-_Kind = tuple[DestinationKind, bool]  # queue or topic; whether temporary
-_QUEUE: _Kind = ("queue", False)
-_KINDS: list[_Kind] = [_QUEUE, ("topic", False), ("queue", True), ("topic", True)]
-_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
-_LEGACY = {TO: "x-opt-to-type", REPLY_TO: "x-opt-reply-type"}  # what Java's first clients wrote
+_DestinationType = tuple[DestinationKind, bool]  # queue or topic; whether temporary
+_QUEUE: _DestinationType = ("queue", False)
+_DESTINATION_TYPES: list[_DestinationType] = [_QUEUE, ("topic", False), ("queue", True), ("topic", True)]
+_TYPE_NUMBERS = {kind: number for number, kind in enumerate(_DESTINATION_TYPES)}
+_LEGACY_ANNOTATIONS = {
+    DESTINATION_TYPE: "x-opt-to-type",
+    REPLY_TO_TYPE: "x-opt-reply-type",
+}  # what Java's first clients wrote
 
 
-def kind_number(of: Destination) -> int:
+def destination_type_of(of: Destination) -> int:
     """The number of a kind of destination in annotations."""
-    return _NUMBERS[of.kind, of.temporary]
+    return _TYPE_NUMBERS[of.kind, of.temporary]
 
 
 def received_destination(
-    address: Any, annotations: Mapping[Any, Any], annotation: str, origin: Origin
+    address: Any, annotations: Mapping[Any, Any], annotation: str, origin: ReceiveContext
 ) -> Destination | None:
     """The destination that a received message names.
 
@@ -165,34 +168,36 @@ def received_destination(
         raise MessageFormatError(f"an address is a text, not {type(address).__name__}")
     source, naming = origin.source, origin.naming
     kind, temporary = (
-        _told(annotations.get(annotation))
-        or _told_before(annotations.get(_LEGACY[annotation]))
-        or _told_by_address(address, naming)
-        or _kind_of(source)
+        _from_type_number(annotations.get(annotation))
+        or _from_legacy_words(annotations.get(_LEGACY_ANNOTATIONS[annotation]))
+        or _from_prefix(address, naming)
+        or _kind_of_source(source)
     )
-    name = str(address) if temporary else name_of(str(address), kind, naming)
+    name = str(address) if temporary else destination_name(str(address), kind, naming)
     if source is not None and not source.temporary and (name, kind, temporary) == (source.name, source.kind, False):
         return source  # as most of them do
     return destination(name, kind, temporary=temporary)
 
 
-def _told(number: Any) -> _Kind | None:
-    return _KINDS[number] if isinstance(number, int) and 0 <= number < len(_KINDS) else None
+def _from_type_number(number: Any) -> _DestinationType | None:
+    return _DESTINATION_TYPES[number] if isinstance(number, int) and 0 <= number < len(_DESTINATION_TYPES) else None
 
 
-def _told_before(words: Any) -> _Kind | None:
+def _from_legacy_words(words: Any) -> _DestinationType | None:
     """As Java's first clients wrote it: words between commas."""
     told = set(words.split(",")) if isinstance(words, str) else set[str]()
     return next(((kind, "temporary" in told) for kind in ("queue", "topic") if kind in told), None)
 
 
-def _told_by_address(address: str, naming: Naming) -> _Kind | None:
+def _from_prefix(address: str, naming: AddressStyle) -> _DestinationType | None:
     """By what some brokers put before names; programs without JMS annotate nothing."""
-    return next((kind for kind in _KINDS[:2] if name_of(address, kind[0], naming) != address), None)
+    return next(
+        (kind for kind in _DESTINATION_TYPES[:2] if destination_name(address, kind[0], naming) != address), None
+    )
 
 
-def _kind_of(source: Destination | None) -> _Kind:
+def _kind_of_source(source: Destination | None) -> _DestinationType:
     if source is None:
         return _QUEUE
     kind = (source.kind, source.temporary)
-    return kind if kind in _KINDS else _QUEUE
+    return kind if kind in _DESTINATION_TYPES else _QUEUE

@@ -18,19 +18,19 @@ from jmsjca.messages import (
     StreamMessage,
     TextMessage,
 )
-from jmsjca.providers.amqp.codec.addresses import REPLY_TO, TO, Origin, received_destination
+from jmsjca.providers.amqp.codec.addresses import DESTINATION_TYPE, REPLY_TO_TYPE, ReceiveContext, received_destination
 from jmsjca.providers.amqp.codec.jms_mapping import (
     JAVA_NULL,
-    KIND,
-    KINDS,
-    OBJECT,
-    OCTETS,
-    as_correlation_id,
-    as_entry,
-    as_message_id,
+    JAVA_OBJECT,
+    MESSAGE_CLASSES,
+    MESSAGE_TYPE,
+    OCTET_STREAM,
     charset_of,
-    decoded,
+    decode_text,
     received_properties,
+    to_jms_correlation_id,
+    to_jms_entry,
+    to_jms_message_id,
 )
 from jmsjca.providers.amqp.codec.sections import (
     APPLICATION_PROPERTIES,
@@ -38,25 +38,25 @@ from jmsjca.providers.amqp.codec.sections import (
     PROPERTIES,
     SEQUENCE,
     VALUE,
-    Incoming,
+    EncodedMessage,
     Sections,
-    end_of,
-    expected,
-    header_of,
-    values,
+    end_of_value,
+    expect_type,
+    read_header,
+    values_of,
 )
 from jmsjca.providers.common.amqp_types import MALFORMED, read, read_uint32
 
-__all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "received_body", "undecodable", "usual_body"]
+__all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "decode_body", "decode_usual_body", "undecodable_error"]
 
 UNDECODABLE = (*MALFORMED, OSError)
 """What bytes may provoke: they may be anything, and tell of any time."""
 
-_DUE = "x-opt-delivery-time"
-_HIGHEST, _NORMAL = 9, 4
+_DELIVERY_TIME = "x-opt-delivery-time"
+_MAX_PRIORITY, _DEFAULT_PRIORITY = 9, 4
 
 
-class ReceivedHeaders(Incoming, Mapping[str, Any]):
+class ReceivedHeaders(EncodedMessage, Mapping[str, Any]):
     """The headers by the names of the attributes of `Message`. Asking raises `MessageFormatError` if they are damaged.
 
     They are the message as it came: one object less for each.
@@ -68,7 +68,7 @@ class ReceivedHeaders(Incoming, Mapping[str, Any]):
         try:
             return _DECODERS[name](self)
         except UNDECODABLE as error:
-            raise undecodable(self.origin.source, error) from error
+            raise undecodable_error(self.context.source, error) from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(_DECODERS)
@@ -81,61 +81,61 @@ class ReceivedHeaders(Incoming, Mapping[str, Any]):
         return self
 
 
-def undecodable(source: Destination | None, error: Exception) -> MessageFormatError:
+def undecodable_error(source: Destination | None, error: Exception) -> MessageFormatError:
     """The error of a message that cannot be decoded."""
     return MessageFormatError(f"A message from {source} cannot be decoded: {error}.")
 
 
-def _destination(incoming: Incoming) -> Destination | None:
-    to = received_destination(incoming.fields[2], incoming.annotations, TO, incoming.origin)
-    return to or incoming.origin.source
+def _destination(encoded: EncodedMessage) -> Destination | None:
+    to = received_destination(encoded.fields[2], encoded.annotations, DESTINATION_TYPE, encoded.context)
+    return to or encoded.context.source
 
 
-def _reply_to(incoming: Incoming) -> Destination | None:
-    return received_destination(incoming.fields[4], incoming.annotations, REPLY_TO, incoming.origin)
+def _reply_to(encoded: EncodedMessage) -> Destination | None:
+    return received_destination(encoded.fields[4], encoded.annotations, REPLY_TO_TYPE, encoded.context)
 
 
-def _delivery_mode(incoming: Incoming) -> DeliveryMode:
-    return DeliveryMode.PERSISTENT if incoming.header[0] else DeliveryMode.NON_PERSISTENT
+def _delivery_mode(encoded: EncodedMessage) -> DeliveryMode:
+    return DeliveryMode.PERSISTENT if encoded.header[0] else DeliveryMode.NON_PERSISTENT
 
 
-def _priority(incoming: Incoming) -> int:
-    priority = incoming.header[1]
-    return _NORMAL if priority is None else min(int(priority), _HIGHEST)
+def _priority(encoded: EncodedMessage) -> int:
+    priority = encoded.header[1]
+    return _DEFAULT_PRIORITY if priority is None else min(int(priority), _MAX_PRIORITY)
 
 
-def _expiration(incoming: Incoming) -> datetime | None:
+def _expiration(encoded: EncodedMessage) -> datetime | None:
     """As it is told; else the time to live counts from the arrival."""
-    told, time_to_live = incoming.fields[8], incoming.header[2]
+    told, time_to_live = encoded.fields[8], encoded.header[2]
     if told or not time_to_live:
-        return _moment(told)
-    return _moment(round(incoming.arrived * 1000) + time_to_live)
+        return _to_datetime(told)
+    return _to_datetime(round(encoded.arrival_time * 1000) + time_to_live)
 
 
-def _properties(incoming: Incoming) -> Any:
-    values = incoming.mapping(APPLICATION_PROPERTIES)
-    return received_properties(values, incoming.fields, typed=incoming.typed)
+def _properties(encoded: EncodedMessage) -> Any:
+    values = encoded.map_of_section(APPLICATION_PROPERTIES)
+    return received_properties(values, encoded.fields, typed=encoded.is_typed)
 
 
-def _delivery_count(incoming: Incoming) -> int:
-    return header_of(incoming.raw).deliveries(incoming.failures, counts=incoming.origin.counts) or 0
+def _delivery_count(encoded: EncodedMessage) -> int:
+    return read_header(encoded.raw).jms_delivery_count(encoded.failures, counts=encoded.context.counts_deliveries) or 0
 
 
-def _redelivered(incoming: Incoming) -> bool:
-    return header_of(incoming.raw).redelivered(incoming.failures, counts=incoming.origin.counts)
+def _redelivered(encoded: EncodedMessage) -> bool:
+    return read_header(encoded.raw).redelivered(encoded.failures, counts=encoded.context.counts_deliveries)
 
 
-_DECODERS: dict[str, Callable[[Incoming], Any]] = {
-    "message_id": lambda incoming: as_message_id(incoming.fields[0]),
-    "correlation_id": lambda incoming: as_correlation_id(incoming.fields[5]),
+_DECODERS: dict[str, Callable[[EncodedMessage], Any]] = {
+    "message_id": lambda encoded: to_jms_message_id(encoded.fields[0]),
+    "correlation_id": lambda encoded: to_jms_correlation_id(encoded.fields[5]),
     "destination": _destination,
     "reply_to": _reply_to,
-    "type": lambda incoming: _text(incoming.fields[3]),
+    "type": lambda encoded: _text(encoded.fields[3]),
     "delivery_mode": _delivery_mode,
     "priority": _priority,
-    "timestamp": lambda incoming: _moment(incoming.fields[9]),
+    "timestamp": lambda encoded: _to_datetime(encoded.fields[9]),
     "expiration": _expiration,
-    "delivery_time": lambda incoming: _moment(incoming.annotations.get(_DUE)),
+    "delivery_time": lambda encoded: _to_datetime(encoded.annotations.get(_DELIVERY_TIME)),
     "properties": _properties,
     "delivery_count": _delivery_count,
     "redelivered": _redelivered,
@@ -146,31 +146,31 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _moment(milliseconds: int | None) -> datetime | None:
+def _to_datetime(milliseconds: int | None) -> datetime | None:
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
 
 
-def received_body(incoming: Incoming) -> tuple[type[Message], Any]:
+def decode_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
     """Tell the type of a message and decode its body, as `Message.received` takes it.
 
     Raises:
         MessageFormatError: No such type is known, or the body does not fit it.
         MALFORMED: The bytes are no body.
     """
-    return usual_body(incoming) or _any(incoming)
+    return decode_usual_body(encoded) or _decode_any_body(encoded)
 
 
-def _any(incoming: Incoming) -> tuple[type[Message], Any]:
-    section = _section(incoming.sections)
-    content = None if section is None else _content(incoming, section)
-    number = incoming.annotations.get(KIND)
-    kind = _guessed(incoming, section, content) if number is None else KINDS.get(number)
+def _decode_any_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
+    section = _body_section(encoded.sections)
+    content = None if section is None else _read_content(encoded, section)
+    number = encoded.annotations.get(MESSAGE_TYPE)
+    kind = _inferred_type(encoded, section, content) if number is None else MESSAGE_CLASSES.get(number)
     if kind is None:
-        raise MessageFormatError(f"its annotation {KIND} is {number!r:.100}, which names no type of messages")
-    return kind, _BODY_DECODERS[kind](incoming, section, content)
+        raise MessageFormatError(f"its annotation {MESSAGE_TYPE} is {number!r:.100}, which names no type of messages")
+    return kind, _BODY_DECODERS[kind](encoded, section, content)
 
 
-def _section(sections: Sections) -> int | None:
+def _body_section(sections: Sections) -> int | None:
     """Where the body is; None if there is none."""
     data, sequence, value = DATA in sections, SEQUENCE in sections, VALUE in sections
     if data + sequence + value > 1:
@@ -180,16 +180,16 @@ def _section(sections: Sections) -> int | None:
     return SEQUENCE if sequence else VALUE if value else None
 
 
-def _content(incoming: Incoming, section: int) -> Any:
-    begin = incoming.sections[section]
+def _read_content(encoded: EncodedMessage, section: int) -> Any:
+    begin = encoded.sections[section]
     if section == DATA:
-        return incoming.data(begin)
+        return encoded.data_from(begin)
     if section == VALUE:
-        return read(incoming.raw, begin)[0]
-    return [item for value in values(incoming.raw, SEQUENCE, begin) for item in _expected(value, list) or ()]
+        return read(encoded.raw, begin)[0]
+    return [item for value in values_of(encoded.raw, SEQUENCE, begin) for item in _expect_or_none(value, list) or ()]
 
 
-def _guessed(incoming: Incoming, section: int | None, content: Any) -> type[Message]:
+def _inferred_type(encoded: EncodedMessage, section: int | None, content: Any) -> type[Message]:
     """What a message without annotations is."""
     if section == VALUE:
         if content is None or isinstance(content, str):
@@ -197,76 +197,76 @@ def _guessed(incoming: Incoming, section: int | None, content: Any) -> type[Mess
         return BytesMessage if isinstance(content, bytes) else ObjectMessage
     if section == SEQUENCE:
         return ObjectMessage
-    told = incoming.content_type
-    if told == OBJECT:
+    told = encoded.content_type
+    if told == JAVA_OBJECT:
         return ObjectMessage
-    if told is not None and _charset(told):
+    if told is not None and _charset_or_none(told):
         return TextMessage
-    return BytesMessage if section == DATA or told in {None, OCTETS} else Message
+    return BytesMessage if section == DATA or told in {None, OCTET_STREAM} else Message
 
 
-def _charset(content_type: str) -> str | None:
+def _charset_or_none(content_type: str) -> str | None:
     """The encoding of a text; None if it is none, or if nobody can say."""
     with suppress(MessageFormatError):
         return charset_of(content_type)
     return None
 
 
-def _text_body(incoming: Incoming, section: int | None, content: Any) -> str | None:
+def _text_body(encoded: EncodedMessage, section: int | None, content: Any) -> str | None:
     if section == DATA:
-        return decoded(content, _charset(incoming.content_type or "") or "utf-8")
-    return cast("str | None", _expected(content, str))
+        return decode_text(content, _charset_or_none(encoded.content_type or "") or "utf-8")
+    return cast("str | None", _expect_or_none(content, str))
 
 
-def _bytes(incoming: Incoming, section: int | None, content: Any) -> bytes | None:  # noqa: ARG001
-    return content if content is None or isinstance(content, bytes) else expected(content, bytes)
+def _bytes_body(encoded: EncodedMessage, section: int | None, content: Any) -> bytes | None:  # noqa: ARG001
+    return content if content is None or isinstance(content, bytes) else expect_type(content, bytes)
 
 
-def _map(incoming: Incoming, section: int | None, content: Any) -> dict[str, EntryValue]:  # noqa: ARG001
-    entries: dict[str, Any] = _expected(content, dict) or {}
-    return {name: as_entry(value) for name, value in entries.items()}
+def _map_body(encoded: EncodedMessage, section: int | None, content: Any) -> dict[str, EntryValue]:  # noqa: ARG001
+    entries: dict[str, Any] = _expect_or_none(content, dict) or {}
+    return {name: to_jms_entry(value) for name, value in entries.items()}
 
 
-def _stream(incoming: Incoming, section: int | None, content: Any) -> list[EntryValue]:  # noqa: ARG001
-    return [as_entry(value) for value in _expected(content, list) or ()]
+def _stream_body(encoded: EncodedMessage, section: int | None, content: Any) -> list[EntryValue]:  # noqa: ARG001
+    return [to_jms_entry(value) for value in _expect_or_none(content, list) or ()]
 
 
-def _object(incoming: Incoming, section: int | None, content: Any) -> bytes | PlainData | None:
+def _object_body(encoded: EncodedMessage, section: int | None, content: Any) -> bytes | PlainData | None:
     if section == DATA:
         return None if content in {b"", JAVA_NULL} else content
-    if incoming.content_type == OBJECT:
-        _expected(content, bytes)
-    incoming.typed = incoming.content_type != OBJECT
-    return PlainData(content) if incoming.typed and section is not None else content
+    if encoded.content_type == JAVA_OBJECT:
+        _expect_or_none(content, bytes)
+    encoded.is_typed = encoded.content_type != JAVA_OBJECT
+    return PlainData(content) if encoded.is_typed and section is not None else content
 
 
-def _nothing(incoming: Incoming, section: int | None, content: Any) -> None:
+def _no_body(encoded: EncodedMessage, section: int | None, content: Any) -> None:
     """What a message without a body has there, nobody asks for."""
 
 
-_BODY_DECODERS: dict[type[Message], Callable[[Incoming, int | None, Any], Any]] = {
+_BODY_DECODERS: dict[type[Message], Callable[[EncodedMessage, int | None, Any], Any]] = {
     TextMessage: _text_body,
-    BytesMessage: _bytes,
-    MapMessage: _map,
-    StreamMessage: _stream,
-    ObjectMessage: _object,
-    Message: _nothing,
+    BytesMessage: _bytes_body,
+    MapMessage: _map_body,
+    StreamMessage: _stream_body,
+    ObjectMessage: _object_body,
+    Message: _no_body,
 }
 
 
-def _expected(content: Any, kind: type) -> Any:
-    return None if content is None else expected(content, kind)
+def _expect_or_none(content: Any, kind: type) -> Any:
+    return None if content is None else expect_type(content, kind)
 
 
-Usual = tuple[type[Message], Any]
+_DecodedBody = tuple[type[Message], Any]
 
-_MARK = 3  # bytes before the value of a section, as all write them
-_SHORT, _LONG = 2, 5  # bytes before a content: its code and its size
-_LONGEST = 256  # bytes that are remembered
-_APPLICATION_PROPERTIES = bytes((0, 0x53, APPLICATION_PROPERTIES))
+_DESCRIPTOR_BYTES = 3  # bytes before the value of a section, as all write them
+_VAR8_HEAD, _VAR32_HEAD = 2, 5  # bytes before a content: its code and its size
+_MAX_PREFIX_BYTES = 256  # bytes that are remembered
+_APPLICATION_PROPERTIES_DESCRIPTOR = bytes((0, 0x53, APPLICATION_PROPERTIES))
 
 
-class _Form(NamedTuple):
+class _BodyLayout(NamedTuple):
     """How a body is written that is one piece, at the end."""
 
     kind: type[Message]
@@ -275,13 +275,13 @@ class _Form(NamedTuple):
     heads: Mapping[int, int]  #: by its code: how many bytes that and its size are
 
 
-_BYTES = _Form(BytesMessage, DATA, bytes((0, 0x53, DATA)), {0xA0: _SHORT, 0xB0: _LONG})
-_TEXT = _Form(TextMessage, VALUE, bytes((0, 0x53, VALUE)), {0xA1: _SHORT, 0xB1: _LONG})
-_NOTHING_YET = (b"", _BYTES)
-_latest: list[tuple[bytes, _Form]] = [_NOTHING_YET]  # how one began, up to its properties
+_BYTES_LAYOUT = _BodyLayout(BytesMessage, DATA, bytes((0, 0x53, DATA)), {0xA0: _VAR8_HEAD, 0xB0: _VAR32_HEAD})
+_TEXT_LAYOUT = _BodyLayout(TextMessage, VALUE, bytes((0, 0x53, VALUE)), {0xA1: _VAR8_HEAD, 0xB1: _VAR32_HEAD})
+_NO_PREFIX = (b"", _BYTES_LAYOUT)
+_last_prefix: list[tuple[bytes, _BodyLayout]] = [_NO_PREFIX]  # how one began, up to its properties
 
 
-def usual_body(incoming: Incoming) -> Usual | None:
+def decode_usual_body(encoded: EncodedMessage) -> _DecodedBody | None:
     """Tell the type of a message and its body, at a part of the usual cost.
 
     That is bytes or a text in one piece at the end, behind annotations that tell which. If it begins as the one before
@@ -293,42 +293,42 @@ def usual_body(incoming: Incoming) -> Usual | None:
     Raises:
         MALFORMED: The bytes are no message.
     """
-    return _known(incoming.raw) or _found(incoming)
+    return _decode_like_last(encoded.raw) or _decode_layout(encoded)
 
 
-def _known(raw: bytes) -> Usual | None:
-    beginning, form = _latest[0]
+def _decode_like_last(raw: bytes) -> _DecodedBody | None:
+    beginning, form = _last_prefix[0]
     if not beginning or not raw.startswith(beginning):
         return None
-    at = end_of(raw, len(beginning))
-    if raw.startswith(_APPLICATION_PROPERTIES, at):
-        at = end_of(raw, at + _MARK)
-    return _fast_content(raw, at + _MARK, form) if raw.startswith(form.mark, at) else None
+    at = end_of_value(raw, len(beginning))
+    if raw.startswith(_APPLICATION_PROPERTIES_DESCRIPTOR, at):
+        at = end_of_value(raw, at + _DESCRIPTOR_BYTES)
+    return _fast_content(raw, at + _DESCRIPTOR_BYTES, form) if raw.startswith(form.mark, at) else None
 
 
-def _found(incoming: Incoming) -> Usual | None:
-    raw, sections = incoming.raw, incoming.sections
-    form = _BYTES if DATA in sections else _TEXT
-    number: Any = incoming.annotations.get(KIND)
+def _decode_layout(encoded: EncodedMessage) -> _DecodedBody | None:
+    raw, sections = encoded.raw, encoded.sections
+    form = _BYTES_LAYOUT if DATA in sections else _TEXT_LAYOUT
+    number: Any = encoded.annotations.get(MESSAGE_TYPE)
     begin = sections.get(form.section)
-    if begin is None or SEQUENCE in sections or KINDS.get(number) is not form.kind:
+    if begin is None or SEQUENCE in sections or MESSAGE_CLASSES.get(number) is not form.kind:
         return None
-    if PROPERTIES in sections and sections[PROPERTIES] <= _LONGEST:
-        _latest[0] = raw[: sections[PROPERTIES]], form
+    if PROPERTIES in sections and sections[PROPERTIES] <= _MAX_PREFIX_BYTES:
+        _last_prefix[0] = raw[: sections[PROPERTIES]], form
     return _fast_content(raw, begin, form)
 
 
-def _fast_content(raw: bytes, begin: int, form: _Form) -> Usual | None:
+def _fast_content(raw: bytes, begin: int, form: _BodyLayout) -> _DecodedBody | None:
     head = form.heads.get(raw[begin])
     if head is None:
         return None
     content = raw[begin + head :]
-    if len(content) != (raw[begin + 1] if head == _SHORT else read_uint32(raw, begin + 1)[0]):
+    if len(content) != (raw[begin + 1] if head == _VAR8_HEAD else read_uint32(raw, begin + 1)[0]):
         return None  # more follows, or too little
-    return form.kind, content.decode() if form is _TEXT else content
+    return form.kind, content.decode() if form is _TEXT_LAYOUT else content
 
 
-def decode(raw: bytes, origin: Origin, arrived: float = 0.0, failures: int = 0) -> Message:
+def decode(raw: bytes, origin: ReceiveContext, arrived: float = 0.0, failures: int = 0) -> Message:
     """Make the message that bytes hold, read-only. Each header is decoded when it is asked for.
 
     Args:
@@ -342,7 +342,7 @@ def decode(raw: bytes, origin: Origin, arrived: float = 0.0, failures: int = 0) 
     """
     try:
         headers = ReceivedHeaders(raw, origin, arrived, failures)
-        kind, body = received_body(headers)
+        kind, body = decode_body(headers)
         return kind.received(body, headers)
     except UNDECODABLE as error:
-        raise undecodable(origin.source, error) from error
+        raise undecodable_error(origin.source, error) from error

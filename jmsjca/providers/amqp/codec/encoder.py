@@ -20,19 +20,25 @@ from jmsjca.messages import (
     StreamMessage,
     TextMessage,
 )
-from jmsjca.providers.amqp.codec.addresses import REPLY_TO, TO, Naming, address_of, kind_number
+from jmsjca.providers.amqp.codec.addresses import (
+    DESTINATION_TYPE,
+    REPLY_TO_TYPE,
+    AddressStyle,
+    address_of,
+    destination_type_of,
+)
 from jmsjca.providers.amqp.codec.jms_mapping import (
-    ENCODED,
+    ENCODED_ID_PREFIX,
     JAVA_NULL,
-    KIND,
-    OBJECT,
-    OCTETS,
-    TYPED,
-    application_properties,
-    as_id,
+    JAVA_OBJECT,
+    MESSAGE_TYPE,
+    OCTET_STREAM,
+    TYPED_ENCODING,
+    application_properties_section,
     group_fields,
-    kind_of,
-    own_time_to_live,
+    message_type_of,
+    time_to_live_property,
+    to_amqp_id,
 )
 from jmsjca.providers.common.amqp_types import (
     NULL,
@@ -48,19 +54,27 @@ from jmsjca.providers.common.amqp_types import (
     write,
 )
 
-__all__ = ["BODIES", "Cast", "address", "caster", "encode", "may_be_kept", "sections_of"]
+__all__ = [
+    "BODY_ENCODERS",
+    "EncodeUsual",
+    "encode",
+    "encode_message",
+    "encoded_address",
+    "is_cacheable",
+    "template_for",
+]
 
-_HEADER, _ANNOTATIONS = b"\x00\x53\x70", b"\x00\x53\x72"
-_PROPERTIES = b"\x00\x53\x73"
+_HEADER_DESCRIPTOR, _ANNOTATIONS_DESCRIPTOR = b"\x00\x53\x70", b"\x00\x53\x72"
+_PROPERTIES_DESCRIPTOR = b"\x00\x53\x73"
 
-_LONGEST_TTL = 1 << 32  # milliseconds, about 50 days: what is beyond has only the time at which it expires
-_NORMAL, _HIGHEST = 4, 9
-_REMEMBERED = 128  # characters: strangers name queues for replies
+_TTL_LIMIT = 1 << 32  # milliseconds, about 50 days: what is beyond has only the time at which it expires
+_DEFAULT_PRIORITY, _MAX_PRIORITY = 4, 9
+_MAX_CACHED_CHARACTERS = 128  # characters: strangers name queues for replies
 _PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
-_DUE = symbol("x-opt-delivery-time")  # a long, as Java's clients send it
+_DELIVERY_TIME = symbol("x-opt-delivery-time")  # a long, as Java's clients send it
 
 
-def sections_of(message: Message, to: Destination, now: float, naming: Naming) -> bytes:
+def encode_message(message: Message, to: Destination, now: float, naming: AddressStyle) -> bytes:
     """Encode a message.
 
     Args:
@@ -73,54 +87,61 @@ def sections_of(message: Message, to: Destination, now: float, naming: Naming) -
         MessageFormatError: Something in it cannot be encoded.
         ValueError: The same.
     """
-    kind, properties = kind_of(message), message.properties if message.has_properties() else None
-    body, content_type = BODIES[kind](message)
+    kind, properties = message_type_of(message), message.properties if message.has_properties() else None
+    body, content_type = BODY_ENCODERS[kind](message)
     lasting = properties is None and message.expiration is None  # as most are
     parts = (
-        _beginning(message, kind, to, None if lasting else _time_to_live(message, properties, now)),
-        _fields(message, properties, to, content_type, naming),
-        application_properties(properties) if properties else b"",
+        _header_and_annotations(message, kind, to, None if lasting else _time_to_live(message, properties, now)),
+        _properties_section(message, properties, to, content_type, naming),
+        application_properties_section(properties) if properties else b"",
         body,
     )
     return b"".join(parts)
 
 
 def _time_to_live(message: Message, properties: Properties | None, now: float) -> int | None:
-    own, expiration = own_time_to_live(properties) if properties else None, message.expiration
+    own, expiration = time_to_live_property(properties) if properties else None, message.expiration
     if own is not None or expiration is None:
         return own or None
     left = max(_milliseconds(expiration) - round(now * 1000), 1)  # 0 would be for ever
-    return left if left < _LONGEST_TTL else None
+    return left if left < _TTL_LIMIT else None
 
 
-def _beginning(message: Message, kind: int, to: Destination, time_to_live: int | None) -> bytes:
+def _header_and_annotations(message: Message, kind: int, to: Destination, time_to_live: int | None) -> bytes:
     """The header and the annotations."""
     reply_to, due = message.reply_to, message.delivery_time
     header = message.delivery_mode is _PERSISTENT, message.priority, time_to_live
-    kinds = kind, kind_number(to), None if reply_to is None else kind_number(reply_to)
+    kinds = kind, destination_type_of(to), None if reply_to is None else destination_type_of(reply_to)
     if due is None:
-        return _usual_beginning(header, kinds)
-    return _header_of(*header) + _ANNOTATIONS + map_of([*_kinds(*kinds), _DUE, write(Long(_milliseconds(due)))])
+        return _cached_header_and_annotations(header, kinds)
+    return (
+        _header_section(*header)
+        + _ANNOTATIONS_DESCRIPTOR
+        + map_of([*_type_annotations(*kinds), _DELIVERY_TIME, write(Long(_milliseconds(due)))])
+    )
 
 
 @lru_cache(256)  # most messages have one of a few
-def _usual_beginning(header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None]) -> bytes:
-    return _header_of(*header) + _ANNOTATIONS + map_of(_kinds(*kinds))
+def _cached_header_and_annotations(header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None]) -> bytes:
+    return _header_section(*header) + _ANNOTATIONS_DESCRIPTOR + map_of(_type_annotations(*kinds))
 
 
-def _header_of(persistent: bool, priority: int, time_to_live: int | None) -> bytes:
-    fields = [write(persistent), NULL if priority == _NORMAL else write(UByte(min(max(priority, 0), _HIGHEST)))]
-    return _HEADER + list_of(fields if time_to_live is None else [*fields, write(UInt(time_to_live))])
+def _header_section(persistent: bool, priority: int, time_to_live: int | None) -> bytes:
+    fields = [
+        write(persistent),
+        NULL if priority == _DEFAULT_PRIORITY else write(UByte(min(max(priority, 0), _MAX_PRIORITY))),
+    ]
+    return _HEADER_DESCRIPTOR + list_of(fields if time_to_live is None else [*fields, write(UInt(time_to_live))])
 
 
-def _kinds(kind: int, to: int, reply: int | None) -> list[bytes]:
+def _type_annotations(kind: int, to: int, reply: int | None) -> list[bytes]:
     """What kind of message goes where, and what kind of destination gets the reply."""
-    parts = [symbol(KIND), write(Byte(kind)), symbol(TO), write(Byte(to))]
-    return parts if reply is None else [*parts, symbol(REPLY_TO), write(Byte(reply))]
+    parts = [symbol(MESSAGE_TYPE), write(Byte(kind)), symbol(DESTINATION_TYPE), write(Byte(to))]
+    return parts if reply is None else [*parts, symbol(REPLY_TO_TYPE), write(Byte(reply))]
 
 
-def _fields(
-    message: Message, properties: Properties | None, to: Destination, content_type: bytes, naming: Naming
+def _properties_section(
+    message: Message, properties: Properties | None, to: Destination, content_type: bytes, naming: AddressStyle
 ) -> bytes:
     """The section of properties; what is not set at its end is left out."""
     told, word, reply_to, correlation_id, expiration, sent = (
@@ -132,12 +153,12 @@ def _fields(
         message.timestamp,
     )
     fields = [  # most are not set: a call for each of those would cost more than the others
-        NULL if told is None else _id(told),
+        NULL if told is None else _encode_id(told),
         NULL,  # who sent it is for the broker to say
-        address(to, naming),
+        encoded_address(to, naming),
         NULL if word is None else text(word),
-        NULL if reply_to is None else address(reply_to, naming),
-        NULL if correlation_id is None else _id(correlation_id),
+        NULL if reply_to is None else encoded_address(reply_to, naming),
+        NULL if correlation_id is None else _encode_id(correlation_id),
         content_type,
         NULL,
         NULL if expiration is None else timestamp(_milliseconds(expiration)),
@@ -147,92 +168,94 @@ def _fields(
         fields += group_fields(properties)
     while fields[-1] == NULL:
         fields.pop()
-    return _PROPERTIES + list_of(fields)
+    return _PROPERTIES_DESCRIPTOR + list_of(fields)
 
 
-def address(of: Destination, naming: Naming) -> bytes:
+def encoded_address(of: Destination, naming: AddressStyle) -> bytes:
     """Where a message goes, encoded."""
-    return (_known_address if may_be_kept(of) else _encoded_address)(of, naming)
+    return (_cached_address if is_cacheable(of) else _encode_address)(of, naming)
 
 
-def may_be_kept(of: Destination) -> bool:
+def is_cacheable(of: Destination) -> bool:
     """True if it may be remembered: it is short, and does not know its connection, as temporary ones do."""
-    return len(of.name) <= _REMEMBERED and not of.temporary
+    return len(of.name) <= _MAX_CACHED_CHARACTERS and not of.temporary
 
 
-def _encoded_address(of: Destination, naming: Naming) -> bytes:
+def _encode_address(of: Destination, naming: AddressStyle) -> bytes:
     return text(address_of(of, naming).name)
 
 
-_known_address = lru_cache(256)(_encoded_address)
+_cached_address = lru_cache(256)(_encode_address)
 
 
-def _id(told: str) -> bytes:
-    return write(as_id(told)) if told.startswith(ENCODED) else text(told)
+def _encode_id(told: str) -> bytes:
+    return write(to_amqp_id(told)) if told.startswith(ENCODED_ID_PREFIX) else text(told)
 
 
 def _milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-_SEQUENCE, _VALUE = b"\x00\x53\x76", b"\x00\x53\x77"
-_OCTETS, _OBJECT = symbol(OCTETS), symbol(OBJECT)
+_SEQUENCE_DESCRIPTOR, _VALUE_DESCRIPTOR = b"\x00\x53\x76", b"\x00\x53\x77"
+_OCTET_STREAM, _JAVA_OBJECT = symbol(OCTET_STREAM), symbol(JAVA_OBJECT)
 
 
-def _plain(message: Any) -> tuple[bytes, bytes]:  # noqa: ARG001
+def _no_body(message: Any) -> tuple[bytes, bytes]:  # noqa: ARG001
     return b"", NULL
 
 
-def _text(message: TextMessage) -> tuple[bytes, bytes]:
-    return _VALUE + NULL if message.body is None else amqp_value_string_section(message.body), NULL
+def _text_body(message: TextMessage) -> tuple[bytes, bytes]:
+    return _VALUE_DESCRIPTOR + NULL if message.body is None else amqp_value_string_section(message.body), NULL
 
 
-def _bytes(message: BytesMessage) -> tuple[bytes, bytes]:
-    return data_section(message.body or b""), _OCTETS
+def _bytes_body(message: BytesMessage) -> tuple[bytes, bytes]:
+    return data_section(message.body or b""), _OCTET_STREAM
 
 
-def _map(message: MapMessage) -> tuple[bytes, bytes]:
+def _map_body(message: MapMessage) -> tuple[bytes, bytes]:
     parts: list[bytes] = []
     for name, value in message.body.items():
         parts += (text(name), write(value))
-    return _VALUE + map_of(parts), NULL
+    return _VALUE_DESCRIPTOR + map_of(parts), NULL
 
 
-def _stream(message: StreamMessage) -> tuple[bytes, bytes]:
-    return _SEQUENCE + list_of([write(value) for value in message.body]), NULL
+def _stream_body(message: StreamMessage) -> tuple[bytes, bytes]:
+    return _SEQUENCE_DESCRIPTOR + list_of([write(value) for value in message.body]), NULL
 
 
-def _object(message: ObjectMessage) -> tuple[bytes, bytes]:
+def _object_body(message: ObjectMessage) -> tuple[bytes, bytes]:
     """As the bytes that they are; as a value of AMQP if it holds one, or is to hold none and be one."""
-    plain, typed = message.plain_data, message.properties.get(TYPED) is True
+    plain, typed = message.plain_data, message.properties.get(TYPED_ENCODING) is True
     if plain is not None:
-        return _VALUE + write(plain.value), NULL
+        return _VALUE_DESCRIPTOR + write(plain.value), NULL
     if not typed:
-        return data_section(JAVA_NULL if message.pickled is None else message.pickled), _OBJECT
+        return data_section(JAVA_NULL if message.pickled is None else message.pickled), _JAVA_OBJECT
     if message.pickled is not None:
-        raise MessageFormatError(f"{TYPED} is set, but a pickle is no data of AMQP: use ObjectMessage.from_data(…)")
-    return _VALUE + NULL, NULL
+        raise MessageFormatError(
+            f"{TYPED_ENCODING} is set, but a pickle is no data of AMQP: use ObjectMessage.from_data(…)"
+        )
+    return _VALUE_DESCRIPTOR + NULL, NULL
 
 
-BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
-    0: _plain,
-    1: _object,
-    2: _map,
-    3: _bytes,
-    4: _stream,
-    5: _text,
+BODY_ENCODERS: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
+    0: _no_body,
+    1: _object_body,
+    2: _map_body,
+    3: _bytes_body,
+    4: _stream_body,
+    5: _text_body,
 }
 """By the number of a message's type what encodes its body, and its content type; `MessageFormatError` if it cannot."""
 
-Cast = Callable[[Message], bytes | None]  #: gives what `sections_of` does, if the message has nothing rare
+EncodeUsual = Callable[[Message], bytes | None]  #: gives what `sections_of` does, if the message has nothing rare
 
-_SHORT = 1 << 8
+_VAR8_LIMIT = 1 << 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # to ask a time for its time stamp takes twice as long
 _SOME_TIME = datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)  # written as bytes that no text has
 _time, _size, _short_size = (struct.Struct(layout).pack for layout in (">q", ">I", "B"))
 
 
-def caster(to: Destination, naming: Naming) -> Cast:
+def template_for(to: Destination, naming: AddressStyle) -> EncodeUsual:
     """What encodes text and bytes messages that have an id and a time, and nothing rare, at half of the usual cost.
 
     Args:
@@ -240,26 +263,31 @@ def caster(to: Destination, naming: Naming) -> Cast:
         naming: How the broker names destinations.
     """
     if to.temporary:  # it knows its connection, and may be gone
-        return _leave
+        return _not_usual
     try:
-        return (_known if may_be_kept(to) else _Moulds)(to, naming).cast
+        return (_cached_template if is_cacheable(to) else MessageTemplate)(to, naming).encode
     except UnicodeEncodeError:  # the encoder tells where
-        return _leave
+        return _not_usual
 
 
-def _leave(message: Message) -> None:
+def _not_usual(message: Message) -> None:
     """Leave it to the encoder."""
 
 
-class _Moulds:
+class MessageTemplate:
     """What messages to a destination share; for any number of threads."""
 
-    def __init__(self, to: Destination, naming: Naming) -> None:
-        self._kind = to.kind
-        self._where = address(to, naming)
-        self._latest: tuple[object, bytes, bytes, bytes] = (None, b"", b"", b"")  # one value, for another thread's sake
+    def __init__(self, to: Destination, naming: AddressStyle) -> None:
+        self._destination_kind = to.kind
+        self._address = encoded_address(to, naming)
+        self._last_parts: tuple[object, bytes, bytes, bytes] = (
+            None,
+            b"",
+            b"",
+            b"",
+        )  # one value, for another thread's sake
 
-    def cast(self, message: Message) -> bytes | None:
+    def encode(self, message: Message) -> bytes | None:
         """Encode a message; None if it has something rare, or that cannot be encoded."""
         inside: Any = message
         told, sent = message.message_id, message.timestamp
@@ -273,7 +301,8 @@ class _Moulds:
                 or message.expiration is not None
                 or message.delivery_time is not None
                 or inside._properties  # noqa: SLF001  # a call would cost as much as four of these
-                or ENCODED in told  # it begins with that, or is rare: looking for a beginning takes thrice as long
+                or ENCODED_ID_PREFIX
+                in told  # it begins with that, or is rare: looking for a beginning takes thrice as long
             ):
                 return None
             kind, number = message.__class__, told.encode()
@@ -283,33 +312,33 @@ class _Moulds:
             elif kind is not BytesMessage:
                 return None
             size = len(content)
-            short = size < _SHORT
+            short = size < _VAR8_LIMIT
             shape = kind, message.delivery_mode is _PERSISTENT, message.priority, len(number), short
-            known, before, between, behind = self._latest
+            known, before, between, behind = self._last_parts
             if shape != known:
-                before, between, behind = self._turn_to(*shape)
+                before, between, behind = self._parts_for(*shape)
             time = _time(round((sent - _EPOCH).total_seconds() * 1000))
             told_size = _short_size(size) if short else _size(size)
             return b"".join((before, number, between, time, behind, told_size, content))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error):
             return None  # the encoder takes it, or tells what is wrong
 
-    def _turn_to(
+    def _parts_for(
         self, kind: type[Message], lasting: bool, priority: int, size: int, short: bool
     ) -> tuple[bytes, bytes, bytes]:
         """The parts for messages of a shape, which the next one probably has, too."""
-        of_text, where = kind is TextMessage, self._where
-        before, between, behind = _mould(of_text, lasting, priority, self._kind, size, len(where), short)
+        of_text, where = kind is TextMessage, self._address
+        before, between, behind = _prefix(of_text, lasting, priority, self._destination_kind, size, len(where), short)
         parts = before, NULL + where + between, behind
-        self._latest = (kind, lasting, priority, size, short), *parts
+        self._last_parts = (kind, lasting, priority, size, short), *parts
         return parts
 
 
-_known = lru_cache(256)(_Moulds)
+_cached_template = lru_cache(256)(MessageTemplate)
 
 
 @lru_cache(256)  # most messages have one of a few
-def _mould(  # noqa: PLR0917  # to name them would cost as much as to look them up
+def _prefix(  # noqa: PLR0917  # to name them would cost as much as to look them up
     of_text: bool,
     lasting: bool,
     priority: int,
@@ -322,13 +351,13 @@ def _mould(  # noqa: PLR0917  # to name them would cost as much as to look them 
 
     It is cut out of a sample with an id and an address of these sizes: programs send to any number of destinations.
     """
-    content = "" if short else "x" * _SHORT
+    content = "" if short else "x" * _VAR8_LIMIT
     sample = TextMessage(content) if of_text else BytesMessage(content.encode())
     sample.message_id, sample.timestamp, sample.priority = "x" * size, _SOME_TIME, priority
     sample.delivery_mode = _PERSISTENT if lasting else DeliveryMode.NON_PERSISTENT
     told = text("x" * size)
-    name = "x" * (address_size - (2 if address_size < _SHORT + 2 else 5))  # without what `text` writes before it
-    before, _, rest = sections_of(sample, destination(name, destination_kind), 0, "capability").partition(told)
+    name = "x" * (address_size - (2 if address_size < _VAR8_LIMIT + 2 else 5))  # without what `text` writes before it
+    before, _, rest = encode_message(sample, destination(name, destination_kind), 0, "capability").partition(told)
     between, _, behind = rest[len(NULL) + address_size :].partition(_time(-1))
     sized = len(content) + len(_short_size(0) if short else _size(0))
     return before + told[: len(told) - size], between, behind[:-sized]
@@ -337,7 +366,7 @@ def _mould(  # noqa: PLR0917  # to name them would cost as much as to look them 
 _UNENCODABLE = (ArithmeticError, TypeError, ValueError, struct.error)
 
 
-def encode(message: Message, to: Destination, now: float, naming: Naming = "capability") -> bytes:
+def encode(message: Message, to: Destination, now: float, naming: AddressStyle = "capability") -> bytes:
     """Encode a message whose headers the producer has set.
 
     Args:
@@ -350,6 +379,6 @@ def encode(message: Message, to: Destination, now: float, naming: Naming = "capa
         MessageFormatError: Something in it cannot be encoded.
     """
     try:
-        return sections_of(message, to, now, naming)
+        return encode_message(message, to, now, naming)
     except _UNENCODABLE as error:
         raise MessageFormatError(f"The message to {to} cannot be encoded: {error}.") from error

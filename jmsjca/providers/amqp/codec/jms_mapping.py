@@ -31,49 +31,49 @@ from jmsjca.messages import (
 from jmsjca.providers.common.amqp_types import NULL, Symbol, Timestamp, UByte, UInt, ULong, UShort, map_of, text, write
 
 __all__ = [
-    "ENCODED",
+    "ENCODED_ID_PREFIX",
     "JAVA_NULL",
-    "KIND",
-    "KINDS",
-    "OBJECT",
-    "OCTETS",
-    "TYPED",
-    "application_properties",
-    "as_correlation_id",
-    "as_entry",
-    "as_id",
-    "as_message_id",
-    "as_property",
+    "JAVA_OBJECT",
+    "MESSAGE_CLASSES",
+    "MESSAGE_TYPE",
+    "OCTET_STREAM",
+    "TYPED_ENCODING",
+    "application_properties_section",
     "charset_of",
-    "decoded",
+    "decode_text",
     "group_fields",
-    "kind_of",
-    "own_time_to_live",
+    "message_type_of",
     "received_properties",
+    "time_to_live_property",
+    "to_amqp_id",
+    "to_jms_correlation_id",
+    "to_jms_entry",
+    "to_jms_message_id",
+    "to_jms_property",
 ]
 
-_LONGS = 1 << 63
+_LONG_LIMIT = 1 << 63
 
-_ID = "ID:"
-ENCODED = "ID:AMQP_"
+_ID_PREFIX = "ID:"
+ENCODED_ID_PREFIX = "ID:AMQP_"
 """Begins the texts that stand for ids of other types."""
 
 _STRING, _NO_PREFIX = "ID:AMQP_STRING:", "ID:AMQP_NO_PREFIX:"
 _UUID, _ULONG, _BINARY = "ID:AMQP_UUID:", "ID:AMQP_ULONG:", "ID:AMQP_BINARY:"
-_PREFIXES = (_STRING, _NO_PREFIX, _UUID, _ULONG, _BINARY)
+_ENCODED_PREFIXES = (_STRING, _NO_PREFIX, _UUID, _ULONG, _BINARY)
 
 
-def as_message_id(value: Any) -> str | None:
+def to_jms_message_id(value: Any) -> str | None:
     """The id of a message as JMS has it: it begins with ID:, even if the sender's did not.
 
     Raises:
         MessageFormatError: AMQP has no ids of that type.
     """
-    text = as_correlation_id(value)
-    return text if text is None or text.startswith(_ID) else _NO_PREFIX + text
+    text = to_jms_correlation_id(value)
+    return text if text is None or text.startswith(_ID_PREFIX) else _NO_PREFIX + text
 
 
-def as_correlation_id(value: Any) -> str | None:
+def to_jms_correlation_id(value: Any) -> str | None:
     """A correlation id as JMS has it; applications may have set any text.
 
     Raises:
@@ -82,7 +82,7 @@ def as_correlation_id(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _STRING + value if value.startswith(_PREFIXES) else value
+        return _STRING + value if value.startswith(_ENCODED_PREFIXES) else value
     if isinstance(value, uuid.UUID):
         return f"{_UUID}{value}"
     if isinstance(value, ULong):
@@ -92,77 +92,77 @@ def as_correlation_id(value: Any) -> str | None:
     raise MessageFormatError(f"an id is a text, a UUID, a ulong or bytes, not {type(value).__name__}")
 
 
-def as_id(text: str) -> Any:
+def to_amqp_id(text: str) -> Any:
     """An id of JMS as AMQP has it: what the prefix names.
 
     Raises:
         MessageFormatError: It is not what its prefix says.
     """
-    if not text.startswith(ENCODED):
+    if not text.startswith(ENCODED_ID_PREFIX):
         return text
-    prefix = next((prefix for prefix in _PREFIXES if text.startswith(prefix)), None)
+    prefix = next((prefix for prefix in _ENCODED_PREFIXES if text.startswith(prefix)), None)
     try:
-        return text if prefix is None else _MAKERS[prefix](text.removeprefix(prefix))
+        return text if prefix is None else _ID_DECODERS[prefix](text.removeprefix(prefix))
     except ValueError as error:
         raise MessageFormatError(f"the id {text!r:.100} is not what it says that it is") from error
 
 
-def _ulong(digits: str) -> ULong:
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS and int(digits) < 1 << 64):
+def _parse_ulong(digits: str) -> ULong:
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_ULONG_DIGITS and int(digits) < 1 << 64):
         raise ValueError(digits)
     return ULong(digits)
 
 
-_DIGITS = 20
-_MAKERS: dict[str, Callable[[str], Any]] = {
+_MAX_ULONG_DIGITS = 20
+_ID_DECODERS: dict[str, Callable[[str], Any]] = {
     _STRING: str,
     _NO_PREFIX: str,
     _UUID: uuid.UUID,
-    _ULONG: _ulong,
+    _ULONG: _parse_ulong,
     _BINARY: binascii.unhexlify,
 }
 
 
-def _long(value: int) -> PropertyValue:
-    return Long(value) if value < _LONGS else str(int(value))
+def _ulong_to_jms(value: int) -> PropertyValue:
+    return Long(value) if value < _LONG_LIMIT else str(int(value))
 
 
 # Unsigned numbers become the next wider type that holds them all.
-_WIDER: dict[type, Callable[[Any], PropertyValue]] = {
+_CONVERTERS: dict[type, Callable[[Any], PropertyValue]] = {
     UByte: Short,
     UShort: Int,
     UInt: Long,
-    ULong: _long,
+    ULong: _ulong_to_jms,
     Timestamp: Long,
     Symbol: str,
     uuid.UUID: str,
 }
-_OF_PROPERTIES = frozenset({type(None), bool, Byte, Short, Int, Long, Float, Double, str})
-_OF_ENTRIES = _OF_PROPERTIES | {Char, bytes}
+_PROPERTY_TYPES = frozenset({type(None), bool, Byte, Short, Int, Long, Float, Double, str})
+_ENTRY_TYPES = _PROPERTY_TYPES | {Char, bytes}
 
 
-def as_property(value: Any) -> PropertyValue:
+def to_jms_property(value: Any) -> PropertyValue:
     """A property, with its JMS type; what has none there becomes text."""
     kind: type = value.__class__
-    return cast("PropertyValue", value) if kind in _OF_PROPERTIES else _WIDER.get(kind, str)(value)
+    return cast("PropertyValue", value) if kind in _PROPERTY_TYPES else _CONVERTERS.get(kind, str)(value)
 
 
-def as_entry(value: Any) -> EntryValue:
+def to_jms_entry(value: Any) -> EntryValue:
     """An entry of a map or a stream message, with its JMS type.
 
     Raises:
         MessageFormatError: It has none there.
     """
     kind: type = value.__class__
-    if kind in _OF_ENTRIES:
+    if kind in _ENTRY_TYPES:
         return cast("EntryValue", value)
-    if kind not in _WIDER:
+    if kind not in _CONVERTERS:
         raise MessageFormatError(f"a map or stream message holds no {kind.__name__}")
-    return _WIDER[kind](value)
+    return _CONVERTERS[kind](value)
 
 
-KIND = "x-opt-jms-msg-type"
-KINDS: dict[int, type[Message]] = {
+MESSAGE_TYPE = "x-opt-jms-msg-type"
+MESSAGE_CLASSES: dict[int, type[Message]] = {
     0: Message,
     1: ObjectMessage,
     2: MapMessage,
@@ -173,29 +173,29 @@ KINDS: dict[int, type[Message]] = {
 JAVA_NULL = b"\xac\xed\x00\x05p"
 """What Java writes for an object message that holds none."""
 
-_NUMBERS = {kind: number for number, kind in KINDS.items()}
+_MESSAGE_TYPES = {kind: number for number, kind in MESSAGE_CLASSES.items()}
 
 
-def kind_of(message: Message) -> int:
+def message_type_of(message: Message) -> int:
     """The number of the type of a message."""
-    number = _NUMBERS.get(type(message))
-    return _number_of_base(message) if number is None else number
+    number = _MESSAGE_TYPES.get(type(message))
+    return _message_type_of_base(message) if number is None else number
 
 
-def _number_of_base(message: Message) -> int:
+def _message_type_of_base(message: Message) -> int:
     """Applications may have types of their own."""
-    return next(_NUMBERS[base] for base in type(message).__mro__ if base in _NUMBERS)
+    return next(_MESSAGE_TYPES[base] for base in type(message).__mro__ if base in _MESSAGE_TYPES)
 
 
-OCTETS = "application/octet-stream"
-OBJECT = "application/x-java-serialized-object"
+OCTET_STREAM = "application/octet-stream"
+JAVA_OBJECT = "application/x-java-serialized-object"
 
-_TYPE = re.compile(r"\s*([^\s/;]+)/([^\s/;]+)\s*(?:;(.*))?", re.DOTALL)
+_CONTENT_TYPE = re.compile(r"\s*([^\s/;]+)/([^\s/;]+)\s*(?:;(.*))?", re.DOTALL)
 _CHARSET = re.compile(r"\s*charset\s*=\s*(?:\"([^\"]+)\"|([^\s\";]+))\s*\Z", re.IGNORECASE)
-_TEXTS = {"json", "xml", "javascript", "ecmascript", "xml-dtd", "xml-external-parsed-entity"}
-_SUFFIXES = ("+json", "+xml")
+_TEXT_SUBTYPES = {"json", "xml", "javascript", "ecmascript", "xml-dtd", "xml-external-parsed-entity"}
+_TEXT_SUFFIXES = ("+json", "+xml")
 # Encodings of texts that others use; Python knows some more, and some of those are slow or no encodings of texts.
-_KNOWN = re.compile(
+_SUPPORTED_CODECS = re.compile(
     r"(utf|iso8859|ascii|latin|cp\d|windows|koi8|mac|gb|big5|hz|shift_jis|euc|iso2022|johab|tis|ptcp)[\w-]*\Z"
 )
 
@@ -206,33 +206,36 @@ def charset_of(content_type: str) -> str | None:
     Raises:
         MessageFormatError: It is no content type, or names an encoding that nobody here knows.
     """
-    parts = _TYPE.fullmatch(content_type)
+    parts = _CONTENT_TYPE.fullmatch(content_type)
     if parts is None:
         raise MessageFormatError(f"{content_type!r:.100} is no content type")
     if not _is_text(parts[1].lower(), parts[2].lower()):
         return None
     named = [parameter for parameter in (parts[3] or "").split(";") if "charset" in parameter.lower()]
-    return _codec(named[0]) if named else "utf-8"
+    return _codec_of(named[0]) if named else "utf-8"
 
 
-def decoded(encoded: bytes, charset: str) -> str:
+def decode_text(encoded: bytes, charset: str) -> str:
     """Decode a text. Without a mark of the order of bytes the high one comes first, as in the network.
 
     Raises:
         ValueError: The bytes are none.
     """
-    marks = _MARKS.get(charset)
+    marks = _BYTE_ORDER_MARKS.get(charset)
     return encoded.decode(charset if marks is None or encoded.startswith(marks) else f"{charset}-be")
 
 
-_MARKS = {"utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE), "utf-32": (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE)}
+_BYTE_ORDER_MARKS = {
+    "utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE),
+    "utf-32": (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE),
+}
 
 
 def _is_text(kind: str, subtype: str) -> bool:
-    return kind == "text" or (kind == "application" and (subtype in _TEXTS or subtype.endswith(_SUFFIXES)))
+    return kind == "text" or (kind == "application" and (subtype in _TEXT_SUBTYPES or subtype.endswith(_TEXT_SUFFIXES)))
 
 
-def _codec(parameter: str) -> str:
+def _codec_of(parameter: str) -> str:
     found = _CHARSET.match(parameter)
     if found is None:
         raise MessageFormatError(f"{parameter!r:.100} names no charset")
@@ -241,7 +244,7 @@ def _codec(parameter: str) -> str:
         codec = codecs.lookup(name).name
     except LookupError:
         codec = ""
-    if not _KNOWN.match(codec):
+    if not _SUPPORTED_CODECS.match(codec):
         raise MessageFormatError(f"nobody here knows the charset {name!r:.100}")
     return codec
 
@@ -250,36 +253,38 @@ GROUP_SEQUENCE = "JMSXGroupSeq"
 REPLY_GROUP = "JMS_AMQP_REPLY_TO_GROUP_ID"
 USER = "JMSXUserID"
 TIME_TO_LIVE = "JMS_AMQP_TTL"
-TYPED = "JMS_AMQP_TYPED_ENCODING"
+TYPED_ENCODING = "JMS_AMQP_TYPED_ENCODING"
 
-_ELSEWHERE = frozenset({GROUP_ID, GROUP_SEQUENCE, REPLY_GROUP, TIME_TO_LIVE, TYPED, USER, "JMSXDeliveryCount"})
-_APPLICATION_PROPERTIES = b"\x00\x53\x74"
-_UNSIGNED, _SIGN = 1 << 32, 1 << 31
-_REMEMBERED = 128  # characters: strangers name the properties of messages that are passed on
+_IN_OTHER_SECTIONS = frozenset(
+    {GROUP_ID, GROUP_SEQUENCE, REPLY_GROUP, TIME_TO_LIVE, TYPED_ENCODING, USER, "JMSXDeliveryCount"}
+)
+_APPLICATION_PROPERTIES_DESCRIPTOR = b"\x00\x53\x74"
+_UINT_LIMIT, _INT_LIMIT = 1 << 32, 1 << 31
+_MAX_CACHED_CHARACTERS = 128  # characters: strangers name the properties of messages that are passed on
 
 
-def application_properties(properties: Properties) -> bytes:
+def application_properties_section(properties: Properties) -> bytes:
     """Write what no field holds as a section; nothing if there is nothing."""
     parts: list[bytes] = []
     for name, value in properties.items():
-        if name not in _ELSEWHERE:
-            parts += (_known_name(name) if len(name) <= _REMEMBERED else text(name), write(value))
-    return _APPLICATION_PROPERTIES + map_of(parts) if parts else b""
+        if name not in _IN_OTHER_SECTIONS:
+            parts += (_cached_name(name) if len(name) <= _MAX_CACHED_CHARACTERS else text(name), write(value))
+    return _APPLICATION_PROPERTIES_DESCRIPTOR + map_of(parts) if parts else b""
 
 
-_known_name = lru_cache(1024)(text)  # programs use few names, again and again
+_cached_name = lru_cache(1024)(text)  # programs use few names, again and again
 
 
 def group_fields(properties: Properties) -> list[bytes]:
     """Write what is told of groups: the id, the place in it, and the group that replies should belong to."""
-    if _ELSEWHERE.isdisjoint(properties):
+    if _IN_OTHER_SECTIONS.isdisjoint(properties):
         return []
     sequence = properties.get(GROUP_SEQUENCE)
-    number = NULL if sequence is None else write(UInt(_integer(GROUP_SEQUENCE, sequence) % _UNSIGNED))
-    return [_text(properties.get(GROUP_ID)), number, _text(properties.get(REPLY_GROUP))]
+    number = NULL if sequence is None else write(UInt(_expect_integer(GROUP_SEQUENCE, sequence) % _UINT_LIMIT))
+    return [_text_or_null(properties.get(GROUP_ID)), number, _text_or_null(properties.get(REPLY_GROUP))]
 
 
-def own_time_to_live(properties: Properties) -> int | None:
+def time_to_live_property(properties: Properties) -> int | None:
     """The milliseconds that a property sets in place of the producer's; None if none does.
 
     Raises:
@@ -287,8 +292,8 @@ def own_time_to_live(properties: Properties) -> int | None:
     """
     if TIME_TO_LIVE not in properties or properties[TIME_TO_LIVE] is None:
         return None
-    milliseconds = _integer(TIME_TO_LIVE, properties[TIME_TO_LIVE])
-    if not 0 <= milliseconds < _UNSIGNED:
+    milliseconds = _expect_integer(TIME_TO_LIVE, properties[TIME_TO_LIVE])
+    if not 0 <= milliseconds < _UINT_LIMIT:
         raise MessageFormatError(f"{TIME_TO_LIVE} is {milliseconds}, not between 0 and 2 to the power of 32")
     return milliseconds
 
@@ -301,26 +306,26 @@ def received_properties(values: Mapping[Any, Any], fields: list[Any], *, typed: 
         fields: Those of the section of properties.
         typed: True if the body is an object of AMQP's own types.
     """
-    found: dict[str, PropertyValue] = {str(name): as_property(value) for name, value in values.items()}
+    found: dict[str, PropertyValue] = {str(name): to_jms_property(value) for name, value in values.items()}
     user, group, sequence, reply_group = fields[1], *fields[10:13]
     if user is not None:
         found[USER] = user.decode(errors="replace") if isinstance(user, bytes) else str(user)
     if group is not None:
         found[GROUP_ID] = str(group)
     if sequence is not None:
-        found[GROUP_SEQUENCE] = Int((sequence + _SIGN) % _UNSIGNED - _SIGN)
+        found[GROUP_SEQUENCE] = Int((sequence + _INT_LIMIT) % _UINT_LIMIT - _INT_LIMIT)
     if reply_group is not None:
         found[REPLY_GROUP] = str(reply_group)
     if typed:
-        found[TYPED] = True
+        found[TYPED_ENCODING] = True
     return Properties.received(found)
 
 
-def _integer(name: str, value: PropertyValue) -> int:
+def _expect_integer(name: str, value: PropertyValue) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
     raise MessageFormatError(f"{name} is a whole number, not {type(value).__name__}")
 
 
-def _text(value: PropertyValue) -> bytes:
+def _text_or_null(value: PropertyValue) -> bytes:
     return NULL if value is None else text(str(value))

@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.common.amqp_types import MALFORMED, Described, UInt, read, read_uint32
 
 __all__ = [
@@ -18,17 +18,17 @@ __all__ = [
     "PROPERTIES",
     "SEQUENCE",
     "VALUE",
+    "EncodedMessage",
     "Header",
-    "Incoming",
     "Sections",
-    "bare",
-    "body",
-    "end_of",
-    "expected",
+    "bare_message",
+    "encoded_body",
+    "end_of_value",
+    "expect_type",
     "fields_of",
-    "header_of",
-    "split",
-    "values",
+    "find_sections",
+    "read_header",
+    "values_of",
 ]
 
 Sections = dict[int, int]
@@ -36,7 +36,7 @@ Sections = dict[int, int]
 
 HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = 0x70, 0x72, 0x73, 0x74
 DATA, SEQUENCE, VALUE = 0x75, 0x76, 0x77
-_NAMES = {
+_CODES_BY_NAME = {
     "amqp:header:list": HEADER,
     "amqp:delivery-annotations:map": 0x71,
     "amqp:message-annotations:map": ANNOTATIONS,
@@ -48,22 +48,24 @@ _NAMES = {
     "amqp:footer:map": 0x78,
 }
 _FIRST, _LAST = HEADER, 0x78
-_BODIES = {DATA, SEQUENCE, VALUE}
-_REPEATED = {DATA, SEQUENCE}
+_BODY_SECTIONS = {DATA, SEQUENCE, VALUE}
+_REPEATABLE_SECTIONS = {DATA, SEQUENCE}
 
 _DESCRIBED = 0
-_USUAL_MARK = 0x0053  # how all write it: described by a small number
-_HEAD = range(HEADER, ANNOTATIONS + 1)
-_begin = Struct(">HBB").unpack_from  # that mark, the code of the section and that of its value; none is shorter
-_four_bytes = Struct(">I").unpack_from
+_USUAL_DESCRIPTOR = 0x0053  # how all write it: described by a small number
+_HEAD_SECTIONS = range(HEADER, ANNOTATIONS + 1)
+_unpack_section = Struct(
+    ">HBB"
+).unpack_from  # that mark, the code of the section and that of its value; none is shorter
+_unpack_uint32 = Struct(">I").unpack_from
 
 # How many bytes follow a code, and how many of them tell how many more: by its upper half.
-_FIXED = [-1, -1, -1, -1, 0, 1, 2, 4, 8, 16, 1, 4, 1, 4, 1, 4]
-_SIZED = [0] * 10 + [1, 4, 1, 4, 1, 4]
-_SHORT, _LONG = ({code for code in range(256) if _SIZED[code >> 4] == width} for width in (1, 4))
+_FIXED_BYTES = [-1, -1, -1, -1, 0, 1, 2, 4, 8, 16, 1, 4, 1, 4, 1, 4]
+_SIZE_BYTES = [0] * 10 + [1, 4, 1, 4, 1, 4]
+_VAR8_CODES, _VAR32_CODES = ({code for code in range(256) if _SIZE_BYTES[code >> 4] == width} for width in (1, 4))
 
 
-def split(raw: bytes) -> Sections:
+def find_sections(raw: bytes) -> Sections:
     """Go from section to section to the last byte.
 
     Raises:
@@ -73,29 +75,29 @@ def split(raw: bytes) -> Sections:
     found: Sections = {}
     at, size, last = 0, len(raw), _FIRST - 1
     while at < size:
-        mark, code, form = _begin(raw, at)
-        if mark == _USUAL_MARK:
+        mark, code, form = _unpack_section(raw, at)
+        if mark == _USUAL_DESCRIPTOR:
             at += 3
         else:
-            code, at = _descriptor(raw, at)
+            code, at = _read_descriptor(raw, at)
             form = raw[at]
         if last < code <= _LAST:
             found[code] = at
         else:
-            _check_follows(code, last)
-        if form in _SHORT:
+            _check_order(code, last)
+        if form in _VAR8_CODES:
             at += 2 + raw[at + 1]
-        elif form in _LONG:
-            at += 5 + _four_bytes(raw, at + 1)[0]
+        elif form in _VAR32_CODES:
+            at += 5 + _unpack_uint32(raw, at + 1)[0]
         else:
-            at = _end_of_any(raw, at)
+            at = _end_of_any_value(raw, at)
         last = code
     if at != size or not found:
         raise MessageFormatError("it is cut off")
     return found
 
 
-def values(raw: bytes, code: int, begin: int) -> list[Any]:
+def values_of(raw: bytes, code: int, begin: int) -> list[Any]:
     """The value that begins there, and those of the sections behind it that have the same code.
 
     Raises:
@@ -104,7 +106,7 @@ def values(raw: bytes, code: int, begin: int) -> list[Any]:
     value, at = read(raw, begin)
     found = [value]
     while at < len(raw):
-        following, begin = _descriptor(raw, at)
+        following, begin = _read_descriptor(raw, at)
         if following != code:
             break
         value, at = read(raw, begin)
@@ -112,26 +114,26 @@ def values(raw: bytes, code: int, begin: int) -> list[Any]:
     return found
 
 
-def bare(raw: bytes) -> bytes:
+def bare_message(raw: bytes) -> bytes:
     """What of a message stays the same on its way (AMQP 1.0, section 3.2): all behind its header and annotations."""
     at = 0
     with suppress(MessageFormatError, *MALFORMED):  # what is behind may be anything
         while at < len(raw):
-            code, begin = _descriptor(raw, at)
-            if code not in _HEAD:
+            code, begin = _read_descriptor(raw, at)
+            if code not in _HEAD_SECTIONS:
                 break
-            at = end_of(raw, begin)
+            at = end_of_value(raw, begin)
     return raw[at:]
 
 
-def body(raw: bytes) -> bytes:
+def encoded_body(raw: bytes) -> bytes:
     """The bytes of the body as they came; none if there is none.
 
     Raises:
         MALFORMED: The bytes are no message.
     """
-    found = split(raw)
-    begins = [begin for code, begin in found.items() if code in _BODIES]
+    found = find_sections(raw)
+    begins = [begin for code, begin in found.items() if code in _BODY_SECTIONS]
     return raw[begins[0] :] if begins else b""
 
 
@@ -141,11 +143,11 @@ def fields_of(section: Any, size: int) -> list[Any]:
     Raises:
         MessageFormatError: It is no list.
     """
-    fields: list[Any] = expected(section, list)
+    fields: list[Any] = expect_type(section, list)
     return (fields + [None] * (size - len(fields)))[:size]
 
 
-def expected(value: Any, kind: type) -> Any:
+def expect_type(value: Any, kind: type) -> Any:
     """The value, if it is of that type.
 
     Raises:
@@ -156,27 +158,27 @@ def expected(value: Any, kind: type) -> Any:
     raise MessageFormatError(f"there is {type(value).__name__}, where {kind.__name__} should be")
 
 
-def _descriptor(raw: bytes, at: int) -> tuple[int, int]:
+def _read_descriptor(raw: bytes, at: int) -> tuple[int, int]:
     """A section that is described at length, or by its name."""
     if raw[at] != _DESCRIBED:
         raise MessageFormatError(f"no section begins at byte {at}")
     name, at = read(raw, at + 1)
-    return _NAMES[name] if isinstance(name, str) else int(name), at
+    return _CODES_BY_NAME[name] if isinstance(name, str) else int(name), at
 
 
-def _check_follows(code: int, last: int) -> None:
+def _check_order(code: int, last: int) -> None:
     if not _FIRST <= code <= _LAST:
         raise MessageFormatError(f"{code:#x} describes no section of a message")
-    if code < last or code not in _REPEATED:
+    if code < last or code not in _REPEATABLE_SECTIONS:
         raise MessageFormatError(f"section {code:#x} follows section {last:#x}")
 
 
-def end_of(raw: bytes, at: int) -> int:
+def end_of_value(raw: bytes, at: int) -> int:
     """Where the value ends that begins here."""
-    return at + 2 + raw[at + 1] if raw[at] in _SHORT else _end_of_any(raw, at)
+    return at + 2 + raw[at + 1] if raw[at] in _VAR8_CODES else _end_of_any_value(raw, at)
 
 
-def _end_of_any(raw: bytes, at: int) -> int:
+def _end_of_any_value(raw: bytes, at: int) -> int:
     """Where it ends, whatever it is; one that is described are two."""
     values = 1
     while values:
@@ -184,7 +186,7 @@ def _end_of_any(raw: bytes, at: int) -> int:
         if code == _DESCRIBED:
             at, values = at + 1, values + 1
             continue
-        more, width = _FIXED[code >> 4], _SIZED[code >> 4]
+        more, width = _FIXED_BYTES[code >> 4], _SIZE_BYTES[code >> 4]
         if more < 0:
             raise MessageFormatError(f"at byte {at} there is {code:#04x}, which is no type of AMQP")
         size = int.from_bytes(raw[at + 1 : at + 1 + width], "big") if width else 0
@@ -192,63 +194,63 @@ def _end_of_any(raw: bytes, at: int) -> int:
     return at
 
 
-_USUAL = b"\x00\x53\x70\xc0"  # how all write it: described by a small number, a short list
-_NAME = "amqp:header:list"
-_HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
+_USUAL_HEADER = b"\x00\x53\x70\xc0"  # how all write it: described by a small number, a short list
+_HEADER_NAME = "amqp:header:list"
+_MAX_HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
 
 
 class Header(NamedTuple):
     """What the header of a message tells of its deliveries."""
 
-    before: int  #: how often it was delivered before
-    first: bool  #: True if nobody else can have acquired it
+    delivery_count: int  #: how often it was delivered before
+    first_acquirer: bool  #: True if nobody else can have acquired it
 
-    def deliveries(self, failures: int, *, counts: bool) -> int | None:
+    def jms_delivery_count(self, failures: int, *, counts: bool) -> int | None:
         """How often the message was delivered, this time included; None if nobody knows.
 
         Args:
             failures: How often it failed here, which the broker does not know.
             counts: True if the broker counts deliveries.
         """
-        return self.before + 1 + failures if counts or failures else None
+        return self.delivery_count + 1 + failures if counts or failures else None
 
     def redelivered(self, failures: int, *, counts: bool) -> bool:
         """True if the message was delivered before. Takes what `deliveries` takes."""
-        return failures > 0 or (self.before > 0 if counts else not self.first)
+        return failures > 0 or (self.delivery_count > 0 if counts else not self.first_acquirer)
 
 
-_NOTHING = Header(0, first=False)
+_NO_DELIVERIES = Header(0, first_acquirer=False)
 
 
-def header_of(raw: bytes) -> Header:
+def read_header(raw: bytes) -> Header:
     """Decode the header alone: poison behind it does no harm."""
     try:
-        if raw.startswith(_USUAL):
-            return _remembered(raw[3 : 5 + raw[4]])
-        section, _ = read(raw[:_HEADER_BYTES])
-        is_header = isinstance(section, Described) and section.descriptor in {HEADER, _NAME}
-        return _told(section.value) if is_header else _NOTHING
+        if raw.startswith(_USUAL_HEADER):
+            return _cached_header(raw[3 : 5 + raw[4]])
+        section, _ = read(raw[:_MAX_HEADER_BYTES])
+        is_header = isinstance(section, Described) and section.descriptor in {HEADER, _HEADER_NAME}
+        return _parse_header(section.value) if is_header else _NO_DELIVERIES
     except MALFORMED:
-        return _NOTHING
+        return _NO_DELIVERIES
 
 
 @lru_cache(256)  # most messages have one of a few
-def _remembered(encoded: bytes) -> Header:
-    return _told(read(encoded)[0])
+def _cached_header(encoded: bytes) -> Header:
+    return _parse_header(read(encoded)[0])
 
 
-def _told(fields: Any) -> Header:
+def _parse_header(fields: Any) -> Header:
     first, before = fields_of(fields, 5)[3:]
     return Header(int(before) if isinstance(before, UInt) else 0, first is True)
 
 
-_LONG_BINARY = 0xB0
-_REMEMBERED = 128  # bytes
-_NONE: dict[Any, Any] = {}
-_NO_HEADER: Sequence[Any] = (None,) * 5
+_VBIN32 = 0xB0
+_MAX_CACHED_BYTES = 128  # bytes
+_EMPTY: dict[Any, Any] = {}
+_NO_FIELDS: Sequence[Any] = (None,) * 5
 
 
-class Incoming:
+class EncodedMessage:
     """The encoded message, and what is known of it.
 
     Args:
@@ -261,15 +263,15 @@ class Incoming:
         typed: True if the body is an object of AMQP's own types.
     """
 
-    __slots__ = ("_fields", "_sections", "arrived", "failures", "origin", "raw", "typed")
+    __slots__ = ("_fields", "_sections", "arrival_time", "context", "failures", "is_typed", "raw")
 
-    def __init__(self, raw: bytes, origin: Origin, arrived: float = 0.0, failures: int = 0) -> None:
+    def __init__(self, raw: bytes, origin: ReceiveContext, arrived: float = 0.0, failures: int = 0) -> None:
         self.raw = raw
         self._sections: Sections | None = None
-        self.origin = origin
-        self.arrived = arrived
+        self.context = origin
+        self.arrival_time = arrived
         self.failures = failures
-        self.typed = False
+        self.is_typed = False
         self._fields: list[Any] | None = None
 
     @property
@@ -280,7 +282,7 @@ class Incoming:
             MALFORMED: The bytes are no sections.
         """
         if self._sections is None:
-            self._sections = split(self.raw)
+            self._sections = find_sections(self.raw)
         return self._sections
 
     def value_of(self, code: int, otherwise: Any = None) -> Any:
@@ -288,16 +290,16 @@ class Incoming:
         begin = self.sections.get(code)
         return otherwise if begin is None else read(self.raw, begin)[0]
 
-    def data(self, begin: int) -> bytes:
+    def data_from(self, begin: int) -> bytes:
         """The bytes of the section of data that begins there, and of all that follow."""
         raw, form = self.raw, self.raw[begin]
-        if form == _LONG_BINARY and begin + 5 + read_uint32(raw, begin + 1)[0] == len(raw):
+        if form == _VBIN32 and begin + 5 + read_uint32(raw, begin + 1)[0] == len(raw):
             return raw[begin + 5 :]  # of most there is one, at the end
-        return b"".join(filter(None, values(raw, DATA, begin)))  # some brokers write null for no bytes
+        return b"".join(filter(None, values_of(raw, DATA, begin)))  # some brokers write null for no bytes
 
-    def mapping(self, code: int) -> Mapping[Any, Any]:
+    def map_of_section(self, code: int) -> Mapping[Any, Any]:
         """The value of a section that is a map; an empty one if there is none."""
-        found: dict[Any, Any] = expected(self.value_of(code, _NONE), dict)
+        found: dict[Any, Any] = expect_type(self.value_of(code, _EMPTY), dict)
         return found
 
     @property
@@ -305,18 +307,18 @@ class Incoming:
         """What brokers and clients say about the message."""
         begin = self.sections.get(ANNOTATIONS)
         if begin is None:
-            return _NONE
-        encoded = self.raw[begin : end_of(self.raw, begin)]
-        return _known_annotations(encoded) if len(encoded) <= _REMEMBERED else _annotations(encoded)
+            return _EMPTY
+        encoded = self.raw[begin : end_of_value(self.raw, begin)]
+        return _cached_annotations(encoded) if len(encoded) <= _MAX_CACHED_BYTES else _parse_annotations(encoded)
 
     @property
     def header(self) -> Sequence[Any]:
         """The section that brokers change, whole; None where nothing is."""
         begin = self.sections.get(HEADER)
         if begin is None:
-            return _NO_HEADER
-        encoded = self.raw[begin : end_of(self.raw, begin)]
-        return _known_header(encoded) if len(encoded) <= _REMEMBERED else _header(encoded)
+            return _NO_FIELDS
+        encoded = self.raw[begin : end_of_value(self.raw, begin)]
+        return _cached_fields(encoded) if len(encoded) <= _MAX_CACHED_BYTES else _parse_fields(encoded)
 
     @property
     def fields(self) -> list[Any]:
@@ -332,14 +334,14 @@ class Incoming:
         return str(told) if told else None
 
 
-def _annotations(encoded: bytes) -> Mapping[Any, Any]:
-    found: dict[Any, Any] = expected(read(encoded)[0], dict)
+def _parse_annotations(encoded: bytes) -> Mapping[Any, Any]:
+    found: dict[Any, Any] = expect_type(read(encoded)[0], dict)
     return found
 
 
-def _header(encoded: bytes) -> Sequence[Any]:
-    return fields_of(read(encoded)[0], len(_NO_HEADER))
+def _parse_fields(encoded: bytes) -> Sequence[Any]:
+    return fields_of(read(encoded)[0], len(_NO_FIELDS))
 
 
-_known_annotations, _known_header = lru_cache(256)(_annotations), lru_cache(256)(_header)
+_cached_annotations, _cached_fields = lru_cache(256)(_parse_annotations), lru_cache(256)(_parse_fields)
 """What is short, a sender writes again and again."""

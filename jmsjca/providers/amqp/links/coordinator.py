@@ -20,7 +20,7 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     settle,
     wrap_delivery,
 )
-from jmsjca.providers.amqp.errors import text_of
+from jmsjca.providers.amqp.errors import condition_text
 from jmsjca.providers.amqp.links.delivery_states import (
     ACCEPTED,
     COORDINATOR_CAPABILITIES,
@@ -124,14 +124,14 @@ class CoordinatorLink(Link):
         if condition is not None and condition.name == _ROLLED_BACK:
             asked = next((reply for reply in self._replies.values() if not reply.done()), None)
             if asked is not None:
-                asked.set_result((REJECTED, text_of(condition)))
+                asked.set_result((REJECTED, condition_text(condition)))
         super().on_closed(condition)
 
     def _reply_payload(self, delivery: Pointer, state: int) -> bytes | str:
         """The name of the transaction that is declared, or the reason of a refusal."""
         if state == DECLARED:
             return declared_txn_id(remote_data(delivery, self._engine.buffer))
-        return "" if state == ACCEPTED else text_of(wrap_delivery(delivery).remote.condition)
+        return "" if state == ACCEPTED else condition_text(wrap_delivery(delivery).remote.condition)
 
     def _request(self, questions: "Mapping[bytes, Future[Any]]") -> None:
         if self.error is not None:
@@ -157,7 +157,7 @@ class CoordinatorLink(Link):
     def _refusal_error(self, condition: Any) -> JMSError:
         if self._attached.done():
             return super()._refusal_error(condition)
-        return NotSupportedError(f"The broker has no transactions over AMQP: {text_of(condition)}")
+        return NotSupportedError(f"The broker has no transactions over AMQP: {condition_text(condition)}")
 
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
-from jmsjca.providers.amqp.brokers.profile import AMQPBroker
+from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.codec.addresses import address_of
 from jmsjca.providers.amqp.codec.encoder import encode
 from jmsjca.providers.amqp.engine.engine import Engine
@@ -42,7 +42,7 @@ class _SenderLinks:
         reply_timeout: Seconds to wait for the broker's answers.
     """
 
-    def __init__(self, engine: Engine, broker: AMQPBroker, reply_timeout: float) -> None:
+    def __init__(self, engine: Engine, broker: AMQPBrokerProfile, reply_timeout: float) -> None:
         self._engine = engine
         self._broker = broker
         self._reply_timeout = reply_timeout
@@ -88,14 +88,14 @@ class _SenderLinks:
             JMSError: None were sent, or it happened in a transaction, which must be rolled back.
         """
         some, answer = False, None
-        parts = list(_partitions(outgoing, len(outgoing) if self._broker.relays else MAX_SENDER_LINKS))
+        parts = list(_partitions(outgoing, len(outgoing) if self._broker.offers_relay else MAX_SENDER_LINKS))
         for part in parts:
             then_now = then if part is parts[-1] else None
             sending = SendBatch(
                 sum(map(len, part.values())),
                 transaction,
                 self._engine.now,
-                presettle=self._broker.settled_sends,
+                presettle=self._broker.presettles_in_transaction,
                 then=then_now,
             )
             try:
@@ -120,12 +120,12 @@ class _SenderLinks:
             address_of(to, self._broker.naming).check()  # it would take a name that no consumer can have
             return self._relay_link(timeout)
         link = self._own_link_to(to, timeout)
-        if not self._broker.relays:
+        if not self._broker.offers_relay:
             self._evict()
         return link
 
     def _is_relayed(self, to: Destination) -> bool:
-        return len(self._links) >= MAX_SENDER_LINKS and to not in self._links and self._broker.relays_to(to)
+        return len(self._links) >= MAX_SENDER_LINKS and to not in self._links and self._broker.can_relay_to(to)
 
     def _relay_link(self, timeout: float) -> SenderLink:
         if self._relay is None or self._relay.error is not None:
@@ -188,7 +188,7 @@ class LinkPool:
     """
 
     def __init__(
-        self, engine: Engine, clock: Clock, limits: Limits, broker: AMQPBroker, *, reply_timeout: float
+        self, engine: Engine, clock: Clock, limits: Limits, broker: AMQPBrokerProfile, *, reply_timeout: float
     ) -> None:
         self._engine = engine
         self._clock = clock

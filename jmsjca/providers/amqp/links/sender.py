@@ -23,7 +23,7 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     settle,
     wrap_delivery,
 )
-from jmsjca.providers.amqp.errors import link_error, refuses_message
+from jmsjca.providers.amqp.errors import is_message_refusal, link_error
 from jmsjca.providers.amqp.links.delivery_states import (
     ACCEPTED,
     TRANSACTIONAL,
@@ -182,7 +182,7 @@ class SenderLink(Link):
         """The link has ended. That may be the answer to one message, if it says so, but not to several."""
         super().on_closed(condition)
         if self.error is not None:
-            self._fail_all(self.error, in_doubt=len(self._unsettled) > 1 or not refuses_message(condition))
+            self._fail_all(self.error, in_doubt=len(self._unsettled) > 1 or not is_message_refusal(condition))
 
     def on_flow(self) -> None:
         """Send what credit allows."""

@@ -10,7 +10,7 @@ from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, InvalidSelectorError, JMSError, NotSupportedError
 from jmsjca.providers.amqp.codec.addresses import Address
 from jmsjca.providers.amqp.engine.proton_ffi import COPY, DELIVERIES, EXPIRE_NEVER, EXPIRE_WITH_LINK
-from jmsjca.providers.amqp.errors import text_of
+from jmsjca.providers.amqp.errors import condition_text
 
 __all__ = ["Source", "SubscriptionLink", "subscription_link"]
 
@@ -107,7 +107,7 @@ class Source:
         """What the broker's refusal means for this source; None if nothing in particular."""
         if condition is None:
             return None
-        text = text_of(condition)
+        text = condition_text(condition)
         if self.selector and condition.name in _BAD_FILTER:
             return InvalidSelectorError(f"The broker refuses the selector: {text}")
         if any(words in text for words in self.other_kind):

@@ -11,7 +11,7 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Double, Float, Int, Long, Short
 from jmsjca.providers.amqp.codec.addresses import address_of
-from jmsjca.providers.amqp.codec.jms_mapping import KINDS, as_message_id
+from jmsjca.providers.amqp.codec.jms_mapping import MESSAGE_CLASSES, to_jms_message_id
 from tests.unit.amqp.mapping.proton_sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,
@@ -42,7 +42,7 @@ def constant(row):
     expect = row["expect"]
     if "message_type_annotation" in expect:
         numbers = expect["message_type_values (byte)"]
-        assert {kind.__name__: number for number, kind in KINDS.items()} == numbers
+        assert {kind.__name__: number for number, kind in MESSAGE_CLASSES.items()} == numbers
         message = TextMessage()
         message.delivery_time = T
         names = {expect["message_type_annotation"], expect["delivery_time_annotation"], "x-opt-jms-dest"}
@@ -131,7 +131,7 @@ def id_to_amqp(row):
 
 
 def id_prefix(row):
-    told = as_message_id(row["input"])
+    told = to_jms_message_id(row["input"])
     assert (told is not None and told == row["input"]) is row["expect"]
 
 

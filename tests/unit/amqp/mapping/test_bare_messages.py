@@ -2,7 +2,7 @@
 
 import pytest
 
-from jmsjca.providers.amqp.codec.sections import bare
+from jmsjca.providers.amqp.codec.sections import bare_message
 from tests.unit.amqp.wire.account import encoded
 
 HEADERS = {
@@ -16,12 +16,12 @@ NO_FIELDS = b"\x45"
 @pytest.mark.parametrize("kind", HEADERS)
 def test_a_header_is_left_out(kind):
     rest = encoded("x")
-    assert bare(b"\0" + HEADERS[kind] + NO_FIELDS + rest) == bare(rest)
+    assert bare_message(b"\0" + HEADERS[kind] + NO_FIELDS + rest) == bare_message(rest)
 
 
 def test_a_header_is_left_out_before_what_is_no_section():
-    assert bare(b"\0" + HEADERS["a small number"] + NO_FIELDS + b"\xff") == b"\xff"
+    assert bare_message(b"\0" + HEADERS["a small number"] + NO_FIELDS + b"\xff") == b"\xff"
 
 
 def test_nothing_but_a_header_leaves_nothing():
-    assert bare(b"\0" + HEADERS["a name"] + NO_FIELDS) == b""
+    assert bare_message(b"\0" + HEADERS["a name"] + NO_FIELDS) == b""

@@ -5,7 +5,7 @@ from proton import byte
 
 from jmsjca import Message, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.amqp.codec.addresses import Origin, address_of
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext, address_of
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
 from tests.unit.amqp.mapping.proton_sections import PROPERTIES, annotated, listed, read
@@ -15,7 +15,7 @@ NAMINGS = ["capability", "exchange", "path", "scheme"]
 
 
 def replies(raw, naming, source=QUEUE):
-    return decode(raw, Origin(source, naming), NOW).reply_to
+    return decode(raw, ReceiveContext(source, naming), NOW).reply_to
 
 
 @pytest.mark.parametrize("naming", NAMINGS)
@@ -39,7 +39,7 @@ def test_every_kind_comes_back(number, kind):
     place = kind("temp-queue://ID:1")
     raw = encode(Message(reply_to=place), kind("to"), NOW)
     assert read(raw)[0x72]["x-opt-jms-dest"] == read(raw)[0x72]["x-opt-jms-reply-to"] == byte(number)
-    got = decode(raw, Origin(QUEUE, "scheme"), NOW)
+    got = decode(raw, ReceiveContext(QUEUE, "scheme"), NOW)
     assert (got.reply_to, got.destination) == (place, kind("to"))
 
 

@@ -13,10 +13,10 @@ from proton import symbol
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Queue, StreamMessage, TextMessage, Topic
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Char, Float, Long, Short
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
-from jmsjca.providers.amqp.codec.sections import bare
+from jmsjca.providers.amqp.codec.sections import bare_message
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from tests.unit.amqp.mapping.proton_sections import DATA, HEADER, PROPERTIES, SEQUENCE, VALUE, annotated, section
 from tests.unit.amqp.mapping.through import NOW, QUEUE
@@ -44,11 +44,11 @@ SEEDS = [
 
 def look(raw):
     """All that anybody asks of a message that came."""
-    found = ReceivedMessage(raw, Origin(QUEUE))
+    found = ReceivedMessage(raw, ReceiveContext(QUEUE))
     assert found.count >= 1
     assert found.redelivered in {True, False}
     assert isinstance(found.raw, bytes)
-    assert isinstance(bare(raw), bytes)
+    assert isinstance(bare_message(raw), bytes)
     with suppress(MessageFormatError):
         made = found.message
         assert repr(made)
@@ -59,7 +59,7 @@ def look(raw):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_whole_is_a_message(seed):
-    assert decode(seed, Origin(QUEUE)).priority == 4
+    assert decode(seed, ReceiveContext(QUEUE)).priority == 4
     look(seed)
 
 
@@ -133,7 +133,7 @@ def test_bombs_are_refused_within_little_memory(raw):
     tracemalloc.start()
     try:
         with pytest.raises(MessageFormatError):
-            assert decode(raw, Origin(QUEUE)).priority
+            assert decode(raw, ReceiveContext(QUEUE)).priority
         look(raw)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -146,11 +146,11 @@ FOOTER = section(0x78, {symbol("x-opt-sum"): 1})
 
 @pytest.mark.parametrize("body", [section(DATA, b"x"), section(SEQUENCE, [True])])
 def test_sections_that_may_come_again_are_joined(body):
-    assert len(decode(body * 3, Origin(QUEUE)).body) == 3
-    assert len(decode(body * 3 + FOOTER, Origin(QUEUE)).body) == 3
+    assert len(decode(body * 3, ReceiveContext(QUEUE)).body) == 3
+    assert len(decode(body * 3 + FOOTER, ReceiveContext(QUEUE)).body) == 3
 
 
 def test_an_unknown_charset_or_content_type_leaves_bytes():
     for told in ("text/plain;charset=nobody's", "text/plain;charset=idna", "nonsense", "text/plain;charset="):
         raw = section(PROPERTIES, [None] * 6 + [told]) + section(DATA, b"xn--a")
-        assert type(decode(raw, Origin(QUEUE))) is BytesMessage
+        assert type(decode(raw, ReceiveContext(QUEUE))) is BytesMessage

@@ -9,7 +9,7 @@ from proton import byte, int32, symbol, timestamp, ubyte, uint, ulong, ushort
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short, type_name
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
 from tests.unit.amqp.mapping.proton_sections import (
@@ -182,7 +182,7 @@ def test_a_stream_may_come_in_several_sections():
 
 def test_each_header_is_damaged_alone():
     raw = listed(PROPERTIES, message_id=7, reply_to="r") + section(DATA, b"x")
-    message = decode(raw, Origin(QUEUE), NOW)
+    message = decode(raw, ReceiveContext(QUEUE), NOW)
     assert (type(message), message.body, message.reply_to.name) == (BytesMessage, b"x", "r")
     with pytest.raises(MessageFormatError, match="queue:q"):
         _ = message.message_id

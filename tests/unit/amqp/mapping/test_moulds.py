@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jmsjca.destinations import Queue, TemporaryQueue, Topic
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, DeliveryMode, MapMessage, Message, ObjectMessage, TextMessage
-from jmsjca.providers.amqp.codec.encoder import caster, encode, sections_of
+from jmsjca.providers.amqp.codec.encoder import encode, encode_message, template_for
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -45,19 +45,19 @@ def plain(message, number="ID:1"):
 )
 def test_the_bytes_are_the_same(message, headers, to, naming):
     message.message_id, message.timestamp, message.delivery_mode, message.priority = headers
-    assert caster(to, naming)(message) in {sections_of(message, to, 0, naming), None}
+    assert template_for(to, naming)(message) in {encode_message(message, to, 0, naming), None}
 
 
 @pytest.mark.parametrize("message", [TextMessage("a"), TextMessage(1000 * "ß"), BytesMessage(b""), BytesMessage(b"a")])
 @pytest.mark.parametrize("number", ["ID:1", "ID:" + 1000 * "x"])
 def test_it_is_done_for_what_most_send(message, number):
-    assert caster(QUEUE, "capability")(plain(message, number))
+    assert template_for(QUEUE, "capability")(plain(message, number))
 
 
 def test_what_was_written_piece_by_piece():
     message = plain(BytesMessage())
     message.write_int(7)
-    assert caster(QUEUE, "capability")(message) == sections_of(message, QUEUE, 0, "capability")
+    assert template_for(QUEUE, "capability")(message) == encode_message(message, QUEUE, 0, "capability")
 
 
 @pytest.mark.parametrize(
@@ -90,66 +90,66 @@ def test_what_was_written_piece_by_piece():
     ],
 )
 def test_what_has_more_is_left_to_the_encoder(message):
-    assert caster(QUEUE, "capability")(message) is None
+    assert template_for(QUEUE, "capability")(message) is None
 
 
 @pytest.mark.parametrize("header", ["expiration", "delivery_time"])
 def test_times_are_left_to_the_encoder(header):
     message = plain(TextMessage("a"))
     setattr(message, header, NOW)
-    assert caster(QUEUE, "capability")(message) is None
+    assert template_for(QUEUE, "capability")(message) is None
 
 
 def test_a_message_without_a_time_is_left_to_the_encoder():
     message = plain(TextMessage("a"))
     message.timestamp = None
-    assert caster(QUEUE, "capability")(message) is None
+    assert template_for(QUEUE, "capability")(message) is None
 
 
 def test_temporary_destinations_are_left_to_the_encoder():
-    assert caster(TemporaryQueue("a"), "capability")(plain(TextMessage("a"))) is None
+    assert template_for(TemporaryQueue("a"), "capability")(plain(TextMessage("a"))) is None
 
 
 @pytest.mark.parametrize("size", [127, 128, 129, 254, 255, 256, 257, 70_000])
 @pytest.mark.parametrize("naming", ["capability", "path"])
 def test_names_of_every_size(size, naming):
     message, to = plain(TextMessage("a")), Queue(size * "ß")
-    assert caster(to, naming)(message) == sections_of(message, to, 0, naming)
+    assert template_for(to, naming)(message) == encode_message(message, to, 0, naming)
 
 
 @pytest.mark.parametrize("message", [plain(TextMessage("a"), "\ud800"), plain(TextMessage("\ud800"))])
 def test_what_cannot_be_encoded_is_no_message(message):
     with pytest.raises(MessageFormatError, match="surrogates"):
         encode(message, QUEUE, 0)
-    assert caster(QUEUE, "capability")(message) is None
+    assert template_for(QUEUE, "capability")(message) is None
 
 
 def test_a_name_that_cannot_be_encoded_is_left_to_the_encoder():
     message, to = plain(TextMessage("a")), Queue("\ud800")
-    assert caster(to, "capability")(message) is None
+    assert template_for(to, "capability")(message) is None
     with pytest.raises(MessageFormatError, match="surrogates"):
         encode(message, to, 0)
 
 
 def test_messages_of_several_shapes_take_turns():
-    cast = caster(QUEUE, "capability")
+    cast = template_for(QUEUE, "capability")
     shapes = [plain(TextMessage("a")), plain(BytesMessage(300 * b"a"), "ID:10"), plain(TextMessage("b"))]
-    assert [cast(each) for each in shapes] == [sections_of(each, QUEUE, 0, "capability") for each in shapes]
+    assert [cast(each) for each in shapes] == [encode_message(each, QUEUE, 0, "capability") for each in shapes]
 
 
 def test_a_number_in_place_of_a_mode_changes_nothing_for_others():
     """It is equal to a mode."""
     shortly, lasting = plain(TextMessage("a")), plain(TextMessage("a"))
     shortly.delivery_mode = int(DeliveryMode.PERSISTENT)
-    cast = caster(Queue("numbered"), "capability")
+    cast = template_for(Queue("numbered"), "capability")
     for message in (shortly, lasting, shortly):
-        assert cast(message) == sections_of(message, Queue("numbered"), 0, "capability")
+        assert cast(message) == encode_message(message, Queue("numbered"), 0, "capability")
 
 
 @pytest.mark.parametrize(("header", "wrong"), [("priority", "4"), ("priority", [4]), ("message_id", b"ID:1")])
 def test_a_header_of_another_type_is_left_to_the_encoder_which_refuses_it(header, wrong):
     message = plain(TextMessage("a"))
     setattr(message, header, wrong)
-    assert caster(QUEUE, "capability")(message) is None
+    assert template_for(QUEUE, "capability")(message) is None
     with pytest.raises(MessageFormatError):
         encode(message, QUEUE, 0)

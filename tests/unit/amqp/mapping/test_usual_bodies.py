@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from jmsjca.destinations import Queue
 from jmsjca.messages import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from jmsjca.providers.amqp.codec import decoder
-from jmsjca.providers.amqp.codec.addresses import Origin
-from jmsjca.providers.amqp.codec.decoder import UNDECODABLE, received_body, usual_body
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
+from jmsjca.providers.amqp.codec.decoder import UNDECODABLE, decode_body, decode_usual_body
 from jmsjca.providers.amqp.codec.encoder import encode
-from jmsjca.providers.amqp.codec.sections import DATA, SEQUENCE, VALUE, Incoming, split
+from jmsjca.providers.amqp.codec.sections import DATA, SEQUENCE, VALUE, EncodedMessage, find_sections
 
-ORIGIN = Origin(Queue("q"))
+CONTEXT = ReceiveContext(Queue("q"))
 LONG = 300
 
 
@@ -22,12 +22,12 @@ def encoded(message, number="ID:1"):
 
 
 def usual(raw):
-    return usual_body(Incoming(raw, ORIGIN))
+    return decode_usual_body(EncodedMessage(raw, CONTEXT))
 
 
 def any_way(raw):
     """What comes out without the short way."""
-    return decoder._any(Incoming(raw, ORIGIN))
+    return decoder._decode_any_body(EncodedMessage(raw, CONTEXT))
 
 
 MESSAGES = {
@@ -54,15 +54,15 @@ ENCODED = {name: encoded(message) for name, message in MESSAGES.items()}
 def test_whatever_came_before_the_body_is_the_same(before, name):
     usual(ENCODED[before])
     raw = encoded(MESSAGES[name], "ID:" + LONG * "2")
-    assert received_body(Incoming(raw, ORIGIN)) == any_way(raw)
+    assert decode_body(EncodedMessage(raw, CONTEXT)) == any_way(raw)
 
 
 @pytest.mark.parametrize("name", ["bytes", "long bytes", "no bytes", "text", "long text", "no text", "properties"])
 def test_it_is_found_again_without_the_sections(name):
     usual(ENCODED[name])
-    incoming = Incoming(encoded(MESSAGES[name], "ID:2"), ORIGIN)
-    assert usual_body(incoming) == any_way(incoming.raw)
-    assert incoming._sections is None
+    message = EncodedMessage(encoded(MESSAGES[name], "ID:2"), CONTEXT)
+    assert decode_usual_body(message) == any_way(message.raw)
+    assert message._sections is None
 
 
 @pytest.mark.parametrize("name", ["null", "none", "map", "stream", "object"])
@@ -78,7 +78,7 @@ def outcome(function, raw):
 
 
 def through(raw):
-    return received_body(Incoming(raw, ORIGIN))
+    return decode_body(EncodedMessage(raw, CONTEXT))
 
 
 @given(
@@ -93,7 +93,7 @@ def test_damaged_messages_come_to_the_same(before, raw, damages):
     usual(before)
     assert outcome(through, raw) == outcome(any_way, raw)
     if outcome(usual, raw) not in {None, "undecodable"}:
-        split(raw)
+        find_sections(raw)
 
 
 def test_what_has_several_pieces_is_left_to_the_others():
@@ -117,8 +117,8 @@ def test_a_text_that_stands_where_none_may_be_is_no_message(put):
 
 @pytest.mark.parametrize("first", range(256))
 def test_nothing_is_known_before_the_first_one(monkeypatch, first):
-    fresh = type(decoder._latest)([decoder._NOTHING_YET])
-    monkeypatch.setattr(decoder, "_latest", fresh)
+    fresh = type(decoder._last_prefix)([decoder._NO_PREFIX])
+    monkeypatch.setattr(decoder, "_last_prefix", fresh)
     for piece in (b"", b"\x40", b"\xa0\x00"):
         raw = bytes([first]) + piece + marked(DATA) + b"\xa0\x01a"
         assert outcome(usual, raw) in {None, "undecodable"}

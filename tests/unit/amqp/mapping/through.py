@@ -1,7 +1,7 @@
 """A message as it is sent, seen by proton, and as it is received from what proton has written."""
 
 from jmsjca import Queue
-from jmsjca.providers.amqp.codec.addresses import Origin
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
 from tests.unit.amqp.mapping.proton_sections import read
@@ -17,6 +17,6 @@ def sent(message, to=QUEUE):
 
 def received(raw, source=QUEUE):
     """The message, with all of it decoded."""
-    message = decode(raw, Origin(source), NOW)
+    message = decode(raw, ReceiveContext(source), NOW)
     assert message.priority is not None
     return message

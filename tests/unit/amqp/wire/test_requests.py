@@ -11,7 +11,7 @@ from proton import Message as WireMessage
 from jmsjca import Limits
 from jmsjca.errors import JMSSecurityError, ResourceAllocationError
 from jmsjca.messages import Message
-from jmsjca.providers.amqp.admin import Requests
+from jmsjca.providers.amqp.admin import ManagementClient
 from tests.unit.amqp.wire.account import encoded
 
 _PROPERTIES = 0x73
@@ -30,7 +30,7 @@ class Manager:
         self.answers, self.queues = answers, count()
         self.broker = broker = Broker()
         broker.instead.update({Attach: self.name, Transfer: self.reply})
-        self.requests = Requests(stage(broker).connect(limits=limits), "management", SECONDS)
+        self.requests = ManagementClient(stage(broker).connect(limits=limits), "management", SECONDS)
 
     def name(self, service, frame):
         if isinstance(frame.body.target, Target) and frame.body.target.dynamic:
@@ -64,7 +64,7 @@ def test_a_queue_whose_answers_nobody_may_take_is_not_left_behind(stage):
     manager.broker.instead[Attach] = refuse
     for _ in range(3):
         with pytest.raises(JMSSecurityError):
-            manager.requests.ask(Message())
+            manager.requests.request(Message())
     assert manager.broker.seen[Detach] == 2 * 3  # an answer to a refusal each, and the link that keeps a queue
 
 
@@ -78,19 +78,19 @@ OTHERS = {
 @pytest.mark.parametrize("other", OTHERS)
 def test_an_answer_to_something_else_is_passed_over(stage, other):
     manager = Manager(stage, OTHERS[other], own("right"))
-    assert manager.requests.ask(Message()).body == "right"
+    assert manager.requests.request(Message()).body == "right"
 
 
 def test_an_answer_that_comes_too_late_is_not_that_of_the_next_question(stage):
     manager = Manager(stage, own("first"), own("first again"))
-    assert [manager.requests.ask(Message()).body for _ in range(2)] == ["first"] * 2
+    assert [manager.requests.request(Message()).body for _ in range(2)] == ["first"] * 2
 
 
 def test_an_answer_that_is_too_large_spoils_no_other(stage):
     """It ends the consumer of the answers, and stays in its queue."""
     manager = Manager(stage, own("x" * 10_000), limits=Limits(message_bytes=1000))
     with pytest.raises(ResourceAllocationError, match="more than 1000 bytes"):
-        manager.requests.ask(Message())
+        manager.requests.request(Message())
     manager.answers = [own("right")]
-    assert manager.requests.ask(Message()).body == "right"
+    assert manager.requests.request(Message()).body == "right"
     assert manager.broker.seen[Detach] == 2  # its consumer, and the link that keeps the queue
