@@ -34,11 +34,11 @@ def jms_broker_url() -> Iterator[str]:
     Yields:
         The connection URL.
     """
-    from jmsjca.providers.embedded.store.store import forget  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.providers.embedded.store.store import drop_memory_store  # noqa: PLC0415  # loaded by the tests that need it
 
     name = f"test-{uuid.uuid4().hex}"
     yield f"embedded://{name}"
-    forget(name)
+    drop_memory_store(name)
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ class Real:
         self._processes.pop(connection)
         connected: Any = self._forget(connection)
         store = connected._store
-        store.abandon()
+        store.abandon_after_fork()
         self._crashed.append(store)
 
     def outlaw(self, connection: str) -> list[str]:
@@ -153,7 +153,7 @@ class Real:
         for store in self._crashed:
             store.database.close()
         if isinstance(self.place, str):
-            store_module.forget(self.place)
+            store_module.drop_memory_store(self.place)
 
     def _place(self, place: Any) -> Any:
         return self._temporaries.get(place, place)

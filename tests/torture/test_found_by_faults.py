@@ -26,14 +26,14 @@ def connection(jms_broker_url: str) -> Iterator[Connection]:
 def test_commit_wakes_who_waits_in_the_same_process(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else does: the consumer would look by itself in an hour."""
     monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
-    waiting, bell = threading.Event(), connection._store.bell
-    wait = bell.wait
+    waiting, wakeups = threading.Event(), connection._store.wakeups
+    wait = wakeups.wait
 
     def say_and_wait(seen: int, timeout: float) -> None:
         waiting.set()
         wait(seen, min(timeout, 2 * PATIENCE))
 
-    monkeypatch.setattr(bell, "wait", say_and_wait)
+    monkeypatch.setattr(wakeups, "wait", say_and_wait)
     consumer = connection.consumer(QUEUE)
     with ThreadPoolExecutor() as threads:
         received = threads.submit(consumer.receive, 1, None)

@@ -41,7 +41,7 @@ def test_a_rollback_of_nothing_keeps_what_was_taken_ahead(tmp_path: Path) -> Non
 def test_closing_ends_the_thread_that_waits_for_other_processes(tmp_path: Path) -> None:
     with ConnectionFactory(f"embedded://{tmp_path}/broker.db").create_connection() as connection:
         assert connection.create_session().create_consumer(QUEUE).receive(timeout=0.01) is None
-    assert not [thread for thread in threading.enumerate() if thread.name == "jmsjca-doorbell"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "jmsjca-wakeup"]
 
 
 def test_who_was_taken_for_dead_is_told_and_holds_nothing(tmp_path: Path) -> None:

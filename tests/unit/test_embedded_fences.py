@@ -216,20 +216,20 @@ def test_history_of_duplicate_ids_is_bounded(jms_broker_url, monkeypatch):
     connection.close()
 
 
-def test_only_what_a_doorbell_made_is_removed(tmp_path):
-    """The path stands in a file that others can write: nothing but the doorbell itself may go."""
+def test_only_a_wakeup_socket_is_removed(tmp_path):
+    """The path stands in a file that others can write: only the socket itself is removed."""
     folder = tmp_path / "jmsjca-project"
     folder.mkdir()
     (folder / "thesis.txt").write_text("precious")
-    wakeup.remove(str(folder / "bell"))
-    wakeup.remove(str(folder / "thesis.txt"))
+    wakeup.remove_wakeup_socket(str(folder / "bell"))
+    wakeup.remove_wakeup_socket(str(folder / "thesis.txt"))
     assert (folder / "thesis.txt").read_text() == "precious"
 
 
-def test_doorbell_cleans_up():
-    doorbell = wakeup.Doorbell(wakeup.Bell())
-    path = wakeup.Path(doorbell.path)
+def test_wakeup_socket_is_removed_at_close():
+    wakeup_socket = wakeup.WakeupSocket(wakeup.WakeupCounter())
+    path = wakeup.Path(wakeup_socket.path)
     assert path.exists()
-    doorbell.hush()
-    doorbell.close()
+    wakeup_socket.stop()
+    wakeup_socket.close()
     assert not path.parent.exists()

@@ -191,12 +191,12 @@ def test_closing_leaves_nothing_open(broker_file):
 
 
 def test_memory_is_forgotten_with_its_messages(jms_broker_url):
-    from jmsjca.providers.embedded.store.store import forget
+    from jmsjca.providers.embedded.store.store import drop_memory_store
 
     connection = connect(ConnectionSettings(jms_broker_url))
     connection.consumer(Queue("q"))
     connection.close()
-    forget(jms_broker_url.removeprefix("embedded://"))
+    drop_memory_store(jms_broker_url.removeprefix("embedded://"))
     connection = connect(ConnectionSettings(jms_broker_url))
     assert connection.admin().destinations() == []
     connection.close()

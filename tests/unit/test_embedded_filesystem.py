@@ -144,7 +144,7 @@ def test_process_that_goes_on_with_a_removed_file(broker_file):
     connect(ConnectionSettings(f"embedded://{broker_file}")).close()
 
 
-def test_folder_of_doorbells_that_cannot_be_used(broker_file, tmp_path, monkeypatch):
+def test_folder_of_wakeup_sockets_that_cannot_be_used(broker_file, tmp_path, monkeypatch):
     deep = tmp_path / ("x" * 100)
     deep.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(deep))

@@ -11,13 +11,13 @@ from jmsjca.providers.embedded.store import messages, processes, queues, selecto
 
 QUERIES = [
     (messages._READY, "message_ready"),
-    (messages._ONE, "INTEGER PRIMARY KEY"),
+    (messages._READY_BY_ID, "INTEGER PRIMARY KEY"),
     (queues._STATE, "message_ready"),
     (queues._STATE, "message_due"),
     (queues._STATE, "message_expires"),
     (messages._HAS_DUE, "message_due"),
     (messages._NEXT_DUE, "message_due"),
-    (messages._MAKE_READY, "message_due"),
+    (messages._MAKE_DUE_READY, "message_due"),
     (messages._CLAIM, "INTEGER PRIMARY KEY"),
     (selector_scan._NEXT_URGENCY, "message_ready"),
     (selector_scan._BOUND, "message_ready"),
@@ -29,7 +29,7 @@ QUERIES = [
     (messages._DELETE, "INTEGER PRIMARY KEY"),
     (messages._SETTLE, "INTEGER PRIMARY KEY"),
     (messages._RELEASE, "INTEGER PRIMARY KEY"),
-    (messages._SWEEP, "INTEGER PRIMARY KEY"),
+    (messages._DELETE_WITHOUT_QUEUE, "INTEGER PRIMARY KEY"),
     (browser._PAGE, "message_ready"),
     (admin._READY, "message_ready"),
     (admin._HELD, "message_held"),
@@ -37,10 +37,10 @@ QUERIES = [
     (admin._SCHEDULED, "message_due"),
     (admin._EXPIRED, "message_expires"),
     (processes._HELD, "message_held"),
-    (processes._FREE, "message_held"),
-    (processes._FORGET_HOMELESS, "message_held"),
-    (queues._EMPTY_READY, "message_ready"),
-    (queues._EMPTY_SCHEDULED, "message_due"),
+    (processes._RELEASE_ALL, "message_held"),
+    (processes._DELETE_WITHOUT_QUEUE, "message_held"),
+    (queues._PURGE_READY, "message_ready"),
+    (queues._PURGE_SCHEDULED, "message_due"),
 ]
 
 

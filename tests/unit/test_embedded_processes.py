@@ -16,14 +16,14 @@ QUEUE = Queue("q")
 
 
 def tell_when_waiting(connection, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Set when a receive of this broker has found nothing and begins to wait for a ring."""
-    waiting, wait = threading.Event(), connection._store.bell.wait
+    """Set when a receive of this broker has found nothing and begins to wait for a wakeup."""
+    waiting, wait = threading.Event(), connection._store.wakeups.wait
 
     def tell_and_wait(seen: int, timeout: float) -> None:
         waiting.set()
         wait(seen, timeout)
 
-    monkeypatch.setattr(connection._store.bell, "wait", tell_and_wait)
+    monkeypatch.setattr(connection._store.wakeups, "wait", tell_and_wait)
     return waiting
 
 
@@ -89,7 +89,7 @@ for _ in range(20):
 
 
 def test_processes_wake_each_other(connected_file, broker_file, monkeypatch):
-    """Neither side looks by itself within the hour, so every round trip needs two rings."""
+    """Neither side polls within the hour, so every round trip needs two wakeups."""
     monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
     connection = connected_file()
     replies = connection.consumer(Queue("replies"))
@@ -142,7 +142,7 @@ def test_paused_process_keeps_what_it_holds(connected_file, broker_file):
     with process(broker_file, _COMMIT_WHEN_TOLD) as child:
         assert heard(child) == "holding 1"
         child.send_signal(signal.SIGSTOP)
-        connection._store.reap(now=True)
+        connection._store.release_dead_owners(now=True)
         assert connection.consumer(QUEUE).receive(1, 0) == []
         child.send_signal(signal.SIGCONT)
         go_on(child)
@@ -159,7 +159,7 @@ def test_paused_process_cannot_settle_what_another_got_meanwhile(connected_file,
         assert heard(child) == "holding 2"
         child.send_signal(signal.SIGSTOP)
         lock_file_of_other(connection, broker_file).unlink()
-        connection._store.reap(now=True)
+        connection._store.release_dead_owners(now=True)
         settled, held = connection.consumer(QUEUE).receive(10, 0)
         commit(connection, settled)
         child.send_signal(signal.SIGCONT)

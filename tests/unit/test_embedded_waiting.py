@@ -1,4 +1,4 @@
-"""How a consumer of the embedded broker waits: woken by rings, patient between them."""
+"""How a consumer of the embedded broker waits: until a wakeup, and with a safety poll in between."""
 
 import threading
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from jmsjca import Queue, TextMessage
 from jmsjca.providers.embedded import consumer as consumer_module
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
-from jmsjca.providers.embedded.store import wakeup as bell_module
-from jmsjca.providers.embedded.store.wakeup import Bell, Doorbell
+from jmsjca.providers.embedded.store import wakeup as wakeup_module
+from jmsjca.providers.embedded.store.wakeup import WakeupCounter, WakeupSocket
 from jmsjca.spi import Connection
 from jmsjca.testing.contract.harness import moment
 
@@ -33,7 +33,7 @@ def record_waits(consumer: EmbeddedConsumer, monkeypatch: pytest.MonkeyPatch) ->
         waits.append(timeout)
         consumer.wake()
 
-    monkeypatch.setattr(consumer._store.bell, "wait", wait)
+    monkeypatch.setattr(consumer._store.wakeups, "wait", wait)
     return waits
 
 
@@ -64,11 +64,11 @@ def test_waiter_never_waits_longer_than_it_was_told(connected, monkeypatch):
 
 
 def test_ring_between_looking_and_waiting_is_not_missed(connected, monkeypatch):
-    """Only the bell can end this wait: the safety poll is an hour away."""
+    """Only a wakeup can end this wait: the safety poll is an hour away."""
     monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
     connection = connected()
     consumer = connection.consumer(Queue("mine"))
-    look = consumer._claims.claim
+    look = consumer._claimer.claim
 
     def look_then_send(limit: int) -> object:
         found = look(limit)
@@ -76,7 +76,7 @@ def test_ring_between_looking_and_waiting_is_not_missed(connected, monkeypatch):
             send(connection, "mine")
         return found
 
-    monkeypatch.setattr(consumer._claims, "claim", look_then_send)
+    monkeypatch.setattr(consumer._claimer, "claim", look_then_send)
     assert len(in_thread(lambda: consumer.receive(1, None))) == 1
 
 
@@ -106,7 +106,7 @@ def test_whatever_gives_a_message_back_wakes_a_waiter(connected, monkeypatch, gi
     send(holding, "mine")
     holder, waiter = holding.consumer(Queue("mine")), connection.consumer(Queue("mine"))
     [delivery] = holder.receive(1, 0)
-    look = waiter._claims.claim
+    look = waiter._claimer.claim
 
     def look_then_give_up(limit: int) -> object:
         """The message goes back after the waiter has looked and before it waits."""
@@ -115,14 +115,14 @@ def test_whatever_gives_a_message_back_wakes_a_waiter(connected, monkeypatch, gi
             give_up(holding, holder, delivery)
         return found
 
-    monkeypatch.setattr(waiter._claims, "claim", look_then_give_up)
+    monkeypatch.setattr(waiter._claimer, "claim", look_then_give_up)
     assert len(in_thread(lambda: waiter.receive(1, None))) == 1
 
 
 def test_wake_between_checking_and_looking_is_not_missed(connected, monkeypatch):
     monkeypatch.setattr(consumer_module, "_SAFETY_POLL", 3600)
     consumer = connected().consumer(Queue("mine"))
-    check = consumer._take_wake
+    check = consumer._consume_wake
     checks: list[bool] = []
 
     def check_then_wake() -> bool:
@@ -132,7 +132,7 @@ def test_wake_between_checking_and_looking_is_not_missed(connected, monkeypatch)
             consumer.wake()
         return woken
 
-    monkeypatch.setattr(consumer, "_take_wake", check_then_wake)
+    monkeypatch.setattr(consumer, "_consume_wake", check_then_wake)
     assert in_thread(lambda: consumer.receive(1, None)) == []
 
 
@@ -160,28 +160,28 @@ def test_closing_between_two_looks_ends_the_receive(connected_file, monkeypatch)
     """The file is closed with its last connection; a receive that was just about to look is not told of SQLite."""
     connection = connected_file()
     consumer = connection.consumer(Queue("mine"))
-    look = consumer._claims.claim
+    look = consumer._claimer.claim
 
     def close_then_look(limit: int) -> object:
         connection.close()
         return look(limit)
 
-    monkeypatch.setattr(consumer._claims, "claim", close_then_look)
+    monkeypatch.setattr(consumer._claimer, "claim", close_then_look)
     assert consumer.receive(1, None) == []
 
 
-def test_doorbell_can_be_hushed_while_it_is_set_up(monkeypatch):
+def test_wakeup_socket_can_be_stopped_while_it_starts(monkeypatch):
     """A receive begins to listen at the moment when another thread closes the broker."""
-    doorbell = Doorbell(Bell())
+    wakeup_socket = WakeupSocket(WakeupCounter())
     errors: list[BaseException] = []
 
-    def hush() -> None:
+    def stop() -> None:
         try:
-            doorbell.hush()
+            wakeup_socket.stop()
         except RuntimeError as error:
             errors.append(error)
 
-    closer = threading.Thread(target=hush)
+    closer = threading.Thread(target=stop)
 
     class LateThread(threading.Thread):
         def start(self) -> None:
@@ -190,13 +190,13 @@ def test_doorbell_can_be_hushed_while_it_is_set_up(monkeypatch):
                 closer.join(timeout=0.2)  # either it has failed by now, or it waits until we have started
             super().start()
 
-    monkeypatch.setattr(bell_module.threading, "Thread", LateThread)
-    doorbell.listen()
+    monkeypatch.setattr(wakeup_module.threading, "Thread", LateThread)
+    wakeup_socket.listen()
     closer.join(PATIENCE)
     assert errors == []
-    assert doorbell._thread is not None
-    assert not doorbell._thread.is_alive()
-    doorbell.close()
+    assert wakeup_socket._thread is not None
+    assert not wakeup_socket._thread.is_alive()
+    wakeup_socket.close()
 
 
 def in_thread(function: Callable[[], object]) -> object:

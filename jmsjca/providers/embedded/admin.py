@@ -6,9 +6,9 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.providers.embedded import maintenance
 from jmsjca.providers.embedded.store.queues import (
-    empty_mailbox,
-    find_mailbox,
+    find_queue,
     list_destinations,
+    purge_queue,
     read_settings,
     write_settings,
 )
@@ -42,20 +42,20 @@ class EmbeddedAdmin:
 
     def depth(self, source: Destination | Subscription) -> Depth:
         """Count the messages of a queue or a durable subscription; what dead processes held counts as ready."""
-        self._store.reap()
+        self._store.release_dead_owners()
         with self._store.read() as cursor:
-            mailbox = find_mailbox(cursor, source)
-            ready, held = (cursor.execute(q, (mailbox,)).fetchone()[0] for q in (_READY, _HELD))
+            queue_id = find_queue(cursor, source)
+            ready, held = (cursor.execute(q, (queue_id,)).fetchone()[0] for q in (_READY, _HELD))
             now = self._store.now()
-            due, scheduled = (cursor.execute(q, (mailbox, now, now)).fetchone()[0] for q in (_DUE, _SCHEDULED))
-            expired = cursor.execute(_EXPIRED, (mailbox, now)).fetchone()[0]
+            due, scheduled = (cursor.execute(q, (queue_id, now, now)).fetchone()[0] for q in (_DUE, _SCHEDULED))
+            expired = cursor.execute(_EXPIRED, (queue_id, now)).fetchone()[0]
         return Depth(ready + due - expired, held, scheduled)
 
     def purge(self, source: Destination | Subscription) -> int:
         """Remove what waits in a queue or a durable subscription; what somebody holds stays."""
         with self._store.write() as cursor:
-            mailbox = find_mailbox(cursor, source)
-            return 0 if mailbox is None else empty_mailbox(cursor, mailbox)
+            queue_id = find_queue(cursor, source)
+            return 0 if queue_id is None else purge_queue(cursor, queue_id)
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
         """Set what a destination does with its messages, from now on and for everybody; the file keeps it.
@@ -66,8 +66,8 @@ class EmbeddedAdmin:
         """
         with self._store.write() as cursor:
             write_settings(cursor, address, settings)
-            doorbells = self._store.other_doorbells(cursor)
-        self._store.ring(doorbells)
+            wakeup_paths = self._store.other_wakeup_paths(cursor)
+        self._store.wake_consumers(wakeup_paths)
 
     def settings(self, address: Destination | None) -> DestinationSettings:
         """Tell what holds for a destination; for None, for those that have no settings of their own."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from jmsjca.destinations import Queue
 from jmsjca.providers.embedded.delivery import StoredMessage
-from jmsjca.providers.embedded.store.messages import Row, has_due, make_ready
-from jmsjca.providers.embedded.store.queues import find_mailbox
+from jmsjca.providers.embedded.store.messages import Row, has_due, make_due_ready
+from jmsjca.providers.embedded.store.queues import find_queue
 from jmsjca.providers.embedded.store.selector_scan import condition_of
 from jmsjca.providers.embedded.store.store import Store
 
@@ -42,17 +42,17 @@ def _make_ready(store: Store, queue: Queue) -> None:
     """Give what became due its place in the order, should no consumer have done so yet."""
     now = store.now()
     with store.read() as cursor:
-        mailbox = find_mailbox(cursor, queue)
-        if mailbox is None or not has_due(cursor, mailbox, now):
+        queue_id = find_queue(cursor, queue)
+        if queue_id is None or not has_due(cursor, queue_id, now):
             return
     with store.write(durable=False) as cursor:
-        make_ready(cursor, mailbox, now)
+        make_due_ready(cursor, queue_id, now)
 
 
 def _page(store: Store, queue: Queue, selector: str | None, last: tuple[int, int], limit: int) -> list[tuple[int, Row]]:
     """The next rows after one, each with its urgency."""
     where, parameters = condition_of(selector)
     with store.read() as cursor:
-        place = (find_mailbox(cursor, queue), *last, store.now())
+        place = (find_queue(cursor, queue), *last, store.now())
         rows = cursor.execute(_PAGE + where + _IN_ORDER, (*place, *parameters, limit)).fetchall()
     return [(row[0], row[1:]) for row in rows]

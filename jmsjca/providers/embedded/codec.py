@@ -26,18 +26,18 @@ from jmsjca.providers.common.json_codec import (
 )
 
 __all__ = [
-    "SELECTABLE",
+    "SELECTOR_FIELDS",
     "UNDECODABLE",
     "Outgoing",
     "StoredHeaders",
-    "check_digest",
+    "checksum_of",
+    "checksum_with_headers",
     "decode",
-    "digest_of",
+    "decoding_error",
     "encode",
-    "header_text",
-    "relabelled",
-    "selectable",
-    "undecodable",
+    "encode_headers",
+    "selector_values",
+    "verify_checksum",
 ]
 
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
@@ -84,7 +84,7 @@ class StoredHeaders(Mapping[str, Any]):
         try:
             return _DECODERS[name](self)
         except UNDECODABLE as error:
-            raise undecodable(error) from error
+            raise decoding_error(error) from error
 
     def mentions(self, name: str) -> bool:
         """False if no property has this name, an ASCII one: found without decoding."""
@@ -101,7 +101,7 @@ class StoredHeaders(Mapping[str, Any]):
         return self
 
 
-def undecodable(error: Exception) -> MessageFormatError:
+def decoding_error(error: Exception) -> MessageFormatError:
     """The error of a message that cannot be decoded."""
     return MessageFormatError(f"The stored message cannot be decoded: {error}.")
 
@@ -130,14 +130,14 @@ def _delivery_mode(headers: StoredHeaders) -> DeliveryMode:
     return _MODES.get(mode) or DeliveryMode(mode)
 
 
-def _destination(address: list[str | bool]) -> Destination:
+def _decode_destination(address: list[str | bool]) -> Destination:
     kind, name, *temporary = address
     return destination(str(name), str(kind), temporary=bool(temporary))
 
 
 def _reply_to(headers: StoredHeaders) -> Destination | None:
     address = headers.fields.get("reply")
-    return _destination(address) if address else None
+    return _decode_destination(address) if address else None
 
 
 def _moment(milliseconds: int | None) -> datetime | None:
@@ -147,7 +147,7 @@ def _moment(milliseconds: int | None) -> datetime | None:
 _DECODERS: dict[str, Callable[[StoredHeaders], Any]] = {
     "properties": _properties,
     "message_id": _message_id,
-    "destination": lambda headers: _destination(headers.fields["to"]),
+    "destination": lambda headers: _decode_destination(headers.fields["to"]),
     "correlation_id": lambda headers: expect_text(headers.fields.get("correlation")),
     "reply_to": _reply_to,
     "type": lambda headers: expect_text(headers.fields.get("type")),
@@ -163,7 +163,7 @@ _DECODERS: dict[str, Callable[[StoredHeaders], Any]] = {
 _BUCKETS = 1024
 
 # The headers that a selector may name, and the fields that hold them.
-SELECTABLE = {
+SELECTOR_FIELDS = {
     "JMSMessageID": "id",
     "JMSCorrelationID": "correlation",
     "JMSType": "type",
@@ -183,37 +183,37 @@ class Outgoing(NamedTuple):
     body: bytes | None
     duplicate_id: str | None
     bucket: int | None
-    digest: int | None
+    checksum: int | None
 
 
-def encode(message: Message, to: Destination, *, with_digest: bool = False) -> Outgoing:
+def encode(message: Message, to: Destination, *, with_checksum: bool = False) -> Outgoing:
     """Encode a message whose headers the producer has set.
 
     Args:
         message: The message.
         to: Where it goes.
-        with_digest: True to notice later whether what is stored was changed.
+        with_checksum: True to notice later whether what is stored was changed.
 
     Raises:
         MessageFormatError: Some text in it is not Unicode: it holds half of a surrogate pair.
     """
     try:
         kind, body = encode_body(message)
-        headers = header_text(_fields(message, kind, to))
+        headers = encode_headers(_fields(message, kind, to))
         written = headers.encode()  # what cannot be is refused here, not when the unit commits
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
-    duplicate_id, bucket = _keys(message.properties) if message.has_properties() else (None, None)
+    duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if message.has_properties() else (None, None)
     expires, due = _milliseconds(message.expiration), _milliseconds(message.delivery_time)
-    digest = digest_of(written, body) if with_digest else None
-    return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket, digest)
+    checksum = checksum_of(written, body) if with_checksum else None
+    return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket, checksum)
 
 
 def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "kind": kind,  # these two first: see StoredHeaders.opening
         "id": message.message_id,
-        "to": _address(to),
+        "to": _encode_destination(to),
         "mode": int(message.delivery_mode),
         "priority": message.priority,
         "time": _milliseconds(message.timestamp),
@@ -221,7 +221,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     if message.correlation_id is not None:
         fields["correlation"] = message.correlation_id
     if message.reply_to is not None:
-        fields["reply"] = _address(message.reply_to)
+        fields["reply"] = _encode_destination(message.reply_to)
     if message.type is not None:
         fields["type"] = message.type
     if message.delivery_time is not None:
@@ -232,7 +232,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     return fields
 
 
-def header_text(fields: dict[str, Any]) -> str:
+def encode_headers(fields: dict[str, Any]) -> str:
     """Write the headers of a message, with its properties among them, as SQLite and `decode` read them."""
     try:
         return to_json(fields)
@@ -240,7 +240,7 @@ def header_text(fields: dict[str, Any]) -> str:
         return _with_infinities(fields)
 
 
-def _keys(properties: Properties) -> tuple[str | None, int | None]:
+def _duplicate_id_and_bucket(properties: Properties) -> tuple[str | None, int | None]:
     """The duplicate id of a message and the bucket of its group; None where there is none."""
     duplicate, group = properties.get(DUPLICATE_ID), properties.get(GROUP_ID)
     bucket = None if group is None else crc32(str(group).encode()) % _BUCKETS
@@ -262,13 +262,13 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
     """
     fields = StoredHeaders(headers, deliveries, expires)
     try:
-        message_type, decoder = _kind(fields)
+        message_type, decoder = _body_decoder(fields)
         return message_type.received(decoder(body), fields)
     except UNDECODABLE as error:
-        raise undecodable(error) from error
+        raise decoding_error(error) from error
 
 
-def _kind(fields: StoredHeaders) -> BodyDecoder:
+def _body_decoder(fields: StoredHeaders) -> BodyDecoder:
     """The kind of the message: found without decoding the rest. Of the first release, or damaged: decoded at once."""
     if fields.opening is not None:
         return BODY_DECODERS[fields.opening[1].decode()]
@@ -277,18 +277,18 @@ def _kind(fields: StoredHeaders) -> BodyDecoder:
     return kind
 
 
-def selectable(headers: str | bytes) -> dict[str, Any]:
+def selector_values(headers: str | bytes) -> dict[str, Any]:
     """What a selector sees of stored headers, by name; nothing of what is not headers."""
     try:
         fields: dict[str, Any] = from_json(headers if isinstance(headers, str) else headers.decode())
         mode = "NON_PERSISTENT" if fields.get("mode") == DeliveryMode.NON_PERSISTENT else "PERSISTENT"
-        selected = {name: fields.get(field) for name, field in SELECTABLE.items()}
+        selected = {name: fields.get(field) for name, field in SELECTOR_FIELDS.items()}
         return {**fields.get("p", {}), **selected, "JMSDeliveryMode": mode, "JMSXDeliveryCount": 1}
     except UNDECODABLE:
         return {}
 
 
-def _address(of: Destination) -> list[str | bool]:
+def _encode_destination(of: Destination) -> list[str | bool]:
     return [of.kind, of.name, True] if of.temporary else [of.kind, of.name]
 
 
@@ -296,21 +296,21 @@ def _milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
-def digest_of(headers: bytes, body: bytes | None) -> int:
+def checksum_of(headers: bytes, body: bytes | None) -> int:
     """The digest of a message as it is stored."""
     return crc32(headers) ^ crc32(body or b"")
 
 
-def relabelled(digest: int | None, before: bytes, after: bytes) -> int | None:
+def checksum_with_headers(checksum: int | None, before: bytes, after: bytes) -> int | None:
     """The digest with other headers: it is right if it was right before, so that no damage is hidden."""
-    return None if digest is None else digest ^ crc32(before) ^ crc32(after)
+    return None if checksum is None else checksum ^ crc32(before) ^ crc32(after)
 
 
-def check_digest(digest: int | None, headers: bytes, body: bytes | None) -> None:
+def verify_checksum(checksum: int | None, headers: bytes, body: bytes | None) -> None:
     """Make sure that a message is what was stored. In memory there are no digests, nor in files of the first release.
 
     Raises:
         MessageFormatError: It is not.
     """
-    if digest is not None and digest != digest_of(headers, body):
+    if checksum is not None and checksum != checksum_of(headers, body):
         raise MessageFormatError("The stored message is damaged: its bytes are not those that were sent.")

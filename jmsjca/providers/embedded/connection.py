@@ -11,23 +11,23 @@ from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.providers.embedded.browser import browse
-from jmsjca.providers.embedded.consumer import EmbeddedConsumer, Position
+from jmsjca.providers.embedded.consumer import ConsumerHandle, EmbeddedConsumer
 from jmsjca.providers.embedded.delivery import StoredMessage
-from jmsjca.providers.embedded.store.consumers import enter_client, leave_client, register
-from jmsjca.providers.embedded.store.messages import Sender, release
-from jmsjca.providers.embedded.store.queues import open_queue, remove_mailbox
+from jmsjca.providers.embedded.store.consumers import register_client_id, register_consumer, release_client_id
+from jmsjca.providers.embedded.store.messages import SenderInfo, release
+from jmsjca.providers.embedded.store.queues import open_queue, remove_queue
 from jmsjca.providers.embedded.store.selector_scan import condition_of
-from jmsjca.providers.embedded.store.store import Store, leave
-from jmsjca.providers.embedded.store.subscriptions import no_local_mark, open_subscription, sender_marks
+from jmsjca.providers.embedded.store.store import Store, close_store
+from jmsjca.providers.embedded.store.subscriptions import no_local_tag, open_subscription, sender_tags
 from jmsjca.providers.embedded.store.temporary_destinations import (
     check_exists,
     check_owned,
-    drop_all,
+    create_temporary,
+    drop_of_connection,
     drop_temporary,
     is_temporary,
-    make_temporary,
 )
-from jmsjca.providers.embedded.unit import EmbeddedUnit, Life
+from jmsjca.providers.embedded.unit import ConnectionState, EmbeddedUnit
 from jmsjca.spi import Capabilities, Order
 
 __all__ = ["EmbeddedConnection"]
@@ -51,16 +51,16 @@ class EmbeddedConnection:
         self._limits = limits
         self._client_id = client_id
         self._id = uuid.uuid4().hex
-        self._sender = Sender(sender_marks(client_id, self._id), limits.duplicate_history)
+        self._sender = SenderInfo(sender_tags(client_id, self._id), limits.duplicate_history)
         self._consumers: set[EmbeddedConsumer] = set()
-        self._life = Life()
-        self._ending = threading.Lock()  # several threads may close it
+        self._state = ConnectionState()
+        self._close_lock = threading.Lock()  # several threads may close it
         self.capabilities = capabilities
         if client_id is not None:
-            store.reap(now=True)  # what a dead process had is free
+            store.release_dead_owners(now=True)  # what a dead process had is free
             with store.write() as cursor:
                 store.check_owner(cursor)  # or nobody would free it when this process dies
-                enter_client(cursor, client_id, store.owner)
+                register_client_id(cursor, client_id, store.owner)
 
     def consumer(
         self,
@@ -83,13 +83,13 @@ class EmbeddedConnection:
         condition_of(selector)  # refused before anything is made
         source = Subscription(source) if isinstance(source, Topic) else source
         if isinstance(source, Subscription):
-            position, selector = self._subscribe(source, selector or None, no_local=no_local), None
+            handle, selector = self._register_at_subscription(source, selector or None, no_local=no_local), None
         elif no_local:
             raise InvalidDestinationError(f"no_local is for topics; {source} is a queue. Use a selector instead.")
         else:
-            position = self._enter_queue(source)
-        consumer = EmbeddedConsumer(self._store, position, selector or None, order, self._limits.prefetch_bytes)
-        self._consumers = {c for c in self._consumers if c.outstanding or not c.closed} | {consumer}
+            handle = self._register_at_queue(source)
+        consumer = EmbeddedConsumer(self._store, handle, selector or None, order, self._limits.prefetch_bytes)
+        self._consumers = {c for c in self._consumers if c.unsettled or not c.closed} | {consumer}
         return consumer
 
     def browse(
@@ -105,14 +105,14 @@ class EmbeddedConnection:
         condition_of(selector)
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
-        self._store.reap()
+        self._store.release_dead_owners()
         return browse(self._store, queue, selector, limit)
 
     def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
         """Open a unit."""
         self._check_open()
         self._store.check_usable()  # not in a forked child
-        return EmbeddedUnit(self._store, self._limits.message_bytes, self._sender, self._life)
+        return EmbeddedUnit(self._store, self._limits.message_bytes, self._sender, self._state)
 
     def check(self, target: Destination) -> None:
         """Find out whether messages can be sent: only a temporary destination may be missing.
@@ -122,7 +122,7 @@ class EmbeddedConnection:
         """
         self._check_open()
         if target.temporary:
-            self._store.reap(now=True)  # those of the dead are gone
+            self._store.release_dead_owners(now=True)  # those of the dead are gone
         with self._store.read() as cursor:
             check_exists(cursor, target)
 
@@ -131,7 +131,7 @@ class EmbeddedConnection:
         self._check_open()
         with self._store.write() as cursor:
             self._store.check_owner(cursor)
-            return make_temporary(cursor, kind, self._store.owner, self._id)
+            return create_temporary(cursor, kind, self._store.owner, self._id)
 
     def remove(self, what: Destination | Subscription) -> None:
         """Remove a queue, a named subscription or a temporary destination, with what waits in it.
@@ -141,13 +141,13 @@ class EmbeddedConnection:
             IllegalStateError: Somebody consumes from it.
         """
         self._check_open()
-        self._store.reap(now=True)  # the dead consume no more
+        self._store.release_dead_owners(now=True)  # the dead consume no more
         with self._store.write() as cursor:
             if isinstance(what, Destination) and is_temporary(cursor, what):
                 check_owned(cursor, what, self._id)
                 drop_temporary(cursor, what)
             else:
-                remove_mailbox(cursor, what)
+                remove_queue(cursor, what)
 
     def admin(self) -> EmbeddedAdmin:
         """Look into the broker."""
@@ -157,54 +157,56 @@ class EmbeddedConnection:
     def close(self, timeout: float | None = None) -> None:
         """Close consumers; what open units took comes again, counted. Temporary destinations are deleted."""
         del timeout
-        if not self._end():
+        if not self._mark_closed():
             return
         try:
             with suppress(ConnectionLostError):  # the file was removed, and all with it
-                self._give_back()
+                self._release_all()
         finally:
-            leave(self._store)
+            close_store(self._store)
 
-    def _end(self) -> bool:
+    def _mark_closed(self) -> bool:
         """Let all units be lost, and no more begin; False if that has happened already."""
-        if not self._life.over:
+        if not self._state.closed:
             self._store.check_usable()  # not in a forked child, where it is the parent's
-        with self._ending:
-            if self._life.over:
+        with self._close_lock:
+            if self._state.closed:
                 return False
-            self._life.over = True
+            self._state.closed = True
             return True
 
-    def _give_back(self) -> None:
+    def _release_all(self) -> None:
         for consumer in self._consumers:
             consumer.close()
         with self._store.write() as cursor:
             for consumer in self._consumers:
-                release(cursor, list(consumer.outstanding), uncount=0)
-                consumer.outstanding.clear()
-            drop_all(cursor, self._id)
+                release(cursor, list(consumer.unsettled), uncount=0)
+                consumer.unsettled.clear()
+            drop_of_connection(cursor, self._id)
             if self._client_id is not None:
-                leave_client(cursor, self._client_id, self._store.owner)
-            doorbells = self._store.other_doorbells(cursor)
-        self._store.ring(doorbells)
+                release_client_id(cursor, self._client_id, self._store.owner)
+            wakeup_paths = self._store.other_wakeup_paths(cursor)
+        self._store.wake_consumers(wakeup_paths)
 
-    def _enter_queue(self, queue: Destination) -> Position:
+    def _register_at_queue(self, queue: Destination) -> ConsumerHandle:
         with self._store.write() as cursor:
             self._store.check_owner(cursor)
             check_owned(cursor, queue, self._id)
-            mailbox = open_queue(cursor, queue.name)
-            return Position(mailbox, register(cursor, mailbox, self._store.owner))
+            queue_id = open_queue(cursor, queue.name)
+            return ConsumerHandle(queue_id, register_consumer(cursor, queue_id, self._store.owner))
 
-    def _subscribe(self, subscription: Subscription, selector: str | None, *, no_local: bool) -> Position:
-        self._store.reap(now=True)  # the dead consume no more
-        mark = no_local_mark(subscription, self._id) if no_local else None
+    def _register_at_subscription(
+        self, subscription: Subscription, selector: str | None, *, no_local: bool
+    ) -> ConsumerHandle:
+        self._store.release_dead_owners(now=True)  # the dead consume no more
+        mark = no_local_tag(subscription, self._id) if no_local else None
         owner = self._store.owner
         with self._store.write() as cursor:
             self._store.check_owner(cursor)
             check_owned(cursor, subscription.topic, self._id)
-            mailbox = open_subscription(cursor, subscription, owner=owner, selector=selector, no_local=mark)
-            return Position(mailbox, register(cursor, mailbox, owner))
+            queue_id = open_subscription(cursor, subscription, owner=owner, selector=selector, no_local=mark)
+            return ConsumerHandle(queue_id, register_consumer(cursor, queue_id, owner))
 
     def _check_open(self) -> None:
-        if self._life.over:
+        if self._state.closed:
             raise IllegalStateError("This connection is closed.")

@@ -8,25 +8,25 @@ from typing import NamedTuple, cast
 from jmsjca.config import DestinationSettings
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
-from jmsjca.providers.embedded.store.consumers import is_first, unregister
+from jmsjca.providers.embedded.store.consumers import is_oldest, unregister_consumer
 from jmsjca.providers.embedded.store.messages import (
-    Hold,
+    Lease,
     Row,
-    bury,
+    candidates_by_id,
     claim,
+    dead_letter,
     expire,
-    make_ready,
+    make_due_ready,
     next_due,
-    of_ids,
-    ready,
+    ready_messages,
     release,
 )
-from jmsjca.providers.embedded.store.queues import Mailbox, read_mailbox
-from jmsjca.providers.embedded.store.selector_scan import Found, Match, Scan
+from jmsjca.providers.embedded.store.queues import QueueState, read_queue
+from jmsjca.providers.embedded.store.selector_scan import Candidate, CandidateQuery, QueueScan
 from jmsjca.providers.embedded.store.store import Store
 from jmsjca.spi import Delivery, Order
 
-__all__ = ["Claims", "EmbeddedConsumer", "Position"]
+__all__ = ["Claimer", "ConsumerHandle", "EmbeddedConsumer"]
 
 # A waiter looks by itself this often, in seconds, should a ring get lost or a process die.
 _SAFETY_POLL = 0.5
@@ -35,14 +35,14 @@ _DEFAULTS = DestinationSettings()
 _Candidates = Callable[[sqlite3.Cursor, int | None], Iterable[Row]]  # with how often a message is delivered at most
 
 
-class Position(NamedTuple):
+class ConsumerHandle(NamedTuple):
     """Where a consumer stands: its mailbox, and its number among all consumers."""
 
-    mailbox: int
-    number: int
+    queue_id: int
+    consumer_id: int
 
 
-class Claims:
+class Claimer:
     """Claims what a consumer may take.
 
     Args:
@@ -59,17 +59,17 @@ class Claims:
     def __init__(
         self,
         store: Store,
-        position: Position,
+        handle: ConsumerHandle,
         selector: str | None,
         max_bytes: int,
-        keep: Callable[[Sequence[Row], Hold], Sequence[EmbeddedDelivery]],
+        register: Callable[[Sequence[Row], Lease], Sequence[EmbeddedDelivery]],
     ) -> None:
         self._store = store
-        self._mailbox, self._number = position
+        self._queue_id, self._consumer_id = handle
         self._max_bytes = max_bytes
-        self._keep = keep
-        self._scan = Scan(store, self._mailbox, Match(selector, self._number))
-        self._choosy = selector is not None
+        self._register = register
+        self._scan = QueueScan(store, self._queue_id, CandidateQuery(selector, self._consumer_id))
+        self._selective = selector is not None
         self._busy = False
         self.closed = False
 
@@ -86,46 +86,50 @@ class Claims:
 
     def _claim_next(self, limit: int) -> Sequence[EmbeddedDelivery] | None:
         """None if all that was found is gone by now, so that there is reason to look again."""
-        if self._choosy:
+        if self._selective:
             found = self._find(limit)
-            return self._claim_found(found) if found else []
+            return self._claim_candidates(found) if found else []
         if self._busy or self._is_ready():  # a busy consumer need not look before it takes the lock
-            return self._claim(lambda cursor, _: ready(cursor, self._mailbox, limit))
+            return self._claim(lambda cursor, _: ready_messages(cursor, self._queue_id, limit))
         return []
 
     def _is_ready(self) -> bool:
         with self._store.read() as cursor:
-            state = read_mailbox(cursor, self._mailbox, self._store.now())
+            state = read_queue(cursor, self._queue_id, self._store.now())
             if state is None or not (state.ready or state.due or state.expired):  # what expired elsewhere may come here
                 return False
             return self._may_claim(cursor, state)
 
-    def _find(self, limit: int) -> list[Found]:
+    def _find(self, limit: int) -> list[Candidate]:
         with self._store.read() as cursor:
-            state = read_mailbox(cursor, self._mailbox, self._store.now())
+            state = read_queue(cursor, self._queue_id, self._store.now())
             if state is None or not self._may_claim(cursor, state):
                 return []
         if state.due or state.expired:
-            state = self._bring_up_to_date()
+            state = self._process_due_and_expired()
         return [] if state is None else self._scan.find(state.returns, limit)
 
-    def _bring_up_to_date(self) -> Mailbox | None:
+    def _process_due_and_expired(self) -> QueueState | None:
         """Let what is due by now be ready, and what has expired go where it belongs: that may be here."""
         store, now = self._store, self._store.now()
         with store.write(durable=False) as cursor:
-            make_ready(cursor, self._mailbox, now)
+            make_due_ready(cursor, self._queue_id, now)
             moved = expire(cursor, now)
-            doorbells = store.other_doorbells(cursor) if moved else []
-            state = read_mailbox(cursor, self._mailbox, now)
+            wakeup_paths = store.other_wakeup_paths(cursor) if moved else []
+            state = read_queue(cursor, self._queue_id, now)
         if moved:
-            store.ring(doorbells)
+            store.wake_consumers(wakeup_paths)
         return state
 
-    def _claim_found(self, found: Sequence[Found]) -> Sequence[EmbeddedDelivery] | None:
+    def _claim_candidates(self, found: Sequence[Candidate]) -> Sequence[EmbeddedDelivery] | None:
         ids = [candidate.id for candidate in found]
         used = 0
         try:
-            claimed = self._claim(lambda cursor, most: of_ids(cursor, self._mailbox, self._number, ids, most))
+            claimed = self._claim(
+                lambda cursor, max_deliveries: candidates_by_id(
+                    cursor, self._queue_id, self._consumer_id, ids, max_deliveries
+                )
+            )
             used = ids.index(claimed[-1].id) + 1 if claimed else len(ids)
         finally:
             self._scan.put_back(found[used:])
@@ -133,41 +137,43 @@ class Claims:
 
     def _claim(self, candidates: _Candidates) -> Sequence[EmbeddedDelivery] | None:
         store = self._store
-        hold = Hold(self._mailbox, store.owner, store.next_token())
+        lease = Lease(self._queue_id, store.owner, store.next_token())
         with store.lock:  # until the claim is kept
             with store.write(durable=False) as cursor:
                 store.check_owner(cursor)
-                rows, moved = self._take(cursor, hold, candidates)
-                doorbells = store.other_doorbells(cursor) if moved else []
+                rows, moved = self._claim_in_transaction(cursor, lease, candidates)
+                wakeup_paths = store.other_wakeup_paths(cursor) if moved else []
             self._busy = bool(rows)
-            claimed = self._keep(rows, hold)
+            claimed = self._register(rows, lease)
         if moved:
-            store.ring(doorbells)
+            store.wake_consumers(wakeup_paths)
         return claimed or (None if moved else [])
 
-    def _take(self, cursor: sqlite3.Cursor, hold: Hold, candidates: _Candidates) -> tuple[Sequence[Row], bool]:
+    def _claim_in_transaction(
+        self, cursor: sqlite3.Cursor, lease: Lease, candidates: _Candidates
+    ) -> tuple[Sequence[Row], bool]:
         """Claim what is there by now; tell whether there is reason to look again, here or elsewhere."""
         now = self._store.now()
-        state = read_mailbox(cursor, self._mailbox, now)
+        state = read_queue(cursor, self._queue_id, now)
         if state is None or not self._may_claim(cursor, state):
             return [], False
         moved = state.expired and expire(cursor, now)
         if state.due:
-            make_ready(cursor, self._mailbox, now)
-        if state.grouped and not self._choosy:
-            self._choosy = True
+            make_due_ready(cursor, self._queue_id, now)
+        if state.grouped and not self._selective:
+            self._selective = True
             return [], True
         settings = state.settings or _DEFAULTS
-        most = settings.max_deliveries
-        rows, failed = claim(cursor, hold, candidates(cursor, most), self._max_bytes, most)
-        bury(cursor, failed, settings.dead_letter)
+        max_deliveries = settings.max_deliveries
+        rows, failed = claim(cursor, lease, candidates(cursor, max_deliveries), self._max_bytes, max_deliveries)
+        dead_letter(cursor, failed, settings.dead_letter)
         return rows, moved or bool(failed)
 
-    def _may_claim(self, cursor: sqlite3.Cursor, state: Mailbox) -> bool:
+    def _may_claim(self, cursor: sqlite3.Cursor, state: QueueState) -> bool:
         if self.closed:
             return False
         exclusive = state.settings is not None and state.settings.exclusive
-        return not exclusive or is_first(cursor, self._mailbox, self._number)
+        return not exclusive or is_oldest(cursor, self._queue_id, self._consumer_id)
 
 
 class EmbeddedConsumer:
@@ -181,15 +187,17 @@ class EmbeddedConsumer:
         max_bytes: The largest size of one chunk.
     """
 
-    def __init__(self, store: Store, position: Position, selector: str | None, order: Order, max_bytes: int) -> None:
+    def __init__(
+        self, store: Store, handle: ConsumerHandle, selector: str | None, order: Order, max_bytes: int
+    ) -> None:
         self._store = store
-        self._position = position
-        self._claims = Claims(store, position, selector, max_bytes, self._keep)
+        self._handle = handle
+        self._claimer = Claimer(store, handle, selector, max_bytes, self._register)
         self._woken = False
         self.order = order
         self.closed = False
         # In order of receipt. Other threads settle meanwhile: each use of it is one step, and never a loop over it.
-        self.outstanding: dict[EmbeddedDelivery, None] = {}
+        self.unsettled: dict[EmbeddedDelivery, None] = {}
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[EmbeddedDelivery]:
         """Claim the next messages, up to a limit; wait for the first one.
@@ -209,18 +217,18 @@ class EmbeddedConsumer:
         clock = self._store.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
         while True:
-            rings = self._store.bell.rings  # before anything is looked at, so that no ring in between is missed
-            if self._take_wake():
+            seen = self._store.wakeups.value  # before anything is looked at, so that no ring in between is missed
+            if self._consume_wake():
                 break
-            self._store.reap()  # also under load: what the dead held must not wait until the queue is empty
-            chunk = self._claims.claim(limit)
+            self._store.release_dead_owners()  # also under load, not only once the queue is empty
+            chunk = self._claimer.claim(limit)
             if chunk:
                 return chunk
             remaining = _SAFETY_POLL if deadline is None else deadline - clock.monotonic()
             if remaining <= 0:
                 break
-            self._store.listen()
-            self._store.bell.wait(rings, self._patience(remaining))
+            self._store.listen_for_wakeups()
+            self._store.wakeups.wait(seen, self._wait_seconds(remaining))
         return []
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
@@ -229,9 +237,9 @@ class EmbeddedConsumer:
         for delivery in ours:
             self.check_held(delivery)
         unused = [d for d in ours if d.unit is None]
-        doorbells = self._store.submit(lambda cursor: self._release(cursor, unused))
-        self.let_go(unused)
-        self._store.ring(doorbells)
+        wakeup_paths = self._store.submit(lambda cursor: self._release(cursor, unused))
+        self.forget(unused)
+        self._store.wake_consumers(wakeup_paths)
 
     def drain(self) -> Sequence[EmbeddedDelivery]:
         """Nothing is ever on its way: `receive` claims exactly what it returns."""
@@ -240,7 +248,7 @@ class EmbeddedConsumer:
     def wake(self) -> None:
         """Let a waiting `receive` return."""
         self._woken = True
-        self._store.bell.ring()
+        self._store.wakeups.notify()
 
     def close(self) -> None:
         """Give back what no unit took; what a unit took stays with the unit."""
@@ -249,25 +257,25 @@ class EmbeddedConsumer:
         self.closed = True
         self.wake()
         with self._store.write() as cursor:
-            self._claims.closed = True
-            unused = [d for d in list(self.outstanding) if d.unit is None]
+            self._claimer.closed = True
+            unused = [d for d in list(self.unsettled) if d.unit is None]
             release(cursor, unused, uncount=1)
-            unregister(cursor, self._position.number)
-            doorbells = self._store.other_doorbells(cursor)
-        self.let_go(unused)
-        self._store.ring(doorbells)
+            unregister_consumer(cursor, self._handle.consumer_id)
+            wakeup_paths = self._store.other_wakeup_paths(cursor)
+        self.forget(unused)
+        self._store.wake_consumers(wakeup_paths)
 
-    def later_than(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
+    def received_after(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
         """What was received after a delivery and no unit took."""
         if self.order is Order.ANY:
             return []
-        later = dropwhile(lambda d: d is not delivery, list(self.outstanding))
+        later = dropwhile(lambda d: d is not delivery, list(self.unsettled))
         return [d for d in later if d.unit is None]
 
-    def let_go(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
+    def forget(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
         """Forget deliveries that are settled or given back."""
         for delivery in deliveries:
-            self.outstanding.pop(delivery, None)
+            self.unsettled.pop(delivery, None)
 
     def check_held(self, delivery: EmbeddedDelivery) -> None:
         """Check that a delivery is ours and not settled.
@@ -275,24 +283,24 @@ class EmbeddedConsumer:
         Raises:
             IllegalStateError: It was settled, given back, or received by somebody else.
         """
-        if delivery not in self.outstanding:
+        if delivery not in self.unsettled:
             raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
 
-    def _take_wake(self) -> bool:
+    def _consume_wake(self) -> bool:
         woken, self._woken = self._woken, False
         return woken or self.closed
 
-    def _keep(self, rows: Sequence[Row], hold: Hold) -> Sequence[EmbeddedDelivery]:
-        deliveries = [EmbeddedDelivery(row, hold, self) for row in rows]
-        self.outstanding.update(dict.fromkeys(deliveries))
+    def _register(self, rows: Sequence[Row], lease: Lease) -> Sequence[EmbeddedDelivery]:
+        deliveries = [EmbeddedDelivery(row, lease, self) for row in rows]
+        self.unsettled.update(dict.fromkeys(deliveries))
         return deliveries
 
     def _release(self, cursor: sqlite3.Cursor, unused: Sequence[EmbeddedDelivery]) -> list[str]:
         release(cursor, unused, uncount=1)
-        return self._store.other_doorbells(cursor)
+        return self._store.other_wakeup_paths(cursor)
 
-    def _patience(self, remaining: float) -> float:
+    def _wait_seconds(self, remaining: float) -> float:
         with self._store.read() as cursor:
-            due = next_due(cursor, self._position.mailbox)
+            due = next_due(cursor, self._handle.queue_id)
         until_due = _SAFETY_POLL if due is None else (due - self._store.now()) / 1000
         return max(min(remaining, _SAFETY_POLL, until_due), 0.001)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from jmsjca.messages import Message
-from jmsjca.providers.embedded.codec import check_digest, decode
-from jmsjca.providers.embedded.store.messages import Hold, Row
+from jmsjca.providers.embedded.codec import decode, verify_checksum
+from jmsjca.providers.embedded.store.messages import Lease, Row
 from jmsjca.spi import Unit
 
 __all__ = ["EmbeddedDelivery", "EmbeddedDeliveryOwner", "StoredMessage"]
@@ -28,8 +28,8 @@ class StoredMessage:
     def message(self) -> Message:
         """The message; decoded now, so one that is damaged or cannot be decoded raises `MessageFormatError` here."""
         if self._message is None:
-            _, deliveries, expires, headers, body, digest = self._row
-            check_digest(digest, headers, body)
+            _, deliveries, expires, headers, body, checksum = self._row
+            verify_checksum(checksum, headers, body)
             self._message = decode(headers, body, deliveries, expires)
         return self._message
 
@@ -56,11 +56,11 @@ class EmbeddedDeliveryOwner(Protocol):
         """Check that a delivery is ours and not settled."""
         ...
 
-    def later_than(self, delivery: "EmbeddedDelivery") -> list["EmbeddedDelivery"]:
+    def received_after(self, delivery: "EmbeddedDelivery") -> list["EmbeddedDelivery"]:
         """What was received after a delivery and no unit took."""
         ...
 
-    def let_go(self, deliveries: Iterable["EmbeddedDelivery"]) -> None:
+    def forget(self, deliveries: Iterable["EmbeddedDelivery"]) -> None:
         """Forget deliveries that are settled or given back."""
         ...
 
@@ -75,12 +75,12 @@ class EmbeddedDelivery(StoredMessage):
         unit: Which unit took it; None as long as none did.
     """
 
-    __slots__ = ("consumer", "hold", "id", "unit")
+    __slots__ = ("consumer", "id", "lease", "unit")
 
-    def __init__(self, row: Row, hold: Hold, consumer: EmbeddedDeliveryOwner) -> None:
+    def __init__(self, row: Row, lease: Lease, consumer: EmbeddedDeliveryOwner) -> None:
         self._row = row
         self._message = None
         self.id = row[0]
-        self.hold = hold
+        self.lease = lease
         self.consumer = consumer
         self.unit: Unit | None = None

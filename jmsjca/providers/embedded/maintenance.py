@@ -9,15 +9,15 @@ from contextlib import closing
 from pathlib import Path
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.providers.embedded.codec import check_digest
+from jmsjca.providers.embedded.codec import verify_checksum
 from jmsjca.providers.embedded.errors import translate
 
 __all__ = ["check", "compact"]
 
-_MOST_FAULTS = 100
+_MAX_FAULTS = 100
 _MESSAGES = "SELECT id, digest, CAST(headers AS BLOB), CAST(body AS BLOB) FROM message"
-_HELD_BY_NOBODY = "SELECT id FROM message WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owner)"
-_IN_NO_MAILBOX = "SELECT id FROM message WHERE owner IS NULL AND mailbox NOT IN (SELECT id FROM mailbox)"
+_WITHOUT_OWNER = "SELECT id FROM message WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owner)"
+_WITHOUT_QUEUE = "SELECT id FROM message WHERE owner IS NULL AND mailbox NOT IN (SELECT id FROM mailbox)"
 
 
 def check(path: Path, lock_timeout: float = 30.0) -> list[str]:
@@ -37,7 +37,11 @@ def check(path: Path, lock_timeout: float = 30.0) -> list[str]:
     except sqlite3.Error as error:
         return [f"The file cannot be read: {error}."]
     with closing(db):
-        return [fault for look in (_structure, _contents, _strays) for fault in _found(look, db)]
+        return [
+            fault
+            for look in (_structure_faults, _message_faults, _orphaned_messages)
+            for fault in _until_unreadable(look, db)
+        ]
 
 
 def compact(path: Path, lock_timeout: float = 30.0) -> int:
@@ -71,7 +75,7 @@ def _open(path: Path, lock_timeout: float, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=lock_timeout, isolation_level=None)
 
 
-def _found(look: Callable[[sqlite3.Connection], Iterable[str]], db: sqlite3.Connection) -> Iterator[str]:
+def _until_unreadable(look: Callable[[sqlite3.Connection], Iterable[str]], db: sqlite3.Connection) -> Iterator[str]:
     """What is found until the file cannot be read further."""
     try:
         yield from look(db)
@@ -79,19 +83,19 @@ def _found(look: Callable[[sqlite3.Connection], Iterable[str]], db: sqlite3.Conn
         yield f"The file cannot be read further: {error}."
 
 
-def _structure(db: sqlite3.Connection) -> Iterator[str]:
-    rows = db.execute(f"PRAGMA integrity_check({_MOST_FAULTS})")
+def _structure_faults(db: sqlite3.Connection) -> Iterator[str]:
+    rows = db.execute(f"PRAGMA integrity_check({_MAX_FAULTS})")
     return (f"The structure is damaged: {line}." for (text,) in rows for line in text.splitlines() if line != "ok")
 
 
-def _contents(db: sqlite3.Connection) -> Iterator[str]:
-    for message, digest, headers, body in db.execute(_MESSAGES):
+def _message_faults(db: sqlite3.Connection) -> Iterator[str]:
+    for message, checksum, headers, body in db.execute(_MESSAGES):
         try:
-            check_digest(digest, headers, body)
+            verify_checksum(checksum, headers, body)
         except MessageFormatError as error:
             yield f"Message {message}: {error}"
 
 
-def _strays(db: sqlite3.Connection) -> Iterator[str]:
-    for query, state in ((_HELD_BY_NOBODY, "held by nobody"), (_IN_NO_MAILBOX, "in no queue or subscription")):
+def _orphaned_messages(db: sqlite3.Connection) -> Iterator[str]:
+    for query, state in ((_WITHOUT_OWNER, "held by nobody"), (_WITHOUT_QUEUE, "in no queue or subscription")):
         yield from (f"Message {message} is {state}." for (message,) in db.execute(query))

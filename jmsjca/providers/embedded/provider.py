@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import InvalidOptionError, InvalidURLError, JMSError
 from jmsjca.providers.embedded.connection import EmbeddedConnection
-from jmsjca.providers.embedded.store.store import enter, leave
+from jmsjca.providers.embedded.store.store import close_store, open_store
 from jmsjca.spi import Capabilities
 
 __all__ = ["CAPABILITIES", "EmbeddedProvider"]
@@ -35,19 +35,19 @@ class EmbeddedProvider:
             InvalidClientIDError: Another connection has the client id.
             StoreError: The file cannot be used.
         """
-        place = _place(url)
+        place = _location(url)
         capabilities = (
             CAPABILITIES if isinstance(place, Path) else replace(CAPABILITIES, shared_between_processes=False)
         )
-        store = enter(place, limits, clock)
+        store = open_store(place, limits, clock)
         try:
             return EmbeddedConnection(store, limits, capabilities, client_id)
         except BaseException:
-            leave(store)
+            close_store(store)
             raise
 
 
-def _place(url: ConnectionURL) -> Path | str:
+def _location(url: ConnectionURL) -> Path | str:
     if url.query:
         raise InvalidOptionError(f"An embedded broker has no options in its URL, but {', '.join(url.query)} was given.")
     if url.others:

@@ -17,25 +17,25 @@ from jmsjca.errors import (
 from jmsjca.messages import Message
 from jmsjca.providers.embedded.codec import Outgoing, encode
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery, EmbeddedDeliveryOwner
-from jmsjca.providers.embedded.store.messages import Sender, insert, release, settle
+from jmsjca.providers.embedded.store.messages import SenderInfo, enqueue, release, settle
 from jmsjca.providers.embedded.store.store import Store
 from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 from jmsjca.spi import Delivery
 
-__all__ = ["EmbeddedUnit", "Life"]
+__all__ = ["ConnectionState", "EmbeddedUnit"]
 
 
-class Life:
+class ConnectionState:
     """That of a connection, of which its units are a part. So it need not know them all.
 
     Attributes:
         over: True once the connection is closed.
     """
 
-    __slots__ = ("over",)
+    __slots__ = ("closed",)
 
     def __init__(self) -> None:
-        self.over = False
+        self.closed = False
 
 
 class EmbeddedUnit:
@@ -48,13 +48,13 @@ class EmbeddedUnit:
         life: That of its connection, which may close over it.
     """
 
-    def __init__(self, store: Store, message_bytes: int, sender: Sender, life: Life) -> None:
+    def __init__(self, store: Store, message_bytes: int, sender: SenderInfo, connection_state: ConnectionState) -> None:
         self._store = store
         self._message_bytes = message_bytes
         self._sender = sender
         self._taken: list[EmbeddedDelivery] = []
         self._outgoing: list[Outgoing] = []
-        self._life = life
+        self._connection_state = connection_state
         self._finished = False
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
@@ -79,7 +79,7 @@ class EmbeddedUnit:
         if to.temporary:
             with self._store.read() as cursor:
                 check_exists(cursor, to)
-        outgoing = encode(message, to, with_digest=self._store.path is not None)
+        outgoing = encode(message, to, with_checksum=self._store.path is not None)
         if outgoing.body is not None and len(outgoing.body) > self._message_bytes:
             raise ResourceAllocationError(
                 f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
@@ -95,19 +95,19 @@ class EmbeddedUnit:
         """
         self._finish()
         try:
-            doorbells = self._write()
+            wakeup_paths = self._write()
         except ConnectionLostError:
-            self._let_go()
+            self._forget_deliveries()
             raise
         except JMSError as error:
             with suppress(JMSError):  # the messages come again at the latest when the connection closes
-                self._give_back(due=None, unused=())
+                self._release_deliveries(due=None, unused=())
             if isinstance(error, TransactionInDoubtError):  # if it did happen, there was nothing to give back
                 raise
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
-        self._let_go()
+        self._forget_deliveries()
         if self._outgoing:  # else there is nothing new for anybody
-            self._store.ring(doorbells)
+            self._store.wake_consumers(wakeup_paths)
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; give the deliveries back, counted but for the unused ones.
@@ -118,13 +118,13 @@ class EmbeddedUnit:
         """
         self._finish()
         due = self._store.now() + round(delay * 1000) if delay else None
-        self._give_back(due=due, unused=unused)
+        self._release_deliveries(due=due, unused=unused)
 
     def _write(self) -> list[str]:
         if not (self._taken or self._outgoing):
             return []
         if self._outgoing:
-            self._store.check_room(sum(len(outgoing.body or b"") for outgoing in self._outgoing))
+            self._store.check_disk_space(sum(len(outgoing.body or b"") for outgoing in self._outgoing))
         return self._store.submit(self._settle_and_send)
 
     def _settle_and_send(self, cursor: sqlite3.Cursor) -> list[str]:
@@ -132,45 +132,45 @@ class EmbeddedUnit:
             raise TransactionRolledBackError("a delivery is not ours any more; somebody else has it or had it.")
         if not self._outgoing:
             return []
-        insert(cursor, self._outgoing, self._sender)
-        return self._store.other_doorbells(cursor)
+        enqueue(cursor, self._outgoing, self._sender)
+        return self._store.other_wakeup_paths(cursor)
 
-    def _give_back(self, *, due: int | None, unused: Sequence[Delivery]) -> None:
+    def _release_deliveries(self, *, due: int | None, unused: Sequence[Delivery]) -> None:
         if not self._taken:
             return
-        later, doorbells = self._store.submit(lambda cursor: self._release(cursor, due, unused))
+        later, wakeup_paths = self._store.submit(lambda cursor: self._release_in_transaction(cursor, due, unused))
         for consumer, deliveries in later.items():
-            consumer.let_go(deliveries)
-        self._let_go()
-        self._store.ring(doorbells)
+            consumer.forget(deliveries)
+        self._forget_deliveries()
+        self._store.wake_consumers(wakeup_paths)
 
-    def _release(
+    def _release_in_transaction(
         self, cursor: sqlite3.Cursor, due: int | None, unused: Sequence[Delivery]
     ) -> tuple[dict[EmbeddedDeliveryOwner, list[EmbeddedDelivery]], list[str]]:
         """Give all back, and first whatever was received later and is nobody's; tell what that was."""
         spared = {id(d) for d in unused}
-        later = {consumer: consumer.later_than(first) for consumer, first in self._consumers().items()}
+        later = {consumer: consumer.received_after(first) for consumer, first in self._first_by_consumer().items()}
         for deliveries in later.values():
             release(cursor, deliveries, uncount=1)
         release(cursor, [d for d in self._taken if id(d) not in spared], uncount=0, due=due)
         release(cursor, [d for d in self._taken if id(d) in spared], uncount=1, due=due)
-        return later, self._store.other_doorbells(cursor)
+        return later, self._store.other_wakeup_paths(cursor)
 
-    def _consumers(self) -> dict[EmbeddedDeliveryOwner, EmbeddedDelivery]:
+    def _first_by_consumer(self) -> dict[EmbeddedDeliveryOwner, EmbeddedDelivery]:
         """Each consumer with its first delivery in this unit."""
         return {d.consumer: d for d in reversed(self._taken)}
 
-    def _let_go(self) -> None:
+    def _forget_deliveries(self) -> None:
         taken, self._taken = self._taken, []  # which have this unit: no circle stays behind
         for delivery in taken:
-            delivery.consumer.let_go([delivery])
+            delivery.consumer.forget([delivery])
 
     def _finish(self) -> None:
         self._check_open()
         self._finished = True
 
     def _check_open(self) -> None:
-        if self._life.over:
+        if self._connection_state.closed:
             raise ConnectionLostError(
                 "The connection of this unit was closed; its deliveries come again, nothing was sent."
             )

@@ -12,7 +12,7 @@ import pytest
 
 from jmsjca.aio.consumer import ReceiveHandoff
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
-from jmsjca.providers.embedded.store.store import forget
+from jmsjca.providers.embedded.store.store import drop_memory_store
 from tests.unit.outbound import PATIENCE
 
 
@@ -33,7 +33,7 @@ def jms_broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[s
         return
     name = f"test-{uuid.uuid4().hex}"
     yield f"embedded://{name}"
-    forget(name)
+    drop_memory_store(name)
 
 
 def ours() -> list[threading.Thread]:

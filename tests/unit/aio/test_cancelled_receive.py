@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jmsjca import AcknowledgeMode, ConnectionFactory, TextMessage, aio
 from jmsjca.errors import ResourceAllocationError
 from jmsjca.outbound.unit_of_work import UnitOfWork
-from jmsjca.providers.embedded.store.store import forget
+from jmsjca.providers.embedded.store.store import drop_memory_store
 from tests.unit.aio.tasks import cancelled
 from tests.unit.outbound import PATIENCE, QUEUE, put
 from tests.unit.outbound import shown as waiting
@@ -100,7 +100,7 @@ def test_however_receives_are_cancelled_each_message_comes_once_and_in_order(ste
             assert got == [str(n) for n in range(len(steps))]
 
     asyncio.run(run())
-    forget(name)
+    drop_memory_store(name)
 
 
 @pytest.fixture

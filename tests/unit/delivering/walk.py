@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from jmsjca import Hooks, Message, Outcome, Queue, Session, spi
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.embedded.store.store import forget
+from jmsjca.providers.embedded.store.store import drop_memory_store
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Performance, depth, endpoint_of, terms, until
@@ -241,7 +241,7 @@ def walk(way: Way, seed: int) -> tuple[list[str], Counter[Outcome]]:
         performed.step()
     problems = performed.finish()
     performed.home.close()
-    forget(performed.name)
+    drop_memory_store(performed.name)
     return problems, performed.outcomes.counts
 
 

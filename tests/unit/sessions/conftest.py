@@ -13,7 +13,7 @@ from jmsjca import Connection, ConnectionFactory, JMSContext, MessageConsumer
 from jmsjca.outbound.connection_state import ConnectionState
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
-from jmsjca.providers.embedded.store.store import forget
+from jmsjca.providers.embedded.store.store import drop_memory_store
 from tests.unit.outbound import PATIENCE
 
 
@@ -24,7 +24,7 @@ def jms_broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[s
         return
     name = f"test-{uuid.uuid4().hex}"
     yield f"embedded://{name}"
-    forget(name)
+    drop_memory_store(name)
 
 
 @pytest.fixture

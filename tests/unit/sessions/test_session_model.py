@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from jmsjca import AcknowledgeMode, ConnectionFactory, Limits, Message, TextMessage
-from jmsjca.providers.embedded.store.store import forget
+from jmsjca.providers.embedded.store.store import drop_memory_store
 from tests.unit.outbound import QUEUE
 
 TRANSACTED = "transacted"
@@ -130,7 +130,7 @@ class Sessions(RuleBasedStateMachine):
         self.connection.close()
         with ConnectionFactory(f"embedded://{self.name}").create_connection() as connection:
             depth = connection.admin.depth(QUEUE)
-        forget(self.name)
+        drop_memory_store(self.name)
         unacknowledged = [] if self.mode is AcknowledgeMode.DUPS_OK else self.pending
         assert (depth.ready, depth.held) == (len(self.ready) + len(unacknowledged), 0)
 

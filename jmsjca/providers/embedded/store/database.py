@@ -9,14 +9,14 @@ from pathlib import Path
 
 from jmsjca.errors import ConnectionLostError, StoreError
 from jmsjca.providers.embedded.errors import commit_error, is_busy, translate
-from jmsjca.providers.embedded.store.files import check_local, make_file
-from jmsjca.providers.embedded.store.schema import APPLICATION_ID, VERSION, make_tables, migrate
+from jmsjca.providers.embedded.store.files import check_local_filesystem, prepare_file
+from jmsjca.providers.embedded.store.schema import APPLICATION_ID, VERSION, create_tables, migrate
 
 __all__ = ["Database", "check_format", "open_database"]
 
 # Seconds between two tries to get the file's lock. SQLite's own waiting sleeps ever longer: it can starve for seconds
 # beside a process that writes all the time.
-_PAUSE = 0.0005
+_RETRY_INTERVAL = 0.0005
 
 _NEW = 0  # the version of a database without anything in it
 _JOURNAL_BYTES = 64 * 1024 * 1024
@@ -35,14 +35,14 @@ class Database:
         lost: True if the file was removed or replaced.
     """
 
-    def __init__(self, path: Path | None, patience: float) -> None:
+    def __init__(self, path: Path | None, lock_timeout: float) -> None:
         self._path = path
-        self._patience = patience
-        self._lazy = False
-        self.connection = open_database(path, patience)
+        self._lock_timeout = lock_timeout
+        self._relaxed = False
+        self.connection = open_database(path, lock_timeout)
         self.cursor = self.connection.cursor()
         self.lost = False
-        self._place = _place(path)
+        self._identity = _file_identity(path)
 
     def begin(self, *, durable: bool) -> None:
         """Begin a write transaction, after those of other processes.
@@ -57,13 +57,13 @@ class Database:
         if self._path is None:
             self.cursor.execute("BEGIN IMMEDIATE")
             return
-        self._check_place()
-        self._sync(lazily=not durable)
+        self._check_file_identity()
+        self._set_synchronous(relaxed=not durable)
         self.cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            self._insist()
+            self._begin_with_retry()
         finally:  # whoever reads waits as SQLite does, for a process that repairs the journal of a killed one
-            self.cursor.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
+            self.cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
 
     def commit(self) -> None:
         """Commit, or roll back and say what is known.
@@ -87,20 +87,20 @@ class Database:
         """Close the file."""
         self.connection.close()
 
-    def _check_place(self) -> None:
-        if _place(self._path) != self._place:
+    def _check_file_identity(self) -> None:
+        if _file_identity(self._path) != self._identity:
             self.lost = True
             raise ConnectionLostError(
                 f"{self._path} was removed or replaced while it was in use; connect again to use what is there now."
             )
 
-    def _sync(self, *, lazily: bool) -> None:
-        if lazily != self._lazy:
-            self.cursor.execute(f"PRAGMA synchronous = {'NORMAL' if lazily else 'FULL'}")
-            self._lazy = lazily
+    def _set_synchronous(self, *, relaxed: bool) -> None:
+        if relaxed != self._relaxed:
+            self.cursor.execute(f"PRAGMA synchronous = {'NORMAL' if relaxed else 'FULL'}")
+            self._relaxed = relaxed
 
-    def _insist(self) -> None:
-        deadline = time.monotonic() + self._patience
+    def _begin_with_retry(self) -> None:
+        deadline = time.monotonic() + self._lock_timeout
         while True:
             try:
                 self.cursor.execute("BEGIN IMMEDIATE")
@@ -109,10 +109,10 @@ class Database:
                     raise
             else:
                 return
-            time.sleep(_PAUSE)
+            time.sleep(_RETRY_INTERVAL)
 
 
-def _place(path: Path | None) -> tuple[int, int] | None:
+def _file_identity(path: Path | None) -> tuple[int, int] | None:
     """What tells a file from another one of its name; None if there is none."""
     if path is None:
         return None
@@ -136,11 +136,11 @@ def open_database(path: Path | None, lock_timeout: float) -> sqlite3.Connection:
         StoreError: The file is foreign, damaged, of a later version, or in use by an earlier release.
     """
     if path is not None:
-        check_local(path)
-        make_file(path)
+        check_local_filesystem(path)
+        prepare_file(path)
     db = sqlite3.connect(path or ":memory:", timeout=lock_timeout, isolation_level=None, check_same_thread=False)
     try:
-        _prepare(db, path)
+        _configure(db, path)
     except sqlite3.Error as error:
         db.close()
         raise translate(error, path) from error
@@ -165,24 +165,24 @@ def check_format(cursor: sqlite3.Cursor, path: Path | None) -> None:
         raise StoreError(f"The format of {path} changed to {version} while it was opened; open it again.")
 
 
-def _prepare(db: sqlite3.Connection, path: Path | None) -> None:
+def _configure(db: sqlite3.Connection, path: Path | None) -> None:
     cursor = db.cursor()
     with _transaction(cursor, "DEFERRED"):  # refuses a foreign file before anything in it is changed
         version = _version(cursor, path)
     if path is not None:
-        _require(cursor, "journal_mode", "wal", set_to="WAL")
-        _require(cursor, "synchronous", 2, set_to="FULL")
+        _require_pragma(cursor, "journal_mode", "wal", set_to="WAL")
+        _require_pragma(cursor, "synchronous", 2, set_to="FULL")
         cursor.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         cursor.execute("PRAGMA cell_size_check = ON")  # finds some damage before it does more
     if version != VERSION:
         with _transaction(cursor, "IMMEDIATE"):
-            _bring_up_to_date(cursor, path)
+            _create_or_migrate(cursor, path)
 
 
-def _bring_up_to_date(cursor: sqlite3.Cursor, path: Path | None) -> None:
+def _create_or_migrate(cursor: sqlite3.Cursor, path: Path | None) -> None:
     version = _version(cursor, path)  # read again: others may have been faster
     if version == _NEW:
-        make_tables(cursor)
+        create_tables(cursor)
     elif path is not None and version < VERSION:
         migrate(cursor, path, version)
 
@@ -202,7 +202,7 @@ def _version(cursor: sqlite3.Cursor, path: Path | None) -> int:
     return int(version)
 
 
-def _require(cursor: sqlite3.Cursor, pragma: str, wanted: str | int, *, set_to: str) -> None:
+def _require_pragma(cursor: sqlite3.Cursor, pragma: str, wanted: str | int, *, set_to: str) -> None:
     cursor.execute(f"PRAGMA {pragma} = {set_to}")
     actual = cursor.execute(f"PRAGMA {pragma}").fetchone()[0]
     if actual != wanted:

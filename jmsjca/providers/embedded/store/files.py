@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from jmsjca.errors import InvalidURLError, ResourceAllocationError
 
-__all__ = ["check_local", "check_room_within", "is_room_on_disk", "make_file", "make_folder", "open_lock_file"]
+__all__ = [
+    "check_free_pages",
+    "check_local_filesystem",
+    "has_disk_space",
+    "open_lock_file",
+    "prepare_file",
+    "prepare_folder",
+]
 
 # To consume takes room too: the journal grows to about four megabytes, and then as much goes from it into the file.
 _RESERVE = 8 * 1024 * 1024
@@ -19,7 +26,7 @@ _RESERVE = 8 * 1024 * 1024
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
-def make_file(path: Path) -> None:
+def prepare_file(path: Path) -> None:
     """Make the file of a broker, or find out whether it can be used.
 
     A file that is there is not opened: closing it would end the locks that SQLite may have on it in this process.
@@ -35,14 +42,14 @@ def make_file(path: Path) -> None:
             raise InvalidURLError(
                 f"The folder {path.parent} of the embedded broker does not exist; make it, or correct the URL."
             )
-        _make_if_missing(path)
+        _create_if_missing(path)
         _check_file(path, path.lstat())
         _check_companions(path)
     except OSError as error:
         raise InvalidURLError(f"The embedded broker's file {path} cannot be used: {error.strerror}.") from error
 
 
-def make_folder(folder: Path) -> None:
+def prepare_folder(folder: Path) -> None:
     """Make the folder of the lock files, or find out whether it is ours.
 
     Raises:
@@ -51,30 +58,30 @@ def make_folder(folder: Path) -> None:
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or _is_foreign(status):
+    if not stat.S_ISDIR(status.st_mode) or _is_owned_by_other(status):
         raise InvalidURLError(f"{folder} is not a folder of this user; remove it, or name another file for the broker.")
 
 
-def open_lock_file(path: Path, *, make: bool = False) -> int:
+def open_lock_file(path: Path, *, create: bool = False) -> int:
     """Open a lock file, and nothing that a link leads to.
 
     Args:
         path: The lock file.
-        make: True to make it.
+        create: True to create it.
 
     Raises:
         OSError: It is not there, or cannot be opened.
     """
-    fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
     if (
-        make and os.geteuid() == 0
+        create and os.geteuid() == 0
     ):  # as SQLite does: what root makes must not lock out the user whom the file belongs to
         owner = path.parent.stat()
         os.fchown(fd, owner.st_uid, owner.st_gid)
     return fd
 
 
-def _make_if_missing(path: Path) -> None:
+def _create_if_missing(path: Path) -> None:
     if not os.path.lexists(path):
         with suppress(FileExistsError):  # another process was faster
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -85,7 +92,7 @@ def _check_file(path: Path, status: os.stat_result) -> None:
         raise InvalidURLError(
             f"{path} is not a file; the URL of an embedded broker names a file (embedded:///folder/file.db)."
         )
-    if _is_foreign(status):
+    if _is_owned_by_other(status):
         raise InvalidURLError(
             f"{path} belongs to another user (id {status.st_uid}), who could read and change what this process puts "
             "into it; name a file of your own."
@@ -105,13 +112,13 @@ def _check_companions(path: Path) -> None:
             status = companion.lstat()
         except FileNotFoundError:
             continue
-        if not stat.S_ISREG(status.st_mode) or _is_foreign(status):
+        if not stat.S_ISREG(status.st_mode) or _is_owned_by_other(status):
             raise InvalidURLError(
                 f"{companion}, which is part of the broker's file, is not a file of this user; who put it there?"
             )
 
 
-def _is_foreign(status: os.stat_result) -> bool:
+def _is_owned_by_other(status: os.stat_result) -> bool:
     """Tell whether somebody else owns a file. Root may use everybody's."""
     return os.geteuid() not in (0, status.st_uid)
 
@@ -135,7 +142,7 @@ class _Mount(NamedTuple):
     kind: str
 
 
-def check_local(path: Path) -> None:
+def check_local_filesystem(path: Path) -> None:
     """Refuse a file on a network file system: there, memory is not shared and locks may not hold.
 
     Systems that do not tell their mounts as Linux does are not checked.
@@ -182,7 +189,7 @@ def _is_network(kind: str) -> bool:
     return kind in _NETWORK or kind.removeprefix("fuse.") in _NETWORK_FUSE
 
 
-def is_room_on_disk(path: Path, size: int) -> bool:
+def has_disk_space(path: Path, size: int) -> bool:
     """Tell whether a file can grow by so many bytes and leave some room.
 
     Args:
@@ -194,7 +201,7 @@ def is_room_on_disk(path: Path, size: int) -> bool:
     return disk.f_bavail * disk.f_frsize >= reserve + 2 * size
 
 
-def check_room_within(cursor: sqlite3.Cursor, path: Path, size: int) -> None:
+def check_free_pages(cursor: sqlite3.Cursor, path: Path, size: int) -> None:
     """Make sure that the space of messages that are gone is enough for so many bytes, and as much again.
 
     Raises:

@@ -17,10 +17,10 @@ __all__ = ["GroupCommit", "Job"]
 _T = TypeVar("_T")
 Job = Callable[[sqlite3.Cursor], _T]  #: a part of a write transaction; it may be called again after a rollback
 
-_MOST = 64
+_MAX_GROUP = 64
 # A leader waits so long, in seconds, for as many jobs as came last time: threads that were just told need a moment to
 # come again, and without it their next group would be cut in two.
-_PATIENCE = 0.0005
+_COLLECT_TIMEOUT = 0.0005
 
 
 class GroupCommit:
@@ -33,9 +33,9 @@ class GroupCommit:
     def __init__(self, write: Callable[[], AbstractContextManager[sqlite3.Cursor]]) -> None:
         self._write = write
         self._mutex = threading.Lock()
-        self._waiting: list[_Turn] = []
-        self._leader: _Turn | None = None
-        self._group: list[_Turn] = []
+        self._waiting: list[_Request] = []
+        self._leader: _Request | None = None
+        self._group: list[_Request] = []
         self._expected = 1
         self._complete = _Signal()
 
@@ -47,72 +47,72 @@ class GroupCommit:
         Raises:
             TransactionInDoubtError: It may or may not have been committed.
         """
-        turn = _Turn(job)
+        request = _Request(job)
         try:
-            if not self._leads_at_once(turn):
-                turn.signal.wait()
-            if not turn.done:
-                self._gather()
+            if not self._becomes_leader(request):
+                request.signal.wait()
+            if not request.done:
+                self._collect()
                 self._run(self._group)
         finally:
-            self._leave(turn)
-        if turn.error is not None:
-            raise turn.error
-        return cast("_T", turn.result)
+            self._hand_over(request)
+        if request.error is not None:
+            raise request.error
+        return cast("_T", request.result)
 
-    def _leads_at_once(self, turn: "_Turn") -> bool:
+    def _becomes_leader(self, request: "_Request") -> bool:
         with self._mutex:
-            self._waiting.append(turn)
+            self._waiting.append(request)
             if self._leader is None:
-                self._leader = turn
+                self._leader = request
             elif len(self._waiting) == self._expected:
-                self._complete.give()
-            return self._leader is turn
+                self._complete.set()
+            return self._leader is request
 
-    def _gather(self) -> None:
+    def _collect(self) -> None:
         with self._mutex:
-            self._complete.forget()
+            self._complete.clear()
             complete = len(self._waiting) >= self._expected
         if not complete:
-            self._complete.wait(_PATIENCE)
+            self._complete.wait(_COLLECT_TIMEOUT)
         with self._mutex:
-            self._group = self._waiting[:_MOST]
-            del self._waiting[:_MOST]
+            self._group = self._waiting[:_MAX_GROUP]
+            del self._waiting[:_MAX_GROUP]
             self._expected = len(self._group)
 
-    def _run(self, group: "list[_Turn]") -> None:
+    def _run(self, group: "list[_Request]") -> None:
         begun = False
         try:
             with self._write() as cursor:
                 begun = True
-                results = [turn.job(cursor) for turn in group]
+                results = [request.job(cursor) for request in group]
         except Exception as error:  # noqa: BLE001  # whatever it is, it is raised where the job came from
             if begun and len(group) > 1 and not isinstance(error, TransactionInDoubtError):
                 self._run_alone(group)
             else:
-                for turn in group:
-                    turn.end(error=error)
+                for request in group:
+                    request.finish(error=error)
         else:
-            for turn, result in zip(group, results, strict=True):
-                turn.end(result)
+            for request, result in zip(group, results, strict=True):
+                request.finish(result)
 
-    def _run_alone(self, group: "list[_Turn]") -> None:
+    def _run_alone(self, group: "list[_Request]") -> None:
         """Give each job a transaction of its own, so that the one that failed fails alone."""
-        for turn in group:
-            self._run([turn])
+        for request in group:
+            self._run([request])
 
-    def _leave(self, turn: "_Turn") -> None:
+    def _hand_over(self, request: "_Request") -> None:
         """Tell the group, and let the next one lead. An interrupted thread leaves no job behind that nobody began."""
         with self._mutex:
-            if not turn.done and turn in self._waiting:
-                self._waiting.remove(turn)
-            if self._leader is turn:
+            if not request.done and request in self._waiting:
+                self._waiting.remove(request)
+            if self._leader is request:
                 for other in self._group:
-                    other.tell()
+                    other.release()
                 self._group = []
                 self._leader = self._waiting[0] if self._waiting else None
                 if self._leader:
-                    self._leader.signal.give()
+                    self._leader.signal.set()
 
 
 class _Signal:
@@ -122,7 +122,7 @@ class _Signal:
         self._lock = threading.Lock()
         self._lock.acquire()
 
-    def give(self) -> None:
+    def set(self) -> None:
         """End the wait, or the next one."""
         if self._lock.locked():
             self._lock.release()
@@ -131,12 +131,12 @@ class _Signal:
         """Wait for so many seconds at most; -1 waits for ever."""
         self._lock.acquire(timeout=timeout)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Let the next wait be one, if nobody waited for the last signal."""
         self._lock.acquire(blocking=False)
 
 
-class _Turn:
+class _Request:
     """One job, and what became of it. Its signal is given when it is done, or when it is to lead."""
 
     __slots__ = ("done", "error", "job", "result", "signal")
@@ -148,12 +148,12 @@ class _Turn:
         self.result: object = None
         self.error: Exception | None = None
 
-    def end(self, result: object = None, error: Exception | None = None) -> None:
+    def finish(self, result: object = None, error: Exception | None = None) -> None:
         """Note what became of the job."""
         self.result, self.error, self.done = result, error, True
 
-    def tell(self) -> None:
+    def release(self) -> None:
         """Let its thread go on."""
         if not self.done:  # the leader was interrupted; that exception is its own
-            self.end(error=TransactionInDoubtError("The thread that wrote this unit with its own was interrupted."))
-        self.signal.give()
+            self.finish(error=TransactionInDoubtError("The thread that wrote this unit with its own was interrupted."))
+        self.signal.set()

@@ -6,29 +6,35 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from jmsjca.destinations import Destination, Topic
 from jmsjca.providers.common.json_codec import from_json
-from jmsjca.providers.embedded.codec import UNDECODABLE, Outgoing, header_text, relabelled, selectable
-from jmsjca.providers.embedded.store.consumers import may_take_bucket, take_bucket
-from jmsjca.providers.embedded.store.queues import is_new, open_queue, read_mailbox_settings, something_returned
+from jmsjca.providers.embedded.codec import (
+    UNDECODABLE,
+    Outgoing,
+    checksum_with_headers,
+    encode_headers,
+    selector_values,
+)
+from jmsjca.providers.embedded.store.consumers import claim_group, may_claim_group
+from jmsjca.providers.embedded.store.queues import count_return, open_queue, read_queue_settings, record_duplicate_id
 from jmsjca.providers.embedded.store.subscriptions import Subscriber, subscribers
 from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 
 __all__ = [
-    "Hold",
+    "Lease",
     "Leased",
     "Row",
-    "Sender",
-    "bury",
-    "bury_failed",
+    "SenderInfo",
+    "candidates_by_id",
     "claim",
+    "dead_letter",
+    "dead_letter_failed",
+    "enqueue",
     "expire",
     "has_due",
-    "insert",
-    "make_ready",
+    "id_ranges",
+    "make_due_ready",
     "next_due",
-    "of_ids",
-    "ready",
+    "ready_messages",
     "release",
-    "runs",
     "settle",
 ]
 
@@ -40,14 +46,14 @@ _SETTLE = "DELETE FROM message WHERE id BETWEEN ? AND ? AND +owner = ? AND token
 _RELEASE = """UPDATE message SET owner = NULL, token = NULL, due = ?, deliveries = deliveries - ?
               WHERE id = ? AND owner = ? AND token = ?"""
 # What was held while its queue or subscription was removed has no place to go back to.
-_SWEEP = """DELETE FROM message WHERE id = ? AND owner IS NULL
+_DELETE_WITHOUT_QUEUE = """DELETE FROM message WHERE id = ? AND owner IS NULL
             AND NOT EXISTS (SELECT 1 FROM mailbox WHERE mailbox.id = message.mailbox)"""
 
 
-class Hold(NamedTuple):
+class Lease(NamedTuple):
     """What one claim holds its messages by: only this owner, and by this very claim, can settle them."""
 
-    mailbox: int
+    queue_id: int
     owner: int
     token: int
 
@@ -61,14 +67,14 @@ class Leased(Protocol):
         ...
 
     @property
-    def hold(self) -> Hold:
+    def lease(self) -> Lease:
         """What proves, with the id, that it is ours."""
         ...
 
 
 def settle(cursor: sqlite3.Cursor, deliveries: Sequence[Leased]) -> bool:
     """Remove settled messages. False if one was not ours any more; then the transaction must roll back."""
-    return sum(cursor.execute(_SETTLE, run).rowcount for run in _ranges(deliveries)) == len(deliveries)
+    return sum(cursor.execute(_SETTLE, run).rowcount for run in _leased_ranges(deliveries)) == len(deliveries)
 
 
 def release(
@@ -82,15 +88,15 @@ def release(
         uncount: 1 to take the delivery back from the count.
         due: When they may be delivered again, in milliseconds since the epoch.
     """
-    cursor.executemany(_RELEASE, [(due, uncount, d.id, d.hold.owner, d.hold.token) for d in deliveries])
-    cursor.executemany(_SWEEP, [(d.id,) for d in deliveries])
-    mailboxes = {d.hold.mailbox for d in deliveries}
-    something_returned(cursor, mailboxes)
-    for mailbox in mailboxes:
-        bury_failed(cursor, mailbox, [d.id for d in deliveries if d.hold.mailbox == mailbox])
+    cursor.executemany(_RELEASE, [(due, uncount, d.id, d.lease.owner, d.lease.token) for d in deliveries])
+    cursor.executemany(_DELETE_WITHOUT_QUEUE, [(d.id,) for d in deliveries])
+    queue_ids = {d.lease.queue_id for d in deliveries}
+    count_return(cursor, queue_ids)
+    for queue_id in queue_ids:
+        dead_letter_failed(cursor, queue_id, [d.id for d in deliveries if d.lease.queue_id == queue_id])
 
 
-def runs(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
+def id_ranges(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Put ids that follow one another together: a statement for a range costs as much as one for a row.
 
     >>> list(runs([4, 5, 6, 9]))
@@ -108,78 +114,81 @@ def runs(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _ranges(deliveries: Iterable[Leased]) -> Iterator[tuple[int, int, int, int]]:
-    by_hold: dict[Hold, list[int]] = {}
+def _leased_ranges(deliveries: Iterable[Leased]) -> Iterator[tuple[int, int, int, int]]:
+    by_hold: dict[Lease, list[int]] = {}
     for delivery in deliveries:
-        by_hold.setdefault(delivery.hold, []).append(delivery.id)
-    for hold, ids in by_hold.items():
-        for first, last in runs(sorted(ids)):
-            yield first, last, hold.owner, hold.token
+        by_hold.setdefault(delivery.lease, []).append(delivery.id)
+    for lease, ids in by_hold.items():
+        for first, last in id_ranges(sorted(ids)):
+            yield first, last, lease.owner, lease.token
 
 
 # Read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
 _READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest FROM message
             WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND bucket IS NULL ORDER BY urgency, id LIMIT ?"""
-_ONE = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest, bucket FROM message
-          WHERE id = ? AND owner IS NULL AND due IS NULL"""
+_READY_BY_ID = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest, bucket
+                  FROM message
+                  WHERE id = ? AND owner IS NULL AND due IS NULL"""
 _HAS_DUE = "SELECT 1 FROM message WHERE mailbox = ? AND due <= ? LIMIT 1"
 _NEXT_DUE = "SELECT min(due) FROM message WHERE mailbox = ? AND due IS NOT NULL"
-_MAKE_READY = "UPDATE message SET due = NULL WHERE mailbox = ? AND due <= ?"
+_MAKE_DUE_READY = "UPDATE message SET due = NULL WHERE mailbox = ? AND due <= ?"
 _CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 WHERE id BETWEEN ? AND ?"
 
 
-def has_due(cursor: sqlite3.Cursor, mailbox: int, now: int) -> bool:
+def has_due(cursor: sqlite3.Cursor, queue_id: int, now: int) -> bool:
     """Tell whether a scheduled message of a mailbox is due by now."""
-    return bool(cursor.execute(_HAS_DUE, (mailbox, now)).fetchone())
+    return bool(cursor.execute(_HAS_DUE, (queue_id, now)).fetchone())
 
 
-def make_ready(cursor: sqlite3.Cursor, mailbox: int, now: int) -> None:
+def make_due_ready(cursor: sqlite3.Cursor, queue_id: int, now: int) -> None:
     """Let what is due by now take its place among the ready messages of a mailbox."""
-    if cursor.execute(_MAKE_READY, (mailbox, now)).rowcount:
-        something_returned(cursor, [mailbox])
+    if cursor.execute(_MAKE_DUE_READY, (queue_id, now)).rowcount:
+        count_return(cursor, [queue_id])
 
 
-def next_due(cursor: sqlite3.Cursor, mailbox: int) -> int | None:
+def next_due(cursor: sqlite3.Cursor, queue_id: int) -> int | None:
     """When the next scheduled message of a mailbox becomes due, in milliseconds since the epoch."""
-    moment: int | None = cursor.execute(_NEXT_DUE, (mailbox,)).fetchone()[0]
+    moment: int | None = cursor.execute(_NEXT_DUE, (queue_id,)).fetchone()[0]
     return moment
 
 
-def ready(cursor: sqlite3.Cursor, mailbox: int, limit: int) -> Iterable[Row]:
+def ready_messages(cursor: sqlite3.Cursor, queue_id: int, limit: int) -> Iterable[Row]:
     """The next messages of a mailbox that belong to no group."""
-    return cursor.execute(_READY, (mailbox, limit))
+    return cursor.execute(_READY, (queue_id, limit))
 
 
-def of_ids(cursor: sqlite3.Cursor, mailbox: int, consumer: int, ids: Sequence[int], most: int | None) -> Iterator[Row]:
+def candidates_by_id(
+    cursor: sqlite3.Cursor, queue_id: int, consumer: int, ids: Sequence[int], max_deliveries: int | None
+) -> Iterator[Row]:
     """Those of some messages that are ready still, and whose group is no other consumer's: then it is this one's.
 
     Of what was delivered too often already nobody gets the group: he would have it without a message.
     """
     for number in ids:
-        values = cursor.execute(_ONE, (number,)).fetchone()
+        values = cursor.execute(_READY_BY_ID, (number,)).fetchone()
         if values is None:  # somebody else was faster
             continue
         *fields, bucket = values
         row = cast("Row", tuple(fields))
         if bucket is not None:
-            if not may_take_bucket(cursor, mailbox, bucket, consumer):
+            if not may_claim_group(cursor, queue_id, bucket, consumer):
                 continue
-            if not _failed(row, most):
-                take_bucket(cursor, mailbox, bucket, consumer)
+            if not _exceeds_max_deliveries(row, max_deliveries):
+                claim_group(cursor, queue_id, bucket, consumer)
         yield row
 
 
 def claim(
-    cursor: sqlite3.Cursor, hold: Hold, rows: Iterable[Row], max_bytes: int, most: int | None
+    cursor: sqlite3.Cursor, lease: Lease, rows: Iterable[Row], max_bytes: int, max_deliveries: int | None
 ) -> tuple[list[Row], list[int]]:
     """Make messages somebody's.
 
     Args:
         cursor: A write transaction.
-        hold: Whose, and by which claim.
+        lease: Whose, and by which claim.
         rows: Which, in order; the last ones are left when they would be too many bytes.
         max_bytes: The largest size of all bodies together; one message always passes.
-        most: How often a message is delivered at most.
+        max_deliveries: How often a message is delivered at most; None without limit.
 
     Returns:
         What was claimed, and the ids of what was delivered too often already.
@@ -188,20 +197,20 @@ def claim(
     failed: list[int] = []
     size = 0
     for row in rows:
-        if _failed(row, most):
+        if _exceeds_max_deliveries(row, max_deliveries):
             failed.append(row[0])
             continue
         taken.append(row)
         size += len(row[4] or b"")
         if size >= max_bytes:
             break
-    for first, last in runs([row[0] for row in taken]):
-        cursor.execute(_CLAIM, (hold.owner, hold.token, first, last))
+    for first, last in id_ranges([row[0] for row in taken]):
+        cursor.execute(_CLAIM, (lease.owner, lease.token, first, last))
     return taken, failed
 
 
-def _failed(row: Row, most: int | None) -> bool:
-    return most is not None and row[1] > most
+def _exceeds_max_deliveries(row: Row, max_deliveries: int | None) -> bool:
+    return max_deliveries is not None and row[1] > max_deliveries
 
 
 _INSERT = """INSERT INTO message (mailbox, urgency, due, expires, bucket, digest, headers, body)
@@ -211,7 +220,7 @@ _MARK_GROUPED = "UPDATE mailbox SET grouped = 1 WHERE id = ? AND grouped = 0"
 _Parameters = tuple[int | str | bytes | None, ...]
 
 
-class Sender(NamedTuple):
+class SenderInfo(NamedTuple):
     """Who sends.
 
     Args:
@@ -219,11 +228,11 @@ class Sender(NamedTuple):
         history: How many duplicate ids are remembered per destination.
     """
 
-    marks: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     history: int = 0
 
 
-def insert(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender) -> None:
+def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: SenderInfo) -> None:
     """Put messages into their queue, or into every subscription of their topic.
 
     Args:
@@ -238,23 +247,25 @@ def insert(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender)
     rows: list[_Parameters] = []
     for message in messages:
         to = message.to
-        if message.duplicate_id is not None and not is_new(cursor, str(to), message.duplicate_id, sender.history):
+        if message.duplicate_id is not None and not record_duplicate_id(
+            cursor, str(to), message.duplicate_id, sender.history
+        ):
             continue
         if to not in targets:
             targets[to] = _targets(cursor, to)
-        mailboxes = [target.mailbox for target in targets[to] if _wants(target, message, sender)]
+        queue_ids = [target.queue_id for target in targets[to] if _accepts(target, message, sender)]
         if message.bucket is not None:
-            cursor.executemany(_MARK_GROUPED, [(mailbox,) for mailbox in mailboxes])
+            cursor.executemany(_MARK_GROUPED, [(queue_id,) for queue_id in queue_ids])
         row = (
             message.urgency,
             message.due,
             message.expires,
             message.bucket,
-            message.digest,
+            message.checksum,
             message.headers,
             message.body,
         )
-        rows += [(mailbox, *row) for mailbox in mailboxes]
+        rows += [(queue_id, *row) for queue_id in queue_ids]
     cursor.executemany(_INSERT, rows)
 
 
@@ -263,14 +274,14 @@ def _targets(cursor: sqlite3.Cursor, to: Destination) -> Sequence[Subscriber]:
     return subscribers(cursor, to.name) if isinstance(to, Topic) else [Subscriber(open_queue(cursor, to.name))]
 
 
-def _wants(target: Subscriber, message: Outgoing, sender: Sender) -> bool:
-    if target.no_local is not None and target.no_local in sender.marks:
+def _accepts(target: Subscriber, message: Outgoing, sender: SenderInfo) -> bool:
+    if target.no_local is not None and target.no_local in sender.tags:
         return False
     if target.selector is None:
         return True
     from jmsjca.selectors import Selector  # noqa: PLC0415  # loads a grammar; most brokers never need it
 
-    return Selector.parse(target.selector).evaluate(selectable(message.headers)) is True
+    return Selector.parse(target.selector).evaluate(selector_values(message.headers)) is True
 
 
 _CHUNK = 100
@@ -288,7 +299,7 @@ class _Content(NamedTuple):
     urgency: int
     expires: int | None
     bucket: int | None
-    digest: int | None
+    checksum: int | None
     headers: bytes
     body: bytes | None
 
@@ -303,23 +314,23 @@ def expire(cursor: sqlite3.Cursor, now: int) -> bool:
     moved = False
     while rows := cursor.execute(_EXPIRED_TO_MOVE, (now, _CHUNK)).fetchall():
         moved = True
-        for message, mailbox in rows:
-            settings = read_mailbox_settings(cursor, mailbox)
+        for message, queue_id in rows:
+            settings = read_queue_settings(cursor, queue_id)
             _move(cursor, message, settings.expiry if settings else None, expired=True)
     cursor.execute(_EXPIRE, (now,))
     return moved
 
 
-def bury_failed(cursor: sqlite3.Cursor, mailbox: int, messages: Iterable[int]) -> None:
+def dead_letter_failed(cursor: sqlite3.Cursor, queue_id: int, messages: Iterable[int]) -> None:
     """Take away those of a mailbox's messages that were delivered as often as its settings allow."""
-    settings = read_mailbox_settings(cursor, mailbox)
+    settings = read_queue_settings(cursor, queue_id)
     if settings is None or settings.max_deliveries is None:
         return
     failed = [m for m in messages if cursor.execute(_FAILED, (m, settings.max_deliveries)).fetchone()]
-    bury(cursor, failed, settings.dead_letter)
+    dead_letter(cursor, failed, settings.dead_letter)
 
 
-def bury(cursor: sqlite3.Cursor, messages: Iterable[int], to: Destination | None) -> None:
+def dead_letter(cursor: sqlite3.Cursor, messages: Iterable[int], to: Destination | None) -> None:
     """Move messages to a dead-letter destination; without one they are deleted."""
     for message in messages:
         _move(cursor, message, to)
@@ -328,15 +339,15 @@ def bury(cursor: sqlite3.Cursor, messages: Iterable[int], to: Destination | None
 def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None, *, expired: bool = False) -> None:
     if to is not None:
         content = _Content(*cursor.execute(_CONTENT, (message,)).fetchone())
-        headers = _relabelled(content, to, expired=expired)
+        headers = _with_origin_headers(content, to, expired=expired)
         written = headers if isinstance(headers, bytes) else headers.encode()
-        digest = relabelled(content.digest, content.headers, written)
-        outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket, digest)
-        insert(cursor, [outgoing], Sender())
+        checksum = checksum_with_headers(content.checksum, content.headers, written)
+        outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket, checksum)
+        enqueue(cursor, [outgoing], SenderInfo())
     cursor.execute(_DELETE, (message,))
 
 
-def _relabelled(content: _Content, to: Destination, *, expired: bool) -> str | bytes:
+def _with_origin_headers(content: _Content, to: Destination, *, expired: bool) -> str | bytes:
     """The headers with the new destination, and the old one as Artemis names it; as they are if they are no headers."""
     try:
         fields: dict[str, Any] = from_json(content.headers.decode())
@@ -346,6 +357,6 @@ def _relabelled(content: _Content, to: Destination, *, expired: bool) -> str | b
             properties["_AMQ_ACTUAL_EXPIRY"] = content.expires
             fields.setdefault("t", {})["_AMQ_ACTUAL_EXPIRY"] = "long"
         fields["to"] = [to.kind, to.name]
-        return header_text(fields)
+        return encode_headers(fields)
     except UNDECODABLE:
         return content.headers

@@ -12,22 +12,22 @@ from jmsjca.destinations import Destination, Queue, Subscription, Topic, destina
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
 
 __all__ = [
-    "Mailbox",
+    "QueueState",
+    "count_return",
     "decode_settings",
-    "drop_mailbox",
-    "empty_mailbox",
-    "find_mailbox",
-    "forget_duplicates",
+    "drop_queue",
+    "find_queue",
+    "forget_duplicate_ids",
     "has_consumers",
-    "is_new",
     "list_destinations",
     "open_queue",
-    "read_mailbox",
-    "read_mailbox_settings",
+    "purge_queue",
+    "read_queue",
+    "read_queue_settings",
     "read_settings",
-    "remove_mailbox",
+    "record_duplicate_id",
+    "remove_queue",
     "settings_text",
-    "something_returned",
     "subscription_key",
     "write_settings",
 ]
@@ -42,11 +42,11 @@ _STATE = """SELECT returns, grouped, settings,
                    EXISTS (SELECT 1 FROM message WHERE expires <= ? AND message.owner IS NULL)
             FROM mailbox WHERE id = ?"""
 # Two statements, as each has an index of its own.
-_EMPTY_READY = "DELETE FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
-_EMPTY_SCHEDULED = "DELETE FROM message WHERE mailbox = ? AND due IS NOT NULL"
+_PURGE_READY = "DELETE FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
+_PURGE_SCHEDULED = "DELETE FROM message WHERE mailbox = ? AND due IS NOT NULL"
 
 
-class Mailbox(NamedTuple):
+class QueueState(NamedTuple):
     """What a consumer must know of its mailbox before it claims from it.
 
     Attributes:
@@ -66,15 +66,15 @@ class Mailbox(NamedTuple):
     expired: bool
 
 
-def read_mailbox(cursor: sqlite3.Cursor, mailbox: int, now: int) -> Mailbox | None:
+def read_queue(cursor: sqlite3.Cursor, queue_id: int, now: int) -> QueueState | None:
     """Read a mailbox as it is now, in milliseconds since the epoch; None if it was removed."""
-    row = cursor.execute(_STATE, (now, now, mailbox)).fetchone()
-    return None if row is None else Mailbox(row[0], row[1] == 1, decode_settings(row[2]), *row[3:])
+    row = cursor.execute(_STATE, (now, now, queue_id)).fetchone()
+    return None if row is None else QueueState(row[0], row[1] == 1, decode_settings(row[2]), *row[3:])
 
 
-def read_mailbox_settings(cursor: sqlite3.Cursor, mailbox: int) -> DestinationSettings | None:
+def read_queue_settings(cursor: sqlite3.Cursor, queue_id: int) -> DestinationSettings | None:
     """Read the settings of a mailbox; None if there are none, or it was removed."""
-    row = cursor.execute("SELECT settings FROM mailbox WHERE id = ?", (mailbox,)).fetchone()
+    row = cursor.execute("SELECT settings FROM mailbox WHERE id = ?", (queue_id,)).fetchone()
     return None if row is None else decode_settings(row[0])
 
 
@@ -89,7 +89,7 @@ def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
     return int(row[0])
 
 
-def find_mailbox(cursor: sqlite3.Cursor, source: Destination | Subscription) -> int | None:
+def find_queue(cursor: sqlite3.Cursor, source: Destination | Subscription) -> int | None:
     """Find the mailbox of a queue or a named subscription; None if there is none."""
     if isinstance(source, Topic):
         raise InvalidDestinationError(f"{source} holds no messages; its subscriptions do.")
@@ -106,43 +106,43 @@ def subscription_key(subscription: Subscription) -> tuple[str, str]:
     return "durable" if subscription.durable else "shared", f"{client_id}.{subscription.name}"
 
 
-def has_consumers(cursor: sqlite3.Cursor, mailbox: int) -> bool:
+def has_consumers(cursor: sqlite3.Cursor, queue_id: int) -> bool:
     """Tell whether somebody consumes from a mailbox now."""
-    return cursor.execute("SELECT 1 FROM consumer WHERE mailbox = ? LIMIT 1", (mailbox,)).fetchone() is not None
+    return cursor.execute("SELECT 1 FROM consumer WHERE mailbox = ? LIMIT 1", (queue_id,)).fetchone() is not None
 
 
-def something_returned(cursor: sqlite3.Cursor, mailboxes: Iterable[int]) -> None:
+def count_return(cursor: sqlite3.Cursor, queue_ids: Iterable[int]) -> None:
     """Tell consumers that passed over messages of these mailboxes to begin anew."""
-    cursor.executemany("UPDATE mailbox SET returns = returns + 1 WHERE id = ?", [(m,) for m in mailboxes])
+    cursor.executemany("UPDATE mailbox SET returns = returns + 1 WHERE id = ?", [(m,) for m in queue_ids])
 
 
-def empty_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> int:
+def purge_queue(cursor: sqlite3.Cursor, queue_id: int) -> int:
     """Remove what waits in a mailbox, due or not; tell how many messages that were. What somebody holds stays."""
-    return sum(cursor.execute(statement, (mailbox,)).rowcount for statement in (_EMPTY_READY, _EMPTY_SCHEDULED))
+    return sum(cursor.execute(statement, (queue_id,)).rowcount for statement in (_PURGE_READY, _PURGE_SCHEDULED))
 
 
-def drop_mailbox(cursor: sqlite3.Cursor, mailbox: int) -> None:
+def drop_queue(cursor: sqlite3.Cursor, queue_id: int) -> None:
     """Remove a mailbox with what waits in it. What a unit holds stays until the unit ends."""
-    empty_mailbox(cursor, mailbox)
-    cursor.execute("DELETE FROM message_group WHERE mailbox = ?", (mailbox,))
-    cursor.execute("DELETE FROM mailbox WHERE id = ?", (mailbox,))
+    purge_queue(cursor, queue_id)
+    cursor.execute("DELETE FROM message_group WHERE mailbox = ?", (queue_id,))
+    cursor.execute("DELETE FROM mailbox WHERE id = ?", (queue_id,))
 
 
-def remove_mailbox(cursor: sqlite3.Cursor, what: Destination | Subscription) -> None:
+def remove_queue(cursor: sqlite3.Cursor, what: Destination | Subscription) -> None:
     """Remove a queue or a named subscription.
 
     Raises:
         InvalidDestinationError: There is none.
         IllegalStateError: Somebody consumes from it.
     """
-    mailbox = find_mailbox(cursor, what)
-    if mailbox is None:
+    queue_id = find_queue(cursor, what)
+    if queue_id is None:
         raise InvalidDestinationError(f"There is no {what} to remove.")
-    if has_consumers(cursor, mailbox):
+    if has_consumers(cursor, queue_id):
         raise IllegalStateError(f"{what} has consumers; close them before you remove it.")
-    drop_mailbox(cursor, mailbox)
+    drop_queue(cursor, queue_id)
     if isinstance(what, Queue):
-        forget_duplicates(cursor, str(what))
+        forget_duplicate_ids(cursor, str(what))
 
 
 def list_destinations(cursor: sqlite3.Cursor) -> list[Destination]:
@@ -161,24 +161,24 @@ _DEFAULT = ""  # the address of the settings that hold where there are none of o
 def write_settings(cursor: sqlite3.Cursor, address: Destination | None, settings: DestinationSettings) -> None:
     """Keep settings for an address, or for all that have none (None), and apply them to the mailboxes there are."""
     key = _DEFAULT if address is None else str(address)
-    cursor.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (key, _encode(settings)))
-    for mailbox, name, topic in cursor.execute("SELECT id, name, topic FROM mailbox").fetchall():
+    cursor.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (key, _encode_settings(settings)))
+    for queue_id, name, topic in cursor.execute("SELECT id, name, topic FROM mailbox").fetchall():
         of = destination(name, "queue") if topic is None else destination(topic, "topic")
         if address is None or str(address) == str(of):  # a temporary queue's mailbox is a queue's
-            cursor.execute("UPDATE mailbox SET settings = ? WHERE id = ?", (settings_text(cursor, of), mailbox))
+            cursor.execute("UPDATE mailbox SET settings = ? WHERE id = ?", (settings_text(cursor, of), queue_id))
 
 
 def read_settings(cursor: sqlite3.Cursor, address: Destination | None) -> DestinationSettings:
     """Tell what holds for an address; for None, what holds where nothing else does."""
-    text = _kept(cursor, _DEFAULT) if address is None else settings_text(cursor, address)
+    text = _stored_settings(cursor, _DEFAULT) if address is None else settings_text(cursor, address)
     return decode_settings(text) or DestinationSettings()
 
 
 def settings_text(cursor: sqlite3.Cursor, address: Destination) -> str | None:
     """The settings of an address as a mailbox keeps them; None if there are none."""
-    text = _kept(cursor, str(address)) or _kept(cursor, _DEFAULT)
+    text = _stored_settings(cursor, str(address)) or _stored_settings(cursor, _DEFAULT)
     settings = decode_settings(text)
-    return None if settings is None else _encode(_without_circles(settings, address))
+    return None if settings is None else _encode_settings(_without_self_reference(settings, address))
 
 
 @lru_cache(1000)
@@ -194,12 +194,12 @@ def decode_settings(text: str | None) -> DestinationSettings | None:
     return DestinationSettings(**fields)
 
 
-def _encode(settings: DestinationSettings) -> str:
+def _encode_settings(settings: DestinationSettings) -> str:
     places = {name: getattr(settings, name) for name in ("dead_letter", "expiry")}
     return json.dumps({**asdict(settings), **{name: p and (p.kind, p.name) for name, p in places.items()}})
 
 
-def _without_circles(settings: DestinationSettings, address: Destination) -> DestinationSettings:
+def _without_self_reference(settings: DestinationSettings, address: Destination) -> DestinationSettings:
     """A dead-letter or expiry destination does not send messages to itself: there they stay, or are deleted."""
     fails, expires = settings.dead_letter == address, settings.expiry == address
     return DestinationSettings(
@@ -210,12 +210,12 @@ def _without_circles(settings: DestinationSettings, address: Destination) -> Des
     )
 
 
-def _kept(cursor: sqlite3.Cursor, key: str) -> str | None:
+def _stored_settings(cursor: sqlite3.Cursor, key: str) -> str | None:
     row = cursor.execute("SELECT settings FROM setting WHERE address = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def is_new(cursor: sqlite3.Cursor, address: str, key: str, history: int) -> bool:
+def record_duplicate_id(cursor: sqlite3.Cursor, address: str, key: str, history: int) -> bool:
     """Note the id of a message that is sent to an address; False if it was noted there before.
 
     Args:
@@ -236,6 +236,6 @@ def is_new(cursor: sqlite3.Cursor, address: str, key: str, history: int) -> bool
     return True
 
 
-def forget_duplicates(cursor: sqlite3.Cursor, address: str) -> None:
+def forget_duplicate_ids(cursor: sqlite3.Cursor, address: str) -> None:
     """Forget the ids of an address that is removed: what is sent to its name later is new."""
     cursor.execute("DELETE FROM duplicate WHERE address = ?", (address,))

@@ -4,9 +4,9 @@ import sqlite3
 from pathlib import Path
 
 from jmsjca.errors import StoreError
-from jmsjca.providers.embedded.store.processes import find_alive, lock_folder
+from jmsjca.providers.embedded.store.processes import live_processes, lock_folder
 
-__all__ = ["APPLICATION_ID", "VERSION", "execute_all", "make_tables", "migrate"]
+__all__ = ["APPLICATION_ID", "VERSION", "create_tables", "execute_all", "migrate"]
 
 APPLICATION_ID = 0x4A4D5331  # "JMS1": tells our files from other people's
 VERSION = 2
@@ -93,7 +93,7 @@ CREATE INDEX duplicate_age ON duplicate (address, id);
 """
 
 
-def make_tables(cursor: sqlite3.Cursor) -> None:
+def create_tables(cursor: sqlite3.Cursor) -> None:
     """Make a broker of an empty database, inside a transaction."""
     execute_all(cursor, _TABLES)
     cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -175,7 +175,7 @@ def migrate(cursor: sqlite3.Cursor, path: Path, version: int) -> None:
     Raises:
         StoreError: Processes have it open: they would go on as if it were of the old format.
     """
-    alive = find_alive(cursor, lock_folder(path))
+    alive = live_processes(cursor, lock_folder(path))
     if alive:
         raise StoreError(
             f"{path} is of an earlier release (format {version}, this one writes {VERSION}) and in use by processes "

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from jmsjca.providers.embedded.codec import SELECTABLE
+from jmsjca.providers.embedded.codec import SELECTOR_FIELDS
 from jmsjca.providers.embedded.store.store import Store
 
-__all__ = ["Found", "Match", "Scan", "Stretch", "condition_of"]
+__all__ = ["Candidate", "CandidateQuery", "IdRange", "QueueScan", "condition_of"]
 
 _CANDIDATES = """SELECT id FROM message WHERE mailbox = ? AND urgency = ? AND id > ? AND id <= ?
                  AND owner IS NULL AND due IS NULL AND (bucket IS NULL OR NOT EXISTS (
@@ -21,23 +21,23 @@ _CANDIDATES = """SELECT id FROM message WHERE mailbox = ? AND urgency = ? AND id
                        AND consumer <> ?))"""
 _IN_ORDER = " ORDER BY id LIMIT ?"
 _HEADERS = {
-    **{name: f"json_extract(headers, '$.{field}')" for name, field in SELECTABLE.items()},
+    **{name: f"json_extract(headers, '$.{field}')" for name, field in SELECTOR_FIELDS.items()},
     "JMSPriority": "(9 - urgency)",
     "JMSDeliveryMode": "CASE json_extract(headers, '$.mode') WHEN 1 THEN 'NON_PERSISTENT' ELSE 'PERSISTENT' END",
     "JMSXDeliveryCount": "(deliveries + 1)",
 }
 
 
-class Stretch(NamedTuple):
+class IdRange(NamedTuple):
     """The messages of one urgency in a mailbox with ids after one and up to another."""
 
-    mailbox: int
+    queue_id: int
     urgency: int
     after: int
     last: int
 
 
-class Match:
+class CandidateQuery:
     """Finds the ids of candidates.
 
     Args:
@@ -50,7 +50,7 @@ class Match:
         self._query = _CANDIDATES + where + _IN_ORDER
         self._consumer = consumer
 
-    def ids(self, cursor: sqlite3.Cursor, where: Stretch, limit: int) -> list[int]:
+    def ids(self, cursor: sqlite3.Cursor, where: IdRange, limit: int) -> list[int]:
         """The first candidates of a stretch, in order."""
         rows = cursor.execute(self._query, (*where, self._consumer, *self._parameters, limit))
         return [number for (number,) in rows]
@@ -82,14 +82,14 @@ _BOUND = """SELECT id FROM message WHERE mailbox = ? AND urgency = ? AND id > ? 
             ORDER BY id LIMIT 1 OFFSET ?"""
 
 
-class Found(NamedTuple):
+class Candidate(NamedTuple):
     """A message that the consumer may take."""
 
     urgency: int
     id: int
 
 
-class Scan:
+class QueueScan:
     """Finds candidates without claiming them.
 
     Args:
@@ -98,14 +98,14 @@ class Scan:
         match: Which messages.
     """
 
-    def __init__(self, store: Store, mailbox: int, match: Match) -> None:
+    def __init__(self, store: Store, queue_id: int, match: CandidateQuery) -> None:
         self._store = store
-        self._mailbox = mailbox
-        self._match = match
+        self._queue_id = queue_id
+        self._query = match
         self._returns = -1
-        self._passed: dict[int, int] = {}  # by urgency, up to which id everything was looked at
+        self._scanned_to: dict[int, int] = {}  # by urgency, up to which id everything was looked at
 
-    def find(self, returns: int, limit: int) -> list[Found]:
+    def find(self, returns: int, limit: int) -> list[Candidate]:
         """The next candidates, by priority and age.
 
         Args:
@@ -114,39 +114,39 @@ class Scan:
         """
         if returns != self._returns:
             self._returns = returns
-            self._passed.clear()
-        found: list[Found] = []
+            self._scanned_to.clear()
+        found: list[Candidate] = []
         urgency = self._next_urgency(-1)
         while urgency is not None and len(found) < limit:
-            found += self._look(urgency, limit - len(found))
+            found += self._scan_urgency(urgency, limit - len(found))
             urgency = self._next_urgency(urgency)
         return found
 
-    def put_back(self, candidates: Iterable[Found]) -> None:
+    def put_back(self, candidates: Iterable[Candidate]) -> None:
         """Find these again next time: they were not claimed."""
         for urgency, number in candidates:
-            self._passed[urgency] = min(self._passed[urgency], number - 1)
+            self._scanned_to[urgency] = min(self._scanned_to[urgency], number - 1)
 
-    def _look(self, urgency: int, limit: int) -> list[Found]:
-        found: list[Found] = []
+    def _scan_urgency(self, urgency: int, limit: int) -> list[Candidate]:
+        found: list[Candidate] = []
         more, chunk = True, max(limit, _SMALLEST_CHUNK)
         while more and len(found) < limit:
             with self._store.read() as cursor:
-                ids, more = self._look_at_chunk(cursor, urgency, chunk, limit - len(found))
-            found += [Found(urgency, number) for number in ids]
+                ids, more = self._scan_chunk(cursor, urgency, chunk, limit - len(found))
+            found += [Candidate(urgency, number) for number in ids]
             chunk = min(2 * chunk, _LARGEST_CHUNK)
         return found
 
-    def _look_at_chunk(self, cursor: sqlite3.Cursor, urgency: int, chunk: int, limit: int) -> tuple[list[int], bool]:
-        after = self._passed.get(urgency, 0)
+    def _scan_chunk(self, cursor: sqlite3.Cursor, urgency: int, chunk: int, limit: int) -> tuple[list[int], bool]:
+        after = self._scanned_to.get(urgency, 0)
         newest = cursor.execute(_NEWEST).fetchone()[0]  # before the bound: what comes later was not looked at
-        bound = cursor.execute(_BOUND, (self._mailbox, urgency, after, chunk - 1)).fetchone()
+        bound = cursor.execute(_BOUND, (self._queue_id, urgency, after, chunk - 1)).fetchone()
         last = newest if bound is None else bound[0]
-        ids = self._match.ids(cursor, Stretch(self._mailbox, urgency, after, last), limit)
-        self._passed[urgency] = ids[-1] if len(ids) == limit else max(last, after)
+        ids = self._query.ids(cursor, IdRange(self._queue_id, urgency, after, last), limit)
+        self._scanned_to[urgency] = ids[-1] if len(ids) == limit else max(last, after)
         return ids, bound is not None
 
     def _next_urgency(self, after: int) -> int | None:
         with self._store.read() as cursor:
-            row = cursor.execute(_NEXT_URGENCY, (self._mailbox, after)).fetchone()
+            row = cursor.execute(_NEXT_URGENCY, (self._queue_id, after)).fetchone()
         return None if row is None else int(row[0])

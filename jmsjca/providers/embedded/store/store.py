@@ -15,151 +15,69 @@ from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.providers.embedded.errors import translate
 from jmsjca.providers.embedded.store.database import Database, check_format
-from jmsjca.providers.embedded.store.files import check_room_within, is_room_on_disk
+from jmsjca.providers.embedded.store.files import check_free_pages, has_disk_space
 from jmsjca.providers.embedded.store.group_commit import GroupCommit, Job
-from jmsjca.providers.embedded.store.processes import Member, remove_owner
-from jmsjca.providers.embedded.store.wakeup import Bell
+from jmsjca.providers.embedded.store.processes import Member, release_owner
+from jmsjca.providers.embedded.store.wakeup import WakeupCounter
 
-__all__ = ["Store", "Transactions", "enter", "forget", "leave"]
+__all__ = ["Store", "close_store", "drop_memory_store", "open_store"]
 
 _T = TypeVar("_T")
 
 _MEMORY_OWNER = 1
-_REAP_INTERVAL = 0.25
+_RELEASE_INTERVAL = 0.25
 
 
-class Transactions:
-    """What all threads of a process do with one database, one after the other.
-
-    Args:
-        path: The file; None for memory.
-        limits: The bounds.
-
-    Attributes:
-        lock: Held by whoever reads or writes; hold it where more must happen before others do.
-        database: The database itself.
-    """
-
-    def __init__(self, path: Path | None, limits: Limits) -> None:
-        self.path = path
-        self.limits = limits
-        self.lock = threading.RLock()
-        self._closed = False
-        self._home = ForkGuard()
-        self._groups = GroupCommit(self.write)
-        self.database = Database(path, limits.lock_timeout)
-
-    def check_usable(self) -> None:
-        """Find out whether the database can be used here.
-
-        Raises:
-            ConnectionLostError: It is closed, or the parent process's.
-        """
-        if self._closed:
-            raise ConnectionLostError("This broker was closed; connect again.")
-        self._home.check()
-
-    def read(self) -> "_Reading":
-        """Look something up, in a block."""
-        return _Reading(self)
-
-    def write(self, *, durable: bool = True) -> "_Writing":
-        """Run one short write transaction, in a block. It commits at the end, rolls back on an exception.
-
-        Args:
-            durable: True if the commit must be on disk when this returns. False only where losing it to a power cut
-                does no harm: a claim.
-
-        Raises:
-            ConnectionLostError: The store is closed, or its file was removed.
-            ResourceAllocationError: Another process kept the file locked.
-            TransactionRolledBackError: The commit failed and did not happen.
-            TransactionInDoubtError: The commit failed in a way that tells nothing.
-        """
-        return _Writing(self, durable=durable)
-
-    def submit(self, job: Job[_T]) -> _T:
-        """Run a job in a durable write transaction, which it shares with those that others submit at the same time.
-
-        Not to be called between `read` or `write` and their end: the one who runs the job may wait for that. It raises
-        what `write` raises, and what the job raises.
-        """
-        if self.path is not None:
-            return self._groups.submit(job)
-        with self.write() as cursor:  # memory: nothing to wait for together
-            return job(cursor)
-
-    def check_room(self, size: int) -> None:
-        """Make sure that there is room on the disk for bodies of so many bytes, and some left to consume with.
-
-        Raises:
-            ResourceAllocationError: There is not.
-        """
-        if self.path is not None and not is_room_on_disk(self.path, size):
-            with self.read() as cursor:
-                check_room_within(cursor, self.path, size)
-
-    def close_database(self) -> None:
-        """Close the file; who tries to use it learns that."""
-        self._closed = True
-        self.database.close()
-
-    def forget_threads(self) -> None:
-        """In a forked child: hold no lock that a thread has which does not exist here."""
-        self.lock = threading.RLock()
-        self._groups = GroupCommit(self.write)
-
-
-class _Reading:
+class _ReadTransaction:
     """A class, not a generator: every claim and every settlement pays for it."""
 
-    __slots__ = ("_lock", "_transactions")
+    __slots__ = ("_lock", "_store")
 
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-        self._lock = transactions.lock  # the same to the end, also in a child that forks meanwhile
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+        self._lock = store.lock  # the same to the end, also in a child that forks meanwhile
 
     def __enter__(self) -> sqlite3.Cursor:
-        transactions = self._transactions
+        store = self._store
         self._lock.acquire()
         try:
-            transactions.check_usable()
+            store.check_usable()
         except BaseException:
             self._lock.release()
             raise
-        return transactions.database.cursor
+        return store.database.cursor
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._lock.release()
         if isinstance(error, sqlite3.Error):
-            raise translate(error, self._transactions.path) from error
+            raise translate(error, self._store.path) from error
 
 
-class _Writing:
+class _WriteTransaction:
     """Likewise."""
 
-    __slots__ = ("_durable", "_lock", "_transactions")
+    __slots__ = ("_durable", "_lock", "_store")
 
-    def __init__(self, transactions: Transactions, *, durable: bool) -> None:
-        self._transactions = transactions
+    def __init__(self, store: "Store", *, durable: bool) -> None:
+        self._store = store
         self._durable = durable
-        self._lock = transactions.lock
+        self._lock = store.lock
 
     def __enter__(self) -> sqlite3.Cursor:
-        transactions = self._transactions
+        store = self._store
         self._lock.acquire()
         try:
-            transactions.check_usable()
-            transactions.database.begin(durable=self._durable)
+            store.check_usable()
+            store.database.begin(durable=self._durable)
         except BaseException as error:
             self._lock.release()
             if isinstance(error, sqlite3.Error):
-                raise translate(error, transactions.path) from error
+                raise translate(error, store.path) from error
             raise
-        return transactions.database.cursor
+        return store.database.cursor
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        database, path = self._transactions.database, self._transactions.path
+        database, path = self._store.database, self._store.path
         try:
             if error is None:
                 database.commit()
@@ -173,29 +91,89 @@ class _Writing:
             raise translate(error, path) from error
 
 
-class Store(Transactions):
+class Store:
     """A broker's database, opened once per process, and this process among those that use it.
 
     Args:
         path: The file; None for memory.
         limits: The bounds of the first connection that opened it.
         clock: Where time comes from.
+
+    Attributes:
+        lock: Held by whoever reads or writes; hold it where more must happen before others do.
+        database: The database itself.
     """
 
     def __init__(self, path: Path | None, limits: Limits, clock: Clock) -> None:
-        super().__init__(path, limits)
+        self.path = path
+        self.limits = limits
         self.clock = clock
-        self.bell = Bell()
+        self.lock = threading.RLock()
+        self._closed = False
+        self._fork_guard = ForkGuard()
+        self._groups = GroupCommit(self.write)
+        self.database = Database(path, limits.lock_timeout)
+        self.wakeups = WakeupCounter()
         self.users = 0
         self._tokens = itertools.count(1)
-        self._next_reap = 0.0
+        self._next_release = 0.0
         self._member: Member | None = None
         if path is not None:
             try:
-                self._join(path)
+                self._register(path)
             except BaseException:
-                self._let_go()
+                self._close_files()
                 raise
+
+    def check_usable(self) -> None:
+        """Find out whether the database can be used here.
+
+        Raises:
+            ConnectionLostError: It is closed, or the parent process's.
+        """
+        if self._closed:
+            raise ConnectionLostError("This broker was closed; connect again.")
+        self._fork_guard.check()
+
+    def read(self) -> "_ReadTransaction":
+        """Look something up, in a block."""
+        return _ReadTransaction(self)
+
+    def write(self, *, durable: bool = True) -> "_WriteTransaction":
+        """Run one short write transaction, in a block. It commits at the end, rolls back on an exception.
+
+        Args:
+            durable: True if the commit must be on disk when this returns. False only where losing it to a power cut
+                does no harm: a claim.
+
+        Raises:
+            ConnectionLostError: The store is closed, or its file was removed.
+            ResourceAllocationError: Another process kept the file locked.
+            TransactionRolledBackError: The commit failed and did not happen.
+            TransactionInDoubtError: The commit failed in a way that tells nothing.
+        """
+        return _WriteTransaction(self, durable=durable)
+
+    def submit(self, job: Job[_T]) -> _T:
+        """Run a job in a durable write transaction, which it shares with those that others submit at the same time.
+
+        Not to be called between `read` or `write` and their end: the one who runs the job may wait for that. It raises
+        what `write` raises, and what the job raises.
+        """
+        if self.path is not None:
+            return self._groups.submit(job)
+        with self.write() as cursor:  # memory: nothing to wait for together
+            return job(cursor)
+
+    def check_disk_space(self, size: int) -> None:
+        """Make sure that there is room on the disk for bodies of so many bytes, and some left to consume with.
+
+        Raises:
+            ResourceAllocationError: There is not.
+        """
+        if self.path is not None and not has_disk_space(self.path, size):
+            with self.read() as cursor:
+                check_free_pages(cursor, self.path, size)
 
     @property
     def owner(self) -> int:
@@ -215,15 +193,15 @@ class Store(Transactions):
         """Milliseconds since the epoch."""
         return int(self.clock.now() * 1000)
 
-    def ring(self, doorbells: list[str]) -> None:
+    def wake_consumers(self, wakeup_paths: list[str]) -> None:
         """Wake consumers here and behind these doorbells."""
-        self.bell.ring()
+        self.wakeups.notify()
         if self._member:
-            self._member.ring(doorbells)
+            self._member.wake_others(wakeup_paths)
 
-    def other_doorbells(self, cursor: sqlite3.Cursor) -> list[str]:
+    def other_wakeup_paths(self, cursor: sqlite3.Cursor) -> list[str]:
         """The doorbells of the other processes that use the file."""
-        return self._member.other_doorbells(cursor) if self._member else []
+        return self._member.other_wakeup_paths(cursor) if self._member else []
 
     def check_owner(self, cursor: sqlite3.Cursor) -> None:
         """Make sure that what is claimed in this transaction will be given back when this process dies.
@@ -234,25 +212,25 @@ class Store(Transactions):
         if self._member:
             self._member.check_registered(cursor)
 
-    def listen(self) -> None:
+    def listen_for_wakeups(self) -> None:
         """Let other processes wake us from now on."""
         if self._member:
             self._member.listen()
 
-    def reap(self, *, now: bool = False) -> bool:
+    def release_dead_owners(self, *, now: bool = False) -> bool:
         """Give back what dead processes held; looks at most four times a second, or now. True if there were any."""
         moment = self.clock.monotonic()
-        if self._member is None or (moment < self._next_reap and not now):
+        if self._member is None or (moment < self._next_release and not now):
             return False
-        self._next_reap = moment + _REAP_INTERVAL
+        self._next_release = moment + _RELEASE_INTERVAL
         with self.read() as cursor:
-            dead = self._member.find_dead(cursor)
+            dead = self._member.dead_owners(cursor)
         if dead:
             with self.write() as cursor:
                 for owner in dead:
-                    remove_owner(cursor, owner)
-                doorbells = self.other_doorbells(cursor)
-            self.ring(doorbells)
+                    release_owner(cursor, owner)
+                wakeup_paths = self.other_wakeup_paths(cursor)
+            self.wake_consumers(wakeup_paths)
         return bool(dead)
 
     def close(self) -> None:
@@ -260,35 +238,37 @@ class Store(Transactions):
         if self._closed:
             return
         if self._member:
-            self._member.hush()
+            self._member.stop_listening()
         with self.lock:
             try:
                 if self._member and not self.lost:
-                    self._resign(self._member)
+                    self._unregister(self._member)
             finally:
-                self._let_go()
+                self._close_files()
 
-    def abandon(self) -> None:
+    def abandon_after_fork(self) -> None:
         """In a forked child: let the parent's lock go, touch nothing else."""
-        self.forget_threads()
+        self.lock = threading.RLock()  # a thread that does not exist here may hold the parent's
+        self._groups = GroupCommit(self.write)
         if self._member:
-            self._member.abandon()
+            self._member.abandon_after_fork()
 
-    def _join(self, path: Path) -> None:
-        self._member = Member(path, self.bell)
+    def _register(self, path: Path) -> None:
+        self._member = Member(path, self.wakeups)
         with self.write() as cursor:
             check_format(cursor, path)
-            self._member.join(cursor)
-        self.reap()
+            self._member.register(cursor)
+        self.release_dead_owners()
 
-    def _resign(self, member: Member) -> None:
+    def _unregister(self, member: Member) -> None:
         with self.write() as cursor:
-            member.resign(cursor)
-            doorbells = member.other_doorbells(cursor)
-        self.ring(doorbells)
+            member.unregister(cursor)
+            wakeup_paths = member.other_wakeup_paths(cursor)
+        self.wake_consumers(wakeup_paths)
 
-    def _let_go(self) -> None:
-        self.close_database()
+    def _close_files(self) -> None:
+        self._closed = True
+        self.database.close()
         if self._member:
             self._member.close()
 
@@ -298,7 +278,7 @@ _stores: dict[Path | str, Store] = {}
 _abandoned: list[Store] = []  # of the parent process: kept, so that nothing closes them here
 
 
-def enter(place: Path | str, limits: Limits, clock: Clock) -> Store:
+def open_store(place: Path | str, limits: Limits, clock: Clock) -> Store:
     """Open the store of a place, or join those who have it open.
 
     Args:
@@ -314,7 +294,7 @@ def enter(place: Path | str, limits: Limits, clock: Clock) -> Store:
         return store
 
 
-def leave(store: Store) -> None:
+def close_store(store: Store) -> None:
     """Close a file when its last connection closes. A memory broker stays until the process ends."""
     with _lock:
         store.users -= 1
@@ -324,7 +304,7 @@ def leave(store: Store) -> None:
             store.close()
 
 
-def forget(name: str) -> None:
+def drop_memory_store(name: str) -> None:
     """Drop a memory broker with all that is in it."""
     with _lock:
         store = _stores.pop(name, None)
@@ -339,13 +319,13 @@ def _close_files() -> None:
             store.close()
 
 
-def _abandon_all() -> None:
+def _abandon_all_after_fork() -> None:
     global _lock  # noqa: PLW0603  # the parent's may be held by a thread that does not exist here
     _lock = threading.Lock()
     for store in _stores.values():
-        store.abandon()
+        store.abandon_after_fork()
     _abandoned.extend(_stores.values())
     _stores.clear()
 
 
-os.register_at_fork(after_in_child=_abandon_all)
+os.register_at_fork(after_in_child=_abandon_all_after_fork)

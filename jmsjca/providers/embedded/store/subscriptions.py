@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
-from jmsjca.providers.embedded.store.queues import drop_mailbox, has_consumers, settings_text, subscription_key
+from jmsjca.providers.embedded.store.queues import drop_queue, has_consumers, settings_text, subscription_key
 
-__all__ = ["Subscriber", "no_local_mark", "open_subscription", "sender_marks", "subscribers"]
+__all__ = ["Subscriber", "no_local_tag", "open_subscription", "sender_tags", "subscribers"]
 
 
 class Subscriber(NamedTuple):
     """One subscription as a sender sees it."""
 
-    mailbox: int
+    queue_id: int
     selector: str | None = None
     no_local: str | None = None
 
 
-class _Wanted(NamedTuple):
+class _Definition(NamedTuple):
     """What distinguishes one subscription from another of its name."""
 
     topic: str
@@ -48,12 +48,12 @@ def open_subscription(
         raise InvalidDestinationError(
             f"{subscription.topic} is temporary: a durable subscription would outlive it, one that is not will do."
         )
-    wanted = _Wanted(subscription.topic.name, selector, no_local, int(subscription.shared))
+    wanted = _Definition(subscription.topic.name, selector, no_local, int(subscription.shared))
     if subscription.name is None:
         return _insert(cursor, ("volatile", uuid.uuid4().hex), wanted, owner)
     key = subscription_key(subscription)
-    mailbox = _usable(cursor, key, wanted)
-    return _insert(cursor, key, wanted, None) if mailbox is None else mailbox
+    queue_id = _find_matching(cursor, key, wanted)
+    return _insert(cursor, key, wanted, None) if queue_id is None else queue_id
 
 
 def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[Subscriber]:
@@ -62,7 +62,7 @@ def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[Subscriber]:
     return [Subscriber(*row) for row in rows]
 
 
-def no_local_mark(subscription: Subscription, connection: str) -> str:
+def no_local_tag(subscription: Subscription, connection: str) -> str:
     """Whose messages a subscriber is spared: those of its client, or else of its connection.
 
     Raises:
@@ -73,33 +73,33 @@ def no_local_mark(subscription: Subscription, connection: str) -> str:
     return f"client {subscription.client_id}" if subscription.client_id else f"connection {connection}"
 
 
-def sender_marks(client_id: str | None, connection: str) -> tuple[str, ...]:
+def sender_tags(client_id: str | None, connection: str) -> tuple[str, ...]:
     """What the `no_local_mark` of subscribers may be that are spared the messages of a connection."""
     mark = f"connection {connection}"
     return (mark,) if client_id is None else (mark, f"client {client_id}")
 
 
-def _usable(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Wanted) -> int | None:
+def _find_matching(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Definition) -> int | None:
     """The mailbox of that name, if it is what is wanted; one that is not is dropped."""
     row = cursor.execute(
         "SELECT id, topic, selector, no_local, shared FROM mailbox WHERE kind = ? AND name = ?", key
     ).fetchone()
     if row is None:
         return None
-    mailbox, existing = int(row[0]), _Wanted(*row[1:])
-    busy = has_consumers(cursor, mailbox)
+    queue_id, existing = int(row[0]), _Definition(*row[1:])
+    busy = has_consumers(cursor, queue_id)
     _check_sharing(key[1], existing, wanted, busy=busy)
     if existing == wanted:
-        return mailbox
+        return queue_id
     if busy:
         raise IllegalStateError(
             f"The subscription {key[1]} is in use with another topic, selector or no_local; close its consumers first."
         )
-    drop_mailbox(cursor, mailbox)
+    drop_queue(cursor, queue_id)
     return None
 
 
-def _check_sharing(name: str, existing: _Wanted, wanted: _Wanted, *, busy: bool) -> None:
+def _check_sharing(name: str, existing: _Definition, wanted: _Definition, *, busy: bool) -> None:
     if existing.shared != wanted.shared:
         raise IllegalStateError(
             f"The durable subscription {name} is {'' if existing.shared else 'not '}shared; unsubscribe it first."
@@ -110,7 +110,7 @@ def _check_sharing(name: str, existing: _Wanted, wanted: _Wanted, *, busy: bool)
         )
 
 
-def _insert(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Wanted, owner: int | None) -> int:
+def _insert(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Definition, owner: int | None) -> int:
     row = cursor.execute(
         """INSERT INTO mailbox (kind, name, topic, selector, no_local, shared, owner, settings)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id""",

@@ -5,21 +5,21 @@ import uuid
 
 from jmsjca.destinations import Destination, DestinationKind, Queue, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
-from jmsjca.providers.embedded.store.queues import drop_mailbox, find_mailbox, forget_duplicates, has_consumers
+from jmsjca.providers.embedded.store.queues import drop_queue, find_queue, forget_duplicate_ids, has_consumers
 from jmsjca.providers.embedded.store.subscriptions import subscribers
 
 __all__ = [
     "check_exists",
     "check_owned",
-    "drop_all",
+    "create_temporary",
+    "drop_of_connection",
     "drop_of_owner",
     "drop_temporary",
     "is_temporary",
-    "make_temporary",
 ]
 
 
-def make_temporary(cursor: sqlite3.Cursor, kind: DestinationKind, owner: int, connection: str) -> Destination:
+def create_temporary(cursor: sqlite3.Cursor, kind: DestinationKind, owner: int, connection: str) -> Destination:
     """Make a destination with a name that nobody has."""
     made = destination(f"temporary.{uuid.uuid4().hex}", kind, temporary=True)
     cursor.execute("INSERT INTO temporary VALUES (?, ?, ?)", (str(made), owner, connection))
@@ -59,13 +59,13 @@ def drop_temporary(cursor: sqlite3.Cursor, what: Destination) -> None:
     Raises:
         IllegalStateError: It has consumers.
     """
-    mailboxes = _mailboxes(cursor, what)
-    if any(has_consumers(cursor, mailbox) for mailbox in mailboxes):
+    queue_ids = _queue_ids(cursor, what)
+    if any(has_consumers(cursor, queue_id) for queue_id in queue_ids):
         raise IllegalStateError(f"{what} has consumers; close them before you delete it.")
     _drop(cursor, str(what))
 
 
-def drop_all(cursor: sqlite3.Cursor, connection: str) -> None:
+def drop_of_connection(cursor: sqlite3.Cursor, connection: str) -> None:
     """Delete what a connection made; its consumers are closed by now."""
     _drop_found(cursor, "SELECT address FROM temporary WHERE connection = ?", connection)
 
@@ -82,17 +82,17 @@ def _drop_found(cursor: sqlite3.Cursor, query: str, whose: str | int) -> None:
 
 def _drop(cursor: sqlite3.Cursor, address: str) -> None:
     kind, name = address.split(":", 1)
-    for mailbox in _mailboxes(cursor, destination(name, kind)):
-        drop_mailbox(cursor, mailbox)
-    forget_duplicates(cursor, address)
+    for queue_id in _queue_ids(cursor, destination(name, kind)):
+        drop_queue(cursor, queue_id)
+    forget_duplicate_ids(cursor, address)
     cursor.execute("DELETE FROM temporary WHERE address = ?", (address,))
 
 
-def _mailboxes(cursor: sqlite3.Cursor, what: Destination) -> list[int]:
+def _queue_ids(cursor: sqlite3.Cursor, what: Destination) -> list[int]:
     if isinstance(what, Queue):
-        mailbox = find_mailbox(cursor, what)
-        return [] if mailbox is None else [mailbox]
-    return [subscriber.mailbox for subscriber in subscribers(cursor, what.name)]
+        queue_id = find_queue(cursor, what)
+        return [] if queue_id is None else [queue_id]
+    return [subscriber.queue_id for subscriber in subscribers(cursor, what.name)]
 
 
 def _connection_of(cursor: sqlite3.Cursor, what: Destination) -> str | None:

@@ -7,36 +7,36 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["Bell", "Doorbell"]
+__all__ = ["WakeupCounter", "WakeupSocket"]
 
 _PREFIX, _NAME = "jmsjca-", "bell"
 
 
-class Bell:
+class WakeupCounter:
     """Counts rings; a waiter that has seen the latest ring waits for the next, so no ring is missed."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._rings = 0
+        self._value = 0
 
     @property
-    def rings(self) -> int:
+    def value(self) -> int:
         """How often it rang; read it before looking for work."""
-        return self._rings
+        return self._value
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake all waiters of this process."""
         with self._condition:
-            self._rings += 1
+            self._value += 1
             self._condition.notify_all()
 
     def wait(self, seen: int, timeout: float) -> None:
         """Return at a ring later than those seen, or after so many seconds."""
         with self._condition:
-            self._condition.wait_for(lambda: self._rings != seen, timeout)
+            self._condition.wait_for(lambda: self._value != seen, timeout)
 
 
-class Doorbell:
+class WakeupSocket:
     """One datagram socket per process that lets other processes ring a `Bell`.
 
     Args:
@@ -46,8 +46,8 @@ class Doorbell:
         OSError: There is no folder for temporary files that can be written and has a short name.
     """
 
-    def __init__(self, bell: Bell) -> None:
-        self._bell = bell
+    def __init__(self, counter: WakeupCounter) -> None:
+        self._counter = counter
         # Not beside the broker's file: the path of a UNIX socket is limited to about 100 bytes.
         self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self.path = str(self._folder / _NAME)
@@ -61,49 +61,49 @@ class Doorbell:
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._sender.setblocking(False)
         self._thread: threading.Thread | None = None
-        self._hushed = False
+        self._stopped = False
         self._lock = threading.Lock()
 
     def listen(self) -> None:
         """Start to listen; called by the first consumer that waits."""
         with self._lock:
-            if self._thread is None and not self._hushed:
-                self._thread = threading.Thread(target=self._listen, name="jmsjca-doorbell", daemon=True)
+            if self._thread is None and not self._stopped:
+                self._thread = threading.Thread(target=self._listen, name="jmsjca-wakeup", daemon=True)
                 self._thread.start()
 
-    def ring_others(self, paths: Iterable[str]) -> None:
+    def wake_others(self, paths: Iterable[str]) -> None:
         """Ring the doorbells of other processes. One that is full or gone is left alone: it will look by itself."""
         for path in paths:
             with contextlib.suppress(OSError):
                 self._sender.sendto(b"r", path)
 
-    def hush(self) -> None:
+    def stop(self) -> None:
         """Stop listening; others can still be rung. Before the socket is removed, or the thread could not be told."""
         with self._lock:  # a thread that is set up just now has been started when we have the lock
-            self._hushed = True
+            self._stopped = True
             thread = self._thread
         if thread is not None:
-            self.ring_others([self.path])
+            self.wake_others([self.path])
             thread.join(timeout=5)
 
     def close(self) -> None:
         """Remove the socket."""
-        self.abandon()
-        remove(self.path)
+        self.abandon_after_fork()
+        remove_wakeup_socket(self.path)
 
-    def abandon(self) -> None:
+    def abandon_after_fork(self) -> None:
         """Let go of the file descriptors without a word; for forked children."""
         self._socket.close()
         self._sender.close()
 
     def _listen(self) -> None:
         with contextlib.suppress(OSError):
-            while not self._hushed:
+            while not self._stopped:
                 self._socket.recv(1)
-                self._bell.ring()
+                self._counter.notify()
 
 
-def remove(path: str) -> None:
+def remove_wakeup_socket(path: str) -> None:
     """Remove a doorbell with its folder, if it is there.
 
     The path stands in a file that others may write, so nothing is removed but a socket of its name, and its folder

@@ -1,4 +1,4 @@
-"""Who waits is woken by all that may bring it a message, not only by sends: no waiter here looks by itself."""
+"""Everything that may bring a waiting consumer a message wakes it, not only sends: no consumer here polls."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
