@@ -8,8 +8,6 @@ from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError
 from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.brokers.dialect import Dialect
-from jmsjca.providers.stomp.brokers.rabbitmq import RabbitMQ
-from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 
 __all__ = ["DurableSubscriptions", "check_no_local", "check_subscription"]
@@ -75,10 +73,7 @@ class DurableSubscriptions:
                 f"Nobody has consumed from the durable subscription {source.name!r} over this connection, and"
                 f" {self._dialect.broker.name} does not tell over STOMP if there is one. Open a consumer of it first."
             )
-        if isinstance(self._dialect, RabbitMQ):
-            self._remove_queue(self._dialect, source)
-        else:
-            self._session.request("UNSUBSCRIBE", {"id": "none", **self._dialect.unsubscribe(source)})
+        self._dialect.remove_subscription(self._session, source, self._open_side_session)
         self._topics.pop(source.name or "", None)
 
     def _check_unused(self, name: str) -> None:
@@ -88,24 +83,6 @@ class DurableSubscriptions:
                 f"The durable subscription {name!r} is in use: close its consumer, and end the units that hold what it"
                 " received."
             )
-
-    def _remove_queue(self, dialect: RabbitMQ, source: Subscription) -> None:
-        """Look for the queue; then join the subscription and leave it for good, which is the only way to end it.
-
-        What looks stays: should a message be on its way when it leaves, the broker would end the conversation.
-        """
-        session = self._open_side_session()
-        try:
-            try:
-                session.request("SUBSCRIBE", {"id": "look", **dialect.existence_probe(source)})
-            except BrokerRefusedError as error:
-                raise InvalidDestinationError(
-                    f"{source.client_id!r} has no durable subscription {source.name!r} to remove."
-                ) from error
-            session.request("SUBSCRIBE", {"id": "end", "ack": "client-individual", **dialect.subscribe(source, 1)})
-            session.request("UNSUBSCRIBE", {"id": "end", **dialect.unsubscribe(source)})
-        finally:
-            session.close(session.reply_timeout)
 
 
 def check_no_local(broker: BrokerProfile, source: Destination | Subscription) -> None:

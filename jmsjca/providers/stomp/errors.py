@@ -1,7 +1,7 @@
 """The brokers' ERROR frames as JMS errors."""
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from jmsjca.errors import (
@@ -13,7 +13,6 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
-from jmsjca.providers.stomp.protocol.frames import Frame
 
 __all__ = ["BrokerRefusedError", "error_text", "translating_errors"]
 
@@ -52,10 +51,10 @@ def translating_errors(doing: str) -> Generator[None, None, None]:
         raise
 
 
-def error_text(frame: Frame) -> str:
+def error_text(headers: Mapping[str, str], body: bytes) -> str:
     """What the broker says is wrong, on one line: it may repeat what anybody sent."""
-    first = frame.body[:_SHOWN].decode(errors="replace").strip().partition("\n")[0]
-    text = ": ".join(dict.fromkeys(part for part in (frame.headers.get("message", "").strip(), first) if part))
+    first = body[:_SHOWN].decode(errors="replace").strip().partition("\n")[0]
+    text = ": ".join(dict.fromkeys(part for part in (headers.get("message", "").strip(), first) if part))
     return "".join(character if character.isprintable() else " " for character in text[:_SHOWN]) or "no reason given"
 
 
@@ -65,11 +64,11 @@ class BrokerRefusedError(ConnectionLostError):
     Attributes:
         receipt: The receipt that the refused frame asked for; None if the broker does not say.
         text: What the broker says.
-        alone: True if nothing was unanswered when it came but what one wait is for.
+        only_request: True if nothing was unanswered when it came but what one wait is for.
     """
 
-    def __init__(self, text: str, receipt: str | None, *, alone: bool = False) -> None:
+    def __init__(self, text: str, receipt: str | None, *, only_request: bool = False) -> None:
         super().__init__(f"The broker refused something and ended the connection: {text}")
         self.receipt = receipt
         self.text = text
-        self.only_request = alone
+        self.only_request = only_request

@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ from jmsjca.messages import Message
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.providers.stomp.codec import Content, Outgoing, decode, encode, is_property
 from jmsjca.providers.stomp.protocol.frames import Frame, encode_frame
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 
 __all__ = [
     "EVERYWHERE",
@@ -182,6 +183,23 @@ class Dialect(ABC):
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """The headers of UNSUBSCRIBE that also remove a durable subscription."""
         raise NotImplementedError
+
+    def remove_subscription(
+        self, session: STOMPSession, source: Subscription, open_side_session: Callable[[], STOMPSession]
+    ) -> None:
+        """Remove a durable subscription at the broker.
+
+        Args:
+            session: The session of the connection.
+            source: The subscription.
+            open_side_session: Opens another session, for requests that the broker may refuse.
+
+        Raises:
+            InvalidDestinationError: The broker has no such subscription.
+            ConnectionLostError: The broker refused, or the connection broke.
+        """
+        del open_side_session
+        session.request("UNSUBSCRIBE", {"id": "none", **self.unsubscribe(source)})
 
 
 def destination_of(source: Destination | Subscription) -> Destination:

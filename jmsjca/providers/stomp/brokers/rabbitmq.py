@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from jmsjca.destinations import Destination, Subscription, destination
-from jmsjca.errors import MessageFormatError
+from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Byte, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.providers.stomp.brokers.dialect import (
@@ -25,7 +25,9 @@ from jmsjca.providers.stomp.brokers.dialect import (
     destination_of,
 )
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Content
+from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.spi import Capabilities
 
 __all__ = ["RABBITMQ", "RABBITMQ_GAPS", "RabbitMQ", "from_amqp_sections", "read_section"]
@@ -105,6 +107,28 @@ class RabbitMQ(Dialect):
             "ack": "client-individual",
             "prefetch-count": "1",
         }
+
+    def remove_subscription(
+        self, session: STOMPSession, source: Subscription, open_side_session: Callable[[], STOMPSession]
+    ) -> None:
+        """Check that the queue exists, subscribe to it, and unsubscribe with the headers that delete it.
+
+        No other frame ends a durable subscription. The probe's subscription stays: if a message were in flight when it
+        ended, the broker would end the session.
+        """
+        del session
+        side = open_side_session()
+        try:
+            try:
+                side.request("SUBSCRIBE", {"id": "look", **self.existence_probe(source)})
+            except BrokerRefusedError as error:
+                raise InvalidDestinationError(
+                    f"{source.client_id!r} has no durable subscription {source.name!r} to remove."
+                ) from error
+            side.request("SUBSCRIBE", {"id": "end", "ack": "client-individual", **self.subscribe(source, 1)})
+            side.request("UNSUBSCRIBE", {"id": "end", **self.unsubscribe(source)})
+        finally:
+            side.close(side.reply_timeout)
 
     def queue_of(self, source: Subscription) -> str:
         """The queue of a durable subscription; a percent sign would be decoded."""

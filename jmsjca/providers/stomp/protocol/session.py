@@ -243,7 +243,9 @@ class FrameDispatcher:
             self.receipts.on_receipt(receipt)
         elif frame.command == "ERROR":
             alone = self.receipts.unanswered == 1
-            self._on_refusal(BrokerRefusedError(error_text(frame), frame.headers.get("receipt-id"), alone=alone))
+            self._on_refusal(
+                BrokerRefusedError(error_text(frame.headers, frame.body), frame.headers.get("receipt-id"), alone=alone)
+            )
         elif self.connected.done():
             raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
         else:
