@@ -1,4 +1,4 @@
-"""Writes docs/capabilities.md from the data that the tests read: ``python -m tests.support.capability_table``."""
+"""Writes docs/capabilities.md from the profiles and their evidence: ``python -m tests.support.capability_table``."""
 
 import ast
 import inspect
@@ -9,6 +9,7 @@ from jmsjca.providers.amqp.brokers.registry import BROKERS as AMQP
 from jmsjca.providers.embedded.provider import CAPABILITIES as EMBEDDED
 from jmsjca.providers.stomp.brokers.registry import BROKERS as STOMP
 from jmsjca.spi import Capabilities
+from tests.support.evidence import gaps_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
 NOTES = Path(__file__).with_name("capability_notes.md")
@@ -56,7 +57,7 @@ def table(columns):
 
 def gaps(broker, protocol):
     rows = [["capability", "what the broker did", "where it is written"], ["---"] * 3]
-    rows += [[f"`{gap.capability}`", text(gap.observed), text(gap.reference)] for gap in broker.gaps]
+    rows += [[f"`{gap.capability}`", text(gap.observed), text(gap.reference)] for gap in gaps_of(broker)]
     return f"### {broker.name} {broker.release} over {protocol}\n\n{lines(rows)}"
 
 

@@ -1,4 +1,4 @@
-"""The profile of a broker that speaks AMQP 1.0, and the gaps of the protocol itself."""
+"""The profile of a broker that speaks AMQP 1.0."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,9 +6,9 @@ from typing import Any
 
 from jmsjca.destinations import Destination
 from jmsjca.providers.amqp.codec.addresses import AddressStyle
-from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
+from jmsjca.providers.common.broker_profile import BrokerProfile
 
-__all__ = ["LINK_OUTLIVES_CONSUMER", "AMQPBrokerProfile", "protocol_gaps"]
+__all__ = ["AMQPBrokerProfile"]
 
 _ANONYMOUS_RELAY = "ANONYMOUS-RELAY"
 
@@ -70,31 +70,3 @@ class AMQPBrokerProfile:
     def can_relay_to(self, to: Destination) -> bool:
         """True if a message gets there over the link to all destinations."""
         return self.offers_relay and to.name not in self.relay_exclusions
-
-
-LINK_OUTLIVES_CONSUMER = (
-    "ends_at_close",
-    "detach -> what is unsettled goes back; so a closed consumer's link stays while a unit holds messages of it.",
-)
-
-
-def protocol_gaps(*, delays: str, settings: str) -> tuple[CapabilityGap, ...]:
-    """The gaps, with what a broker's documentation tells of them.
-
-    Args:
-        delays: Of delays before a message comes again.
-        settings: Of who sets what a destination does.
-    """
-    return (
-        CapabilityGap(
-            "redelivery_delay",
-            "The outcome modified has delivery-failed, undeliverable-here and annotations, and no delay (AMQP 1.0,"
-            " section 3.4.5).",
-            delays,
-        ),
-        CapabilityGap(
-            "configurable",
-            "No frame of AMQP changes what a destination does with its messages; who operates the broker does that.",
-            settings,
-        ),
-    )

@@ -1,0 +1,39 @@
+"""The observed evidence for each capability that a broker lacks: one module for each broker and protocol."""
+
+from dataclasses import dataclass
+from importlib import import_module
+
+__all__ = ["CapabilityGap", "gaps_of"]
+
+_MODULES = {
+    ("AMQP", "Apache ActiveMQ Classic"): "amqp_activemq",
+    ("AMQP", "Apache Artemis"): "amqp_artemis",
+    ("AMQP", "Apache Qpid Broker-J"): "amqp_qpid",
+    ("AMQP", "RabbitMQ"): "amqp_rabbitmq",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityGap:
+    """A capability that a broker lacks over a protocol.
+
+    Args:
+        capability: The name of the field of `jmsjca.spi.Capabilities`.
+        observed: The broker's response to a request for the capability, frame by frame.
+        reference: The passage of the broker's documentation or source that confirms the gap; or a note that neither
+            mentions it, as far as we found.
+    """
+
+    capability: str
+    observed: str
+    reference: str
+
+
+def gaps_of(profile):
+    """Return the gaps of a broker over a protocol.
+
+    Args:
+        profile: The broker's `BrokerProfile`.
+    """
+    module = _MODULES.get((profile.protocol, profile.name))
+    return profile.gaps if module is None else import_module(f"{__name__}.{module}").GAPS

@@ -1,0 +1,111 @@
+"""The observed evidence of what RabbitMQ lacks over AMQP 1.0."""
+
+from tests.support.evidence import CapabilityGap
+from tests.support.evidence.amqp import protocol_gaps
+
+__all__ = ["GAPS"]
+
+_README = "README of RabbitMQ's plugin rabbitmq_amqp1_0 (3.10)"
+
+GAPS = (
+    CapabilityGap(
+        "transacted_receive",
+        "attach(target=coordinator) -> end(amqp:not-implemented, Transactions not supported)",
+        f"{_README}, unsupported: transactions",
+    ),
+    CapabilityGap("transacted_send", "As transacted_receive.", "The same"),
+    CapabilityGap("atomic", "As transacted_receive.", "The same"),
+    CapabilityGap(
+        "give_back",
+        "disposition(released) -> the message comes again, also to others, with first-acquirer=false, whether"
+        " anybody looked at it or not; disposition(modified) -> end(amqp:invalid-field, Unrecognised state).",
+        f"{_README}, unsupported: the outcome modified; first-acquirer stands for not redelivered",
+    ),
+    CapabilityGap(
+        "exact_credit",
+        "flow(drain=true) -> end(amqp:internal-error, function_clause, send_drained). flow(link-credit=0) is"
+        " answered before the messages that are under way.",
+        f"{_README}, tells nothing of drain",
+    ),
+    CapabilityGap(
+        "delivery_count",
+        "The header of a message that was released has first-acquirer=false and no delivery-count.",
+        f"{_README}, message properties: delivery-count is left null",
+    ),
+    CapabilityGap(
+        "delivery_delay",
+        "transfer with x-opt-delivery-time is delivered at once.",
+        "rabbitmq.com: delays need the plugin for delayed messages",
+    ),
+    CapabilityGap(
+        "priority",
+        "Messages come in the order of sending: a queue minds priorities only if it was declared with"
+        " x-max-priority, which a link cannot ask for.",
+        "rabbitmq.com/priority",
+    ),
+    CapabilityGap(
+        "selectors",
+        "attach(source with the filter jms-selector) -> attach with the same filter, and everything comes.",
+        f"{_README}, unsupported: filters",
+    ),
+    CapabilityGap("exact_selectors", "As selectors.", "The same"),
+    CapabilityGap(
+        "browse",
+        "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
+        f"{_README}, tells nothing of distribution modes",
+    ),
+    CapabilityGap("browse_counts", "As browse.", "The same"),
+    CapabilityGap(
+        "durable",
+        "attach(source=/topic/x, durable=2, expiry-policy=never), detach -> the queue behind it is gone, and with"
+        " it what is sent before the next attach.",
+        f"{_README}, unsupported: expiry policies other than link-detach",
+    ),
+    CapabilityGap(
+        "client_ids",
+        "open(container-id in use, desired-capabilities=[sole-connection-for-container]) -> open, for both.",
+        "No page of RabbitMQ's knows the capability (3.10)",
+    ),
+    CapabilityGap(
+        "duplicate_detection",
+        "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
+        f"{_README}, does not know the property, which is Artemis'",
+    ),
+    CapabilityGap(
+        "shared",
+        "attach(source with the capabilities shared and global), twice -> attach, attach; each gets every message.",
+        f"{_README}, routing and addressing: each link to a topic consumes from a temporary queue of its own",
+    ),
+    CapabilityGap("volatile_reuse", "As shared.", "The same"),
+    CapabilityGap("subscription_kinds", "As shared.", "The same"),
+    CapabilityGap("subscription_lock", "As durable.", "The same"),
+    CapabilityGap("ends_at_close", "As durable.", "The same"),
+    CapabilityGap(
+        "temporary",
+        "attach(target with dynamic=true) -> end(amqp:not-implemented, Dynamic targets not supported)",
+        f"{_README}, tells nothing of dynamic termini",
+    ),
+    CapabilityGap("temporary_guarded", "As temporary.", "The same"),
+    CapabilityGap("temporary_ends", "As temporary.", "The same"),
+    CapabilityGap(
+        "no_local",
+        "attach(source with the filter no-local) -> attach with the same filter, and own messages come.",
+        f"{_README}, unsupported: filters",
+    ),
+    CapabilityGap("durable_no_local", "As no_local.", "The same"),
+    CapabilityGap(
+        "groups",
+        "transfer of two messages with one group-id -> transfer, each to another consumer.",
+        "No page of RabbitMQ's knows groups of queues (3.10)",
+    ),
+    CapabilityGap("groups_apart", "As groups.", "The same"),
+    CapabilityGap(
+        "admin",
+        "attach(target=/management) -> end(amqp:invalid-field, unknown_destination)",
+        "rabbitmq.com/management: over HTTP only (3.10)",
+    ),
+    *protocol_gaps(
+        delays="rabbitmq.com/nack: what is requeued is ready for redelivery at once",
+        settings="rabbitmq.com/parameters: policies are set by rabbitmqctl or the HTTP API",
+    ),
+)
