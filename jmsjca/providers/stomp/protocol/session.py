@@ -242,10 +242,9 @@ class FrameDispatcher:
         elif frame.command == "ERROR" and (receipt := self.receipt_confirmed_by(frame)) is not None:
             self.receipts.on_receipt(receipt)
         elif frame.command == "ERROR":
-            alone = self.receipts.unanswered == 1
-            self._on_refusal(
-                BrokerRefusedError(error_text(frame.headers, frame.body), frame.headers.get("receipt-id"), alone=alone)
-            )
+            text, receipt = error_text(frame.headers, frame.body), frame.headers.get("receipt-id")
+            only_request = self.receipts.unanswered == 1
+            self._on_refusal(BrokerRefusedError(text, receipt, only_request=only_request))
         elif self.connected.done():
             raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
         else:
