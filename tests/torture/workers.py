@@ -24,7 +24,7 @@ from jmsjca import (
     Queue,
     ResourceAdapter,
     Session,
-    connections,
+    reconnection,
 )
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.outbound import MessageConsumer, MessageProducer
@@ -219,6 +219,6 @@ ROLES: dict[str, Callable[[Worker], None]] = {
 if __name__ == "__main__":
     role, folder, name, seed, url = sys.argv[1:]
     logging.basicConfig(level=logging.WARNING)
-    connections._WAITS = (AGAIN,)  # of a listener, or it would see few of the kills
+    reconnection._BACKOFF = (AGAIN,)  # of a listener, or it would see few of the kills
     journal = Journal(Path(folder, "journals", f"{name}.journal"))
     ROLES[role](Worker(role, Path(folder), name, url, random.Random(f"{seed} {name}"), journal))
