@@ -141,9 +141,9 @@ class ResourceAdapter:
                 another concurrency mode than "cc".
             NotSupportedError: The spec asks for something that this release does not do yet.
         """
-        from jmsjca.config import effective_spec  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config import resolve_spec  # noqa: PLC0415  # loads pydantic
 
-        effective = effective_spec(spec, self._options, self._connection_url)
+        effective = resolve_spec(spec, self._options, self._connection_url)
         if executor is not None and effective.concurrency_mode != "cc":
             raise ConfigurationError(
                 f"{spec.destination}: an executor is for concurrency_mode='cc', not {effective.concurrency_mode!r}."

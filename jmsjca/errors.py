@@ -54,7 +54,7 @@ __all__ = [
     "TransactionInDoubtError",
     "TransactionRolledBackError",
     "UnknownSchemeError",
-    "shown",
+    "excerpt",
 ]
 
 
@@ -150,7 +150,7 @@ class TransactionInDoubtError(JMSError):
     """The outcome of the commit is not known: it may or may not have happened. Never taken for either."""
 
 
-def shown(value: object, limit: int = 40) -> str:
+def excerpt(value: object, limit: int = 40) -> str:
     r"""Give the beginning of a text, with a newline as ``\n``, an escape as ``\x1b``, and so on.
 
     Args:

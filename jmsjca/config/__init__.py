@@ -17,7 +17,7 @@ from jmsjca.config.settings import (
 
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
-    from jmsjca.config.effective import effective_spec
+    from jmsjca.config.effective_spec import resolve_spec
 
 __all__ = [
     "SYSTEM_CLOCK",
@@ -33,10 +33,10 @@ __all__ = [
     "Limits",
     "SystemClock",
     "add_options",
-    "effective_spec",
     "parse_options",
     "provider_options",
     "read_options",
+    "resolve_spec",
 ]
 
 
@@ -46,8 +46,8 @@ def __getattr__(name: str) -> object:
         from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415
 
         return ActivationSpec
-    if name == "effective_spec":
-        from jmsjca.config.effective import effective_spec  # noqa: PLC0415
+    if name == "resolve_spec":
+        from jmsjca.config.effective_spec import resolve_spec  # noqa: PLC0415
 
-        return effective_spec
+        return resolve_spec
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

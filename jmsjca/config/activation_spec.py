@@ -19,59 +19,59 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.deployment_descriptor import Mistake, dump, fields_from
+from jmsjca.config.deployment_descriptor import InvalidProperty, describe, fields_from_properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
-from jmsjca.config.options import InboundOptions, own_options, parse_options, read_options
+from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, read_options
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
-from jmsjca.errors import InvalidActivationSpecError, shown
+from jmsjca.errors import InvalidActivationSpecError, excerpt
 from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
 
 __all__ = [
-    "Acknowledging",
     "ActivationSpec",
     "ConcurrencyMode",
-    "Handling",
+    "Flag",
+    "ListenerAcknowledgeMode",
     "Options",
+    "RedeliveryHandlingText",
     "Seconds",
     "SpecFields",
-    "Switch",
     "URLText",
-    "conflicts",
-    "explain",
+    "_destination_conflicts",
+    "_explain",
     "merge_options",
 ]
 
 logger = logging.getLogger("jmsjca.config")
 
 
-def _checked_url(text: str) -> str:
-    own_options(ConnectionURL.parse(text).query)
+def _validate_url(text: str) -> str:
+    jmsjca_options(ConnectionURL.parse(text).query)
     return text
 
 
-def _known_mode(mode: object) -> object:
+def _parse_mode(mode: object) -> object:
     mode = mode.lower() if isinstance(mode, str) else mode
     if mode == "multi-receiver":
         raise ValueError("'multi-receiver' is a mode that nothing delivers in; use 'sync' or 'cc'")
     return mode
 
 
-def _switched(value: object, info: ValidationInfo) -> object:
+def _parse_flag(value: object, info: ValidationInfo) -> object:
     if value is None or isinstance(value, str):
         if value and value.lower() not in ("0", "1", "false", "true"):
-            logger.warning("%s is %r: only '1' and 'true' turn it on, so it is off.", info.field_name, shown(value))
+            logger.warning("%s is %r: only '1' and 'true' turn it on, so it is off.", info.field_name, excerpt(value))
         return value is not None and value.lower() in ("1", "true")
     return value
 
 
-def _options_from_text(value: object) -> object:
+def _parse_options_text(value: object) -> object:
     if isinstance(value, str):
         return parse_options(value)
     return {} if value is None else value
 
 
-def _automatic(value: object) -> object:
+def _validate_acknowledge_mode(value: object) -> object:
     if value in (AcknowledgeMode.AUTO, AcknowledgeMode.AUTO.value):
         return AcknowledgeMode.AUTO
     if value in (AcknowledgeMode.DUPS_OK, AcknowledgeMode.DUPS_OK.value):
@@ -79,27 +79,27 @@ def _automatic(value: object) -> object:
     raise ValueError("it must be AcknowledgeMode.AUTO or DUPS_OK; hold_until_ack=True lets the handler acknowledge")
 
 
-def _readable(handling: str) -> str:
+def _validate_redelivery_handling(handling: str) -> str:
     RedeliveryPolicy.parse(handling)
     return handling
 
 
-URLText = Annotated[str, AfterValidator(_checked_url)]
+URLText = Annotated[str, AfterValidator(_validate_url)]
 """A connection URL with options that exist."""
 
-ConcurrencyMode = Annotated[Literal["serial", "cc", "sync"], BeforeValidator(_known_mode)]
+ConcurrencyMode = Annotated[Literal["serial", "cc", "sync"], BeforeValidator(_parse_mode)]
 """A concurrency mode, written in any case."""
 
-Switch = Annotated[bool, BeforeValidator(_switched)]
+Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 """On or off; of texts only "1" and "true", in any case, are on."""
 
-Options = Annotated[dict[str, str], BeforeValidator(_options_from_text), AfterValidator(read_options)]
+Options = Annotated[dict[str, str], BeforeValidator(_parse_options_text), AfterValidator(read_options)]
 """Options, from text or a mapping."""
 
-Acknowledging = Annotated[AcknowledgeMode, BeforeValidator(_automatic)]
+ListenerAcknowledgeMode = Annotated[AcknowledgeMode, BeforeValidator(_validate_acknowledge_mode)]
 """How messages are acknowledged that nobody else acknowledges."""
 
-Handling = Annotated[str, AfterValidator(_readable)]
+RedeliveryHandlingText = Annotated[str, AfterValidator(_validate_redelivery_handling)]
 """A redelivery handling."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
@@ -129,13 +129,13 @@ class SpecFields(BaseModel):
     concurrency_mode: ConcurrencyMode = "serial"
     endpoint_pool_max_size: int = Field(default=15, ge=1)
     batch_size: int = Field(default=0, ge=0)
-    split_failed_batches: Switch = False
-    hold_until_ack: Switch = False
+    split_failed_batches: Flag = False
+    hold_until_ack: Flag = False
     acknowledgement_timeout: Seconds | None = None
     max_outstanding: int = Field(default_factory=_ten_per_endpoint, ge=1)
-    redelivery_handling: Handling = DEFAULT_REDELIVERY_HANDLING
+    redelivery_handling: RedeliveryHandlingText = DEFAULT_REDELIVERY_HANDLING
     transaction: Literal["local", "required", "bean", "none"] = "local"
-    acknowledge_mode: Acknowledging = AcknowledgeMode.AUTO
+    acknowledge_mode: ListenerAcknowledgeMode = AcknowledgeMode.AUTO
     context_name: str | None = None
     mbean_name: str | None = None
 
@@ -149,7 +149,7 @@ class SpecFields(BaseModel):
 
     @field_validator("subscription_name")
     @classmethod
-    def _names_a_subscription(cls, name: str | None, others: ValidationInfo) -> str | None:
+    def _check_subscription_name(cls, name: str | None, others: ValidationInfo) -> str | None:
         if others.data.get("destination_type") != "topic":
             return name
         durable = others.data.get("subscription_durability") == "Durable"
@@ -161,24 +161,24 @@ class SpecFields(BaseModel):
 
     @field_validator("batch_size", "hold_until_ack")
     @classmethod
-    def _fits_the_mode(cls, value: int, others: ValidationInfo) -> int:
+    def _check_needs_concurrency(cls, value: int, others: ValidationInfo) -> int:
         on = value > 1 or value is True
-        return cls._misfit(value, others) if on and _mode_in_force(others.data) == "serial" else value
+        return cls._unsupported_in_serial(value, others) if on and _effective_mode(others.data) == "serial" else value
 
     @classmethod
-    def _misfit(cls, value: int, others: ValidationInfo) -> int:
+    def _unsupported_in_serial(cls, value: int, others: ValidationInfo) -> int:
         del value, others
         raise ValueError("mode 'serial' has neither batches nor held acknowledgement: use 'sync' or 'cc'")
 
     @field_validator("acknowledgement_timeout")
     @classmethod
-    def _fits_the_acknowledgement(cls, timeout: float | None, others: ValidationInfo) -> float | None:
+    def _check_acknowledgement_timeout(cls, timeout: float | None, others: ValidationInfo) -> float | None:
         if timeout is not None and others.data.get("hold_until_ack") is False:
             raise ValueError("nothing waits for an acknowledgement: set hold_until_ack as well")
         return timeout
 
 
-def _mode_in_force(fields: Mapping[str, Any]) -> str | None:
+def _effective_mode(fields: Mapping[str, Any]) -> str | None:
     options = merge_options(fields.get("options", {}), url=fields.get("connection_url"))
     return options.get("JMSJCA.concurrencymode", "").lower() or fields.get("concurrency_mode")
 
@@ -218,11 +218,11 @@ class ActivationSpec(SpecFields):
     """
 
     def __init__(self, **fields: Any) -> None:
-        problems = list(conflicts(fields))
+        problems = list(_destination_conflicts(fields))
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            problems += explain(error, type(self).model_fields)
+            problems += _explain(error, type(self).model_fields)
         if problems:
             raise InvalidActivationSpecError(f"The activation spec is wrong: {'; '.join(problems)}.")
 
@@ -240,8 +240,8 @@ class ActivationSpec(SpecFields):
         Raises:
             InvalidActivationSpecError: Properties are wrong, or unknown; every one is listed.
         """
-        fields = fields_from(properties)
-        return ActivationSpec(**dict(_FromDescriptor(**fields))) if from_descriptor else cls(**fields)
+        fields = fields_from_properties(properties)
+        return ActivationSpec(**dict(_DescriptorSpec(**fields))) if from_descriptor else cls(**fields)
 
     def __hash__(self) -> int:  # pydantic's own fails, as options are a dict
         return hash((self.destination, self.destination_type, self.subscription_name))
@@ -292,32 +292,32 @@ class ActivationSpec(SpecFields):
 
     def dump(self) -> str:
         """Give all fields as lines of text, without secrets: what the management bean shows."""
-        return dump(dict(self), self.options)
+        return describe(dict(self), self.options)
 
 
-class _FromDescriptor(ActivationSpec):
+class _DescriptorSpec(ActivationSpec):
     """Leaves out, with a warning, what the mode does not have."""
 
     @classmethod
-    def _misfit(cls, value: int, others: ValidationInfo) -> int:
+    def _unsupported_in_serial(cls, value: int, others: ValidationInfo) -> int:
         name, destination = others.field_name, others.data.get("destination")
         logger.warning("%s is ignored for %s: mode 'serial' has none; use 'sync' or 'cc'.", name, destination)
         return type(value)()
 
 
 _SECRET = ("password", "connection_url", "options")
-_FOLLOWING = "default_factory_not_called"  # another field is wrong, and told
+_CONSEQUENTIAL = "default_factory_not_called"  # another field is wrong, and told
 
 
-def conflicts(fields: Mapping[str, object]) -> Iterator[str]:
+def _destination_conflicts(fields: Mapping[str, object]) -> Iterator[str]:
     """Tell what contradicts a destination that says itself what it is."""
     destination = fields.get("destination")
     if isinstance(destination, Destination) and fields.get("destination_type", destination.kind) != destination.kind:
-        kind = shown(fields["destination_type"])
-        yield f"destination_type is {kind!r}, but the destination is {shown(destination)}"
+        kind = excerpt(fields["destination_type"])
+        yield f"destination_type is {kind!r}, but the destination is {excerpt(destination)}"
 
 
-def explain(error: ValidationError, known: Collection[str]) -> Iterator[str]:
+def _explain(error: ValidationError, known: Collection[str]) -> Iterator[str]:
     """Tell each thing that is wrong, with its field.
 
     Args:
@@ -325,19 +325,19 @@ def explain(error: ValidationError, known: Collection[str]) -> Iterator[str]:
         known: The names of the fields.
     """
     for detail in error.errors(include_url=False):
-        if detail["type"] != _FOLLOWING:
+        if detail["type"] != _CONSEQUENTIAL:
             yield _explanation(detail, known)
 
 
 def _explanation(detail: ErrorDetails, known: Collection[str]) -> str:
     given, field = detail["input"], str(detail["loc"][0]) if detail["loc"] else ""
-    if isinstance(given, Mistake):
+    if isinstance(given, InvalidProperty):
         return given.text
     if detail["type"] == "extra_forbidden":
-        return f"{shown(field)}: there is no such field (there are {', '.join(known)})"
+        return f"{excerpt(field)}: there is no such field (there are {', '.join(known)})"
     text = detail["msg"].removeprefix("Value error, ").removesuffix(".")
     told = (
-        "" if detail["type"] in ("missing", "value_error") or field in _SECRET else f" (given: {shown(given, 100)!r})"
+        "" if detail["type"] in ("missing", "value_error") or field in _SECRET else f" (given: {excerpt(given, 100)!r})"
     )
     return f"{field}: {text}{told}"
 
@@ -354,4 +354,4 @@ def merge_options(*options: Mapping[str, str], url: str | None) -> dict[str, str
         InvalidOptionError: The URL has an option that begins with ``JMSJCA.`` and does not exist.
     """
     merged = {name: value for some in options for name, value in some.items()}
-    return merged | (own_options(ConnectionURL.parse(url).query) if url else {})
+    return merged | (jmsjca_options(ConnectionURL.parse(url).query) if url else {})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 from urllib.parse import unquote, unquote_plus, urlencode
 
-from jmsjca.config.options import own_options, provider_options
+from jmsjca.config.options import jmsjca_options, provider_options
 from jmsjca.config.text import check_unicode
 from jmsjca.errors import InvalidURLError
 
@@ -73,19 +73,19 @@ class ConnectionURL:
         protocol, mark, rest = text.partition("://")
         if not mark or not _PROTOCOL.match(protocol):
             raise InvalidURLError(
-                f"{_shown(text)} is no connection URL: it must begin with a scheme, as embedded:// does."
+                f"{_redacted(text)} is no connection URL: it must begin with a scheme, as embedded:// does."
             )
         end = min((i for i in (rest.find("/"), rest.find("?")) if i >= 0), default=len(rest))
         path, _, query = rest[end:].partition("?")
         userinfo, _, hosts = rest[:end].rpartition("@")
-        (host, port), *others = _addresses(hosts, text, userinfo)
+        (host, port), *others = _parse_addresses(hosts, text, userinfo)
         user, colon, password = userinfo.partition(":")
         return cls(
             protocol,
             host,
             port,
             path,
-            _query(query, text),
+            _parse_query(query, text),
             unquote(user) if userinfo else None,
             unquote(password) if colon else None,
             tuple(others),
@@ -113,7 +113,7 @@ class ConnectionURL:
         Raises:
             InvalidOptionError: An option begins with ``JMSJCA.`` and does not exist.
         """
-        own = own_options(self.query)
+        own = jmsjca_options(self.query)
         return replace(self, query=provider_options(self.query)) if own else self
 
     def __str__(self) -> str:
@@ -125,25 +125,25 @@ class ConnectionURL:
         return f"<ConnectionURL {self}>"
 
 
-def _addresses(hosts: str, text: str, userinfo: str) -> list[Address]:
+def _parse_addresses(hosts: str, text: str, userinfo: str) -> list[Address]:
     if _SECOND_USER.search(userinfo):  # it may as well be a password with both signs
         raise InvalidURLError(
-            f"{_shown(text)} has a comma behind an @: a list of hosts has one user name and password, in front of all;"
-            " in a password @ is written %40."
+            f"{_redacted(text)} has a comma behind an @: a list of hosts has one user name and password, in front of"
+            " all; in a password @ is written %40."
         )
     members = hosts.split(",")
     if len(members) > 1 and not all(_MEMBER.match(member) for member in members):
-        raise InvalidURLError(f"A host is missing, or has blanks around it, in the list of {_shown(text)}.")
-    return [_address(member, text) for member in members]
+        raise InvalidURLError(f"A host is missing, or has blanks around it, in the list of {_redacted(text)}.")
+    return [_parse_address(member, text) for member in members]
 
 
-def _address(address: str, text: str) -> Address:
+def _parse_address(address: str, text: str) -> Address:
     host, bracket, rest = address.partition("]") if address.startswith("[") else ("", "", address)  # IPv6
     if address.startswith("[") and not bracket:
-        raise InvalidURLError(f"The host of {_shown(text)} has no closing bracket.")
+        raise InvalidURLError(f"The host of {_redacted(text)} has no closing bracket.")
     name, _, port = rest.partition(":")
     if (bracket and name) or not _is_port(port):
-        raise InvalidURLError(f"The port of {_shown(text)} must be a number below 65536, behind a colon.")
+        raise InvalidURLError(f"The port of {_redacted(text)} must be a number below 65536, behind a colon.")
     return Address(host + bracket + name, int(port) if port else None)
 
 
@@ -151,18 +151,18 @@ def _is_port(text: str) -> bool:
     return not text or (text.isascii() and text.isdigit() and len(text) <= _PORT_DIGITS and int(text) < 1 << 16)
 
 
-def _query(query: str, text: str) -> dict[str, str]:
+def _parse_query(query: str, text: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for position, pair in enumerate(query.replace("&amp;", "&").split("&"), 1):
         key, equals, value = pair.partition("=")
         if pair and not (key and equals):
-            raise InvalidURLError(f"Option {position} of {_shown(text)} must have the form key=value.")
+            raise InvalidURLError(f"Option {position} of {_redacted(text)} must have the form key=value.")
         if pair:
             options[unquote_plus(key)] = unquote_plus(value)
     return options
 
 
-def _shown(text: str) -> str:
+def _redacted(text: str) -> str:
     """The URL for an error message, without what may be a password or an option's secret value.
 
     A password that was not encoded may hold any sign, so everything before the last ``@`` may belong to it.

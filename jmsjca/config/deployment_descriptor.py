@@ -7,12 +7,12 @@ from typing import Any
 from pydantic import SecretStr
 
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.options import is_own
+from jmsjca.config.options import is_jmsjca_option
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.config.text import did_you_mean
-from jmsjca.errors import shown
+from jmsjca.errors import excerpt
 
-__all__ = ["Mistake", "dump", "fields_from"]
+__all__ = ["InvalidProperty", "describe", "fields_from_properties"]
 
 _FIELDS = {
     "destination": "destination",
@@ -39,15 +39,15 @@ _FIELDS = {
     "acknowledgementTimeout": "acknowledgement_timeout",
     "maxOutstanding": "max_outstanding",
 }
-_UNUSED = {  # the least value of what JMSJCA checks and does not use
+_IGNORED_MINIMUMS = {  # the least value of what JMSJCA checks and does not use
     "endpointPoolSteadySize": 0,
     "endpointPoolResizeCount": 1,
     "endpointPoolResizeTimeout": 1,
     "endpointExceptionRedeliveryAttempts": 0,
     "endpointExceptionRedeliveryInterval": 1,
 }
-_NAMES = {name.lower(): name for name in (*_FIELDS, *_UNUSED)}
-_MAY_BE_BLANK = (
+_NAMES = {name.lower(): name for name in (*_FIELDS, *_IGNORED_MINIMUMS)}
+_BLANK_IS_UNSET = (
     "connection_url",
     "user_name",
     "client_id",
@@ -60,8 +60,8 @@ _JAVA_INT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
-    """Stands for a value in fields of a spec, which no field takes, so that it is told with all other mistakes.
+class InvalidProperty:
+    """Stands for a value in fields of a spec, which no field takes, so that it is told with all other problems.
 
     Attributes:
         text: What is wrong.
@@ -70,59 +70,68 @@ class Mistake:
     text: str
 
 
-def fields_from(properties: Mapping[str, object]) -> dict[str, Any]:
-    """Turn properties into fields of a spec; what cannot be turned becomes a `Mistake`."""
+def fields_from_properties(properties: Mapping[str, object]) -> dict[str, Any]:
+    """Turn properties into fields of a spec; what cannot be turned becomes an `InvalidProperty`."""
     fields: dict[str, Any] = {}
     for written, value in properties.items():
         if value is not None:
-            _add(fields, written, str(value))
-    fields.setdefault("destination_type", Mistake("destinationType is missing: javax.jms.Queue or javax.jms.Topic"))
+            _add_property(fields, written, str(value))
+    fields.setdefault(
+        "destination_type", InvalidProperty("destinationType is missing: javax.jms.Queue or javax.jms.Topic")
+    )
     return fields
 
 
-def _add(fields: dict[str, Any], written: str, value: str) -> None:
+def _add_property(fields: dict[str, Any], written: str, value: str) -> None:
     name = _NAMES.get(written.lower(), "")
-    field, mistake = _FIELDS.get(name), None
+    field, problem = _FIELDS.get(name), None
     if not name:
-        mistake = f"there is no such property {did_you_mean(written.lower(), _NAMES)}"
+        problem = f"there is no such property {did_you_mean(written.lower(), _NAMES)}"
     elif field is None:
-        mistake = _range_mistake(value, _UNUSED[name])
+        problem = _range_problem(value, _IGNORED_MINIMUMS[name])
     elif field in fields:
-        mistake = "it is given twice, in two spellings"
-    elif value.strip() or field not in _MAY_BE_BLANK:
-        fields[field] = _READERS.get(name, str)(value)
-    if mistake:
-        fields[f"property {written}"] = Mistake(f"{shown(written)}: {mistake}")  # no field has such a name
+        problem = "it is given twice, in two spellings"
+    elif value.strip() or field not in _BLANK_IS_UNSET:
+        fields[field] = _PARSERS.get(name, str)(value)
+    if problem:
+        fields[f"property {written}"] = InvalidProperty(f"{excerpt(written)}: {problem}")  # no field has such a name
 
 
-def _range_mistake(value: str, least: int) -> str | None:
+def _range_problem(value: str, least: int) -> str | None:
     digits = value.strip()
     is_int = digits.isascii() and digits.isdigit() and len(digits) <= len(str(_JAVA_INT))
     if is_int and least <= int(digits) <= _JAVA_INT:
         return None
-    return f"it must be a whole number from {least} on (given: {shown(value)!r})"
+    return f"it must be a whole number from {least} on (given: {excerpt(value)!r})"
 
 
-def _kind(value: str) -> str | Mistake:
+def _parse_destination_type(value: str) -> str | InvalidProperty:
     kinds = {"Queue": "queue", "Topic": "topic"}
     package, _, name = value.rpartition(".")
     if package in ("javax.jms", "jakarta.jms") and name in kinds:
         return kinds[name]
-    return Mistake(f"destinationType: it must be javax.jms.Queue or javax.jms.Topic (given: {shown(value)!r})")
+    return InvalidProperty(
+        f"destinationType: it must be javax.jms.Queue or javax.jms.Topic (given: {excerpt(value)!r})"
+    )
 
 
-def _mode(value: str) -> AcknowledgeMode | Mistake:
+def _parse_acknowledge_mode(value: str) -> AcknowledgeMode | InvalidProperty:
     modes = {"Auto-acknowledge": AcknowledgeMode.AUTO, "Dups-ok-acknowledge": AcknowledgeMode.DUPS_OK}
-    return modes.get(value) or Mistake(f"acknowledgeMode: it must be {' or '.join(modes)} (given: {shown(value)!r})")
+    return modes.get(value) or InvalidProperty(
+        f"acknowledgeMode: it must be {' or '.join(modes)} (given: {excerpt(value)!r})"
+    )
 
 
-_READERS: dict[str, Callable[[str], Any]] = {"destinationType": _kind, "acknowledgeMode": _mode}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "destinationType": _parse_destination_type,
+    "acknowledgeMode": _parse_acknowledge_mode,
+}
 
 _TYPES: dict[object, str] = {"queue": "javax.jms.Queue", "topic": "javax.jms.Topic"}
 _MODES: dict[object, str] = {AcknowledgeMode.AUTO: "Auto-acknowledge", AcknowledgeMode.DUPS_OK: "Dups-ok-acknowledge"}
 
 
-def dump(fields: Mapping[str, object], options: Mapping[str, str]) -> str:
+def describe(fields: Mapping[str, object], options: Mapping[str, str]) -> str:
     """Give a heading and one indented line ``name = value`` per field; what is not set is ``null``.
 
     Args:
@@ -146,10 +155,10 @@ def _values(fields: Mapping[str, object], options: Mapping[str, str]) -> dict[st
         "EndpointPoolMaxSize": fields["endpoint_pool_max_size"],
         "ConnectionURL": _without_secrets(fields["connection_url"]),
         "UserName": fields["user_name"],
-        "Password": _masked(fields["password"]),
+        "Password": _masked_password(fields["password"]),
         "ContextName": fields["context_name"],
         "MBeanName": fields["mbean_name"],
-        "OptionsStr": _shown_options(options),
+        "OptionsStr": _options_without_secrets(options),
         "RedeliveryHandling": fields["redelivery_handling"],
         "BatchSize": fields["batch_size"],
         "SplitFailedBatches": fields["split_failed_batches"],
@@ -164,14 +173,14 @@ def _without_secrets(url: object) -> ConnectionURL | None:
     return ConnectionURL.parse(url) if isinstance(url, str) and url else None
 
 
-def _shown_options(options: Mapping[str, str]) -> str | None:
+def _options_without_secrets(options: Mapping[str, str]) -> str | None:
     pairs = (
-        f"{name}={value if is_own(name) else '###'}" for name, value in options.items()
+        f"{name}={value if is_jmsjca_option(name) else '###'}" for name, value in options.items()
     )  # a provider's may be secret
     return "; ".join(pairs) or None
 
 
-def _masked(password: object) -> str | None:
+def _masked_password(password: object) -> str | None:
     if not isinstance(password, SecretStr):
         return None
     return "###" if password.get_secret_value() else "zero-length"

@@ -5,7 +5,7 @@ from typing import Self
 
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.text import did_you_mean
-from jmsjca.errors import InvalidOptionError, shown
+from jmsjca.errors import InvalidOptionError, excerpt
 
 __all__ = ["DistributedSubscription"]
 
@@ -83,11 +83,11 @@ def _options(text: str) -> dict[str, str]:
 
 def _check(options: dict[str, str], switches: set[str]) -> None:
     if switches != {"1"}:
-        raise InvalidOptionError(f"distribution is 0 or 1, not {shown(min(switches - {'1'}))!r}.")
+        raise InvalidOptionError(f"distribution is 0 or 1, not {excerpt(min(switches - {'1'}))!r}.")
     for name in options:
         if name not in _KEYS:
             raise InvalidOptionError(
-                f"A distributed subscription has no option {shown(name)!r} {did_you_mean(name.lower(), _KEYS)}."
+                f"A distributed subscription has no option {excerpt(name)!r} {did_you_mean(name.lower(), _KEYS)}."
             )
     if not options.get("subscribername"):
         raise InvalidOptionError("A distributed subscription needs subscribername=…, the name of the subscription.")
@@ -96,5 +96,5 @@ def _check(options: dict[str, str], switches: set[str]) -> None:
 def _batch_size(text: str) -> int:
     size = int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 0
     if size < 1:
-        raise InvalidOptionError(f"batchsize is a number of messages from 1 on, not {shown(text)!r}.")
+        raise InvalidOptionError(f"batchsize is a number of messages from 1 on, not {excerpt(text)!r}.")
     return size

@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from typing import Self
 
 from jmsjca.config.text import did_you_mean
-from jmsjca.errors import InvalidOptionError, shown
+from jmsjca.errors import InvalidOptionError, excerpt
 
 __all__ = [
-    "SEPARATOR",
+    "_SEPARATOR",
     "InboundOptions",
-    "is_own",
-    "named_right",
-    "own_options",
+    "_parse_properties",
+    "is_jmsjca_option",
+    "jmsjca_options",
+    "normalise_names",
     "parse_options",
-    "parse_properties",
     "provider_options",
     "read_options",
 ]
 
-_LONGEST = 86_400_000  # milliseconds: a day
+_MAX_MILLISECONDS = 86_400_000  # milliseconds: a day
 
-SEPARATOR = "JMSJCA.sep"
+_SEPARATOR = "JMSJCA.sep"
 _PREFIX = "jmsjca."
 _NAMES = (
     "JMSJCA.ACC",
@@ -48,47 +48,47 @@ _NAMES = (
     "JMSJCA.redeliveryhandling",
     "JMSJCA.redeliveryredirect",
     "JMSJCA.selector",
-    SEPARATOR,
+    _SEPARATOR,
 )
 _SPELLINGS = {name.removeprefix("JMSJCA.").lower(): name for name in _NAMES}
 
 
-def is_own(name: str) -> bool:
+def is_jmsjca_option(name: str) -> bool:
     """Tell whether an option is one of JMSJCA's, and not the provider's."""
     return name.lower().startswith(_PREFIX)
 
 
-def named_right(options: Mapping[str, str]) -> dict[str, str]:
+def normalise_names(options: Mapping[str, str]) -> dict[str, str]:
     """Give options with JMSJCA's in their own spelling, whatever case they were written in.
 
     Raises:
         InvalidOptionError: JMSJCA has no such option.
     """
-    return {_spelling(name) if is_own(name) else name: value for name, value in options.items()}
+    return {_canonical_name(name) if is_jmsjca_option(name) else name: value for name, value in options.items()}
 
 
-def own_options(options: Mapping[str, str]) -> dict[str, str]:
+def jmsjca_options(options: Mapping[str, str]) -> dict[str, str]:
     """Give JMSJCA's among options, in their own spelling.
 
     Raises:
         InvalidOptionError: There is no such option.
     """
-    return named_right({name: value for name, value in options.items() if is_own(name)})
+    return normalise_names({name: value for name, value in options.items() if is_jmsjca_option(name)})
 
 
 def provider_options(options: Mapping[str, str]) -> dict[str, str]:
     """Give the others, which only the provider knows."""
-    return {name: value for name, value in options.items() if not is_own(name)}
+    return {name: value for name, value in options.items() if not is_jmsjca_option(name)}
 
 
-def _spelling(name: str) -> str:
+def _canonical_name(name: str) -> str:
     key = name.lower().removeprefix(_PREFIX)
     if key not in _SPELLINGS:
-        raise InvalidOptionError(f"There is no option {shown(name)!r} {did_you_mean(key, _SPELLINGS)}.")
+        raise InvalidOptionError(f"There is no option {excerpt(name)!r} {did_you_mean(key, _SPELLINGS)}.")
     return _SPELLINGS[key]
 
 
-_MARK = f"{SEPARATOR}="
+_SEPARATOR_PREFIX = f"{_SEPARATOR}="
 
 
 def parse_options(text: str) -> dict[str, str]:
@@ -102,13 +102,15 @@ def parse_options(text: str) -> dict[str, str]:
     Raises:
         InvalidOptionError: No character stands behind ``JMSJCA.sep=``, or an escape ``\u`` is wrong.
     """
-    _, mark, rest = text.partition(_MARK)
+    _, mark, rest = text.partition(_SEPARATOR_PREFIX)
     if not mark:
-        return parse_properties(text)
+        return _parse_properties(text)
     if not rest:
-        raise InvalidOptionError(f"The options end with {_MARK}; the character that separates them must follow.")
+        raise InvalidOptionError(
+            f"The options end with {_SEPARATOR_PREFIX}; the character that separates them must follow."
+        )
     separator = re.escape(rest[0])
-    return parse_properties(re.sub(rf"\\({separator})|{separator}", lambda found: found[1] or "\n", text))
+    return _parse_properties(re.sub(rf"\\({separator})|{separator}", lambda found: found[1] or "\n", text))
 
 
 def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
@@ -118,7 +120,7 @@ def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
         InvalidOptionError: The text cannot be read, or JMSJCA has no such option.
     """
     given = parse_options(options) if isinstance(options, str) else options or {}
-    return {name: value for name, value in named_right(given).items() if name != SEPARATOR}
+    return {name: value for name, value in normalise_names(given).items() if name != _SEPARATOR}
 
 
 _BLANKS = " \t\f"
@@ -128,7 +130,7 @@ _ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|(?P<other>.))", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def parse_properties(text: str) -> dict[str, str]:
+def _parse_properties(text: str) -> dict[str, str]:
     r"""Read properties as ``java.util.Properties`` does; of a key given twice the last value counts.
 
     Args:
@@ -139,7 +141,7 @@ def parse_properties(text: str) -> dict[str, str]:
         InvalidOptionError: An escape ``\u`` has not four hexadecimal digits.
     """
     pairs = (_PAIR.fullmatch(line) for line in _logical_lines(text))
-    return {_unescaped(pair["key"]): _unescaped(pair["value"]) for pair in pairs if pair}
+    return {_unescape(pair["key"]): _unescape(pair["value"]) for pair in pairs if pair}
 
 
 def _logical_lines(text: str) -> Iterator[str]:
@@ -161,15 +163,15 @@ def _ends_with_escape(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_character, text)
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_unescape_match, text)
 
 
-def _character(escape: re.Match[str]) -> str:
+def _unescape_match(escape: re.Match[str]) -> str:
     if escape["code"]:
         return chr(int(escape["code"], 16))
     if escape["other"] == "u":
-        found = shown(escape.string[escape.start() :], 6)
+        found = excerpt(escape.string[escape.start() :], 6)
         raise InvalidOptionError(f"The escape {found} of an option needs four hexadecimal digits, as \\u00e4 has them.")
     return _CONTROLS.get(escape["other"], escape["other"])
 
@@ -203,14 +205,20 @@ class InboundOptions:
         """
         return cls(
             redelivery_redirect=options.get("JMSJCA.redeliveryredirect", "").lower() == "true",
-            receive_timeout=_seconds("JMSJCA.receivetimeout", options.get("JMSJCA.receivetimeout") or "10000"),
+            receive_timeout=_parse_milliseconds(
+                "JMSJCA.receivetimeout", options.get("JMSJCA.receivetimeout") or "10000"
+            ),
             minimal_reconnect_logging=options.get("JMSJCA.minimalreconnectlogging") == "1",
             minimal_reconnect_logging_ds=options.get("JMSJCA.minimalreconnectloggingds") == "1",
         )
 
 
-def _seconds(name: str, text: str) -> float:
-    milliseconds = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_LONGEST)) else _LONGEST + 1
-    if milliseconds > _LONGEST:
-        raise InvalidOptionError(f"{name} is a number of milliseconds up to a day, not {shown(text)!r}.")
-    return (milliseconds or _LONGEST) / 1000
+def _parse_milliseconds(name: str, text: str) -> float:
+    milliseconds = (
+        int(text)
+        if text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_MILLISECONDS))
+        else _MAX_MILLISECONDS + 1
+    )
+    if milliseconds > _MAX_MILLISECONDS:
+        raise InvalidOptionError(f"{name} is a number of milliseconds up to a day, not {excerpt(text)!r}.")
+    return (milliseconds or _MAX_MILLISECONDS) / 1000

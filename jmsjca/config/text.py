@@ -7,7 +7,7 @@ from jmsjca.errors import JMSError
 
 __all__ = ["check_text", "check_unicode", "did_you_mean"]
 
-_LONGEST = 100
+_MAX_COMPARED = 100
 
 
 def check_unicode(text: str | None, what: str, kind: type[JMSError]) -> None:
@@ -43,12 +43,12 @@ def check_text(text: str | None, what: str, kind: type[JMSError]) -> None:
         raise kind(f"{what} holds NUL (U+0000), and would end there on its way to the broker: leave it out.")
 
 
-def did_you_mean(written: str, known: Mapping[str, str]) -> str:
+def did_you_mean(name: str, known: Mapping[str, str]) -> str:
     """Give the nearest name, or else all of them, in parentheses.
 
     Args:
-        written: The name, in lower case.
+        name: The unknown name, in lower case.
         known: The names that there are, by their lower case.
     """
-    near = difflib.get_close_matches(written[:_LONGEST], known, 1)
+    near = difflib.get_close_matches(name[:_MAX_COMPARED], known, 1)
     return f"(did you mean {known[near[0]]}?)" if near else f"(there are {', '.join(known.values())})"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jmsjca.config import ConnectionURL
-from jmsjca.errors import IllegalStateError, shown
+from jmsjca.errors import IllegalStateError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.capability_check import refuse_unavailable
@@ -216,8 +216,8 @@ def display_name(spec: "ActivationSpec", url: str) -> str:
         spec: The spec in force.
         url: The connection URL in force.
     """
-    selector = f"({shown(spec.selector, 100)})" if spec.selector else ""
-    context = f"{{{shown(spec.context_name)}}}" if spec.context_name else ""
+    selector = f"({excerpt(spec.selector, 100)})" if spec.selector else ""
+    context = f"{{{excerpt(spec.context_name)}}}" if spec.context_name else ""
     return f"{spec.concurrency_mode}-{_receiver(spec)}{selector}{context} @ [{ConnectionURL.parse(url)}]"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
-from jmsjca.errors import JMSError, NotSupportedError, shown
+from jmsjca.errors import JMSError, NotSupportedError, excerpt
 from jmsjca.inbound.endpoint import Terms
 from jmsjca.redelivery import Move, RedeliveryPolicy
 
@@ -55,7 +55,7 @@ _OTHERWISE: tuple[tuple[str, _Test], ...] = (
     ),
     (
         "counts redeliveries by itself, to the end of the process: the broker does not (delivery_count).",
-        lambda terms, can: bool(terms.redelivery.rungs) and not can.delivery_count,
+        lambda terms, can: bool(terms.redelivery.rules) and not can.delivery_count,
     ),
 )
 
@@ -151,7 +151,7 @@ def refuse_unavailable_handling(policy: RedeliveryPolicy) -> None:
         NotSupportedError: It is not there yet.
     """
     if _moves_to_looked_up(policy):
-        raise NotSupportedError(f"{shown(policy.text, 100)}: {_MOVING} is not available in this release.")
+        raise NotSupportedError(f"{excerpt(policy.text, 100)}: {_MOVING} is not available in this release.")
 
 
 def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:

@@ -88,8 +88,8 @@ class Delivered:
     @redelivery_handling.setter
     def redelivery_handling(self, text: str) -> None:
         redelivery = self._hand.endpoint.redelivery
-        refuse_unavailable_handling(redelivery.policy.changed(text))
-        redelivery.change(self._id, text)
+        refuse_unavailable_handling(redelivery.policy.with_text(text))
+        redelivery.set_handling(self._id, text)
 
     def user_rollback_data(self) -> MutableMapping[str, str]:
         """What is remembered of this message until it comes again."""
@@ -98,7 +98,7 @@ class Delivered:
     @property
     def failure(self) -> Failure | None:
         """What the handler raised when it had this message before."""
-        encounter = self._hand.endpoint.redelivery.known(self._id)
+        encounter = self._hand.endpoint.redelivery.find_encounter(self._id)
         return None if encounter is None else encounter.failure
 
     def stop_message_delivery(self, reason: str | None) -> None:
@@ -143,18 +143,18 @@ class RollbackData(MutableMapping[str, str]):
         self._message_id = message_id
 
     def _data(self) -> Mapping[str, str]:
-        known = self._redelivery.known(self._message_id)
+        known = self._redelivery.find_encounter(self._message_id)
         return known.rollback_data if known is not None else {}
 
     def __getitem__(self, key: str) -> str:
         return self._data()[key]
 
     def __setitem__(self, key: str, value: str) -> None:
-        self._redelivery.encounter(self._message_id).remember(key, value)
+        self._redelivery.encounter(self._message_id).set_rollback_data(key, value)
 
     def __delitem__(self, key: str) -> None:
         del dict(self._data())[key]  # or KeyError
-        self._redelivery.encounter(self._message_id).remember(key, None)
+        self._redelivery.encounter(self._message_id).set_rollback_data(key, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data())

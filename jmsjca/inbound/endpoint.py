@@ -193,7 +193,7 @@ class Endpoint:
 
     def count_of(self, message_id: str | None) -> int:
         """For the how-manieth time a message is seen redelivered."""
-        known = self.redelivery.known(message_id)
+        known = self.redelivery.find_encounter(message_id)
         return 0 if known is None else known.count
 
     def remember_failure(self, deliveries: Sequence[spi.Delivery], error: BaseException) -> None:
@@ -263,13 +263,13 @@ class Endpoint:
         """
         for delivery in deliveries:
             if _was_delivered(delivery) and (message_id := identity(delivery)) is not None:
-                self.redelivery.encounter(message_id).put_off(waited=waited)
+                self.redelivery.encounter(message_id).mark_returned(waited=waited)
 
     def went_back_uncounted(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Note that the broker did not count what was put off."""
         for delivery in deliveries:
-            if _was_delivered(delivery) and (known := self.redelivery.known(identity(delivery))) is not None:
-                known.went_back_uncounted()
+            if _was_delivered(delivery) and (known := self.redelivery.find_encounter(identity(delivery))) is not None:
+                known.mark_returned_uncounted()
 
     def _no_longer_running(self, deliveries: Sequence[spi.Delivery]) -> None:
         for message_id in filter(None, map(identity, deliveries)):

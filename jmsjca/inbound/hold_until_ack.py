@@ -41,7 +41,7 @@ def asked_timeout(message: Message, most: float) -> float | None:
         message: What was received.
         most: More than this does not count.
     """
-    if not message.may_have(_PROPERTY):  # as nearly always
+    if not message.may_contain_property(_PROPERTY):  # as nearly always
         return None
     seconds = _number(message.properties.get(_PROPERTY))
     return min(seconds, most) if seconds > 0 else None

@@ -173,8 +173,8 @@ class Mover:
 
     def _commit(self, unit: spi.Unit, action: Delete | Move, delivery: spi.Delivery) -> Outcome:
         encounter = self._endpoint.redelivery.encounter(identity(delivery))
-        encounter.put_off()  # before it is known: should it come again, another thread may have it at once
-        move = encounter.move_begins()
+        encounter.mark_returned()  # before it is known: should it come again, another thread may have it at once
+        move = encounter.begin_move()
         try:
             unit.commit()
         except TransactionRolledBackError as error:
@@ -183,20 +183,20 @@ class Mover:
         except JMSError:
             encounter.move_in_doubt(move)
             raise
-        encounter.forget_moves()
+        encounter.reset_move_failures()
         self._endpoint.statistics.bypass_committed()
         return Outcome.COMMITTED
 
     def put_off(self, delivery: spi.Delivery, seconds: float) -> None:
         """Let the broker hold a message for so long."""
-        encounter = self._endpoint.redelivery.known(identity(delivery))
+        encounter = self._endpoint.redelivery.find_encounter(identity(delivery))
         unit = self._link.unit()
         unit.take([delivery])
         if encounter is not None:
-            encounter.put_off(waited=True)
+            encounter.mark_returned(waited=True)
         unit.rollback(delay=seconds, unused=[delivery])
         if encounter is not None and self._link.capabilities.give_back == "uncounted":
-            encounter.went_back_uncounted()
+            encounter.mark_returned_uncounted()
 
     @property
     def _name(self) -> str:
@@ -221,7 +221,7 @@ class Mover:
         encounter = self._endpoint.redelivery.encounter(identity(delivery))
         failures = encounter.move_failures
         if failures >= _MOST_FAILURES:
-            encounter.forget_moves()
+            encounter.reset_move_failures()
             return ()
         return (self._redirected,) if failures or self._endpoint.terms.redirect else (self._copy, self._redirected)
 

@@ -20,11 +20,11 @@ from jmsjca.messages.value_types import (
     PropertyValue,
     Short,
     convert,
-    entry,
     type_name,
-    typed,
+    typed_entry,
+    typed_property,
 )
-from jmsjca.messages.vendor_properties import MANUAL_PREFIX, PREFIX, both, rollback_key
+from jmsjca.messages.vendor_properties import MANUAL_PREFIX, PREFIX, rollback_key, vendor_names
 
 __all__ = [
     "DUPLICATE_ID",
@@ -55,11 +55,17 @@ __all__ = [
     "Short",
     "StreamMessage",
     "TextMessage",
-    "both",
     "convert",
     "end_of_batch_message",
     "entry",
     "rollback_key",
     "type_name",
     "typed",
+    "typed_entry",
+    "typed_property",
+    "vendor_names",
 ]
+
+# The former names, for one release.
+entry = typed_entry
+typed = typed_property

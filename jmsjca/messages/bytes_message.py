@@ -4,10 +4,10 @@ import struct
 from typing import Any
 
 from jmsjca.errors import MessageEOFError, MessageFormatError
-from jmsjca.messages.sequential_message import SequentialMessage, piece
-from jmsjca.messages.value_types import Char, EntryValue, entry, type_name
+from jmsjca.messages.sequential_message import SequentialMessage, slice_bytes
+from jmsjca.messages.value_types import Char, EntryValue, type_name, typed_entry
 
-__all__ = ["BytesMessage", "decode", "encode"]
+__all__ = ["BytesMessage", "_decode_modified_utf8", "_encode_modified_utf8"]
 
 _LAYOUTS = {
     "boolean": struct.Struct(">?"),
@@ -60,7 +60,7 @@ class BytesMessage(SequentialMessage):
         """Read a text that `write_utf` wrote."""
         begin = self._begin()
         try:
-            return decode(self._take(self.read_unsigned_short()))
+            return _decode_modified_utf8(self._take(self.read_unsigned_short()))
         except UnicodeDecodeError as error:
             self._position = begin
             raise MessageFormatError(f"At byte {begin} there is no text as write_utf writes it: {error}.") from error
@@ -70,7 +70,7 @@ class BytesMessage(SequentialMessage):
 
     def write_utf(self, value: str) -> None:
         """Write a text: its length in 16 bits and its modified UTF-8."""
-        self._append(entry(value, "string"))
+        self._append(typed_entry(value, "string"))
 
     def read_bytes(self, size: int | None = None) -> bytes | None:
         """Read bytes.
@@ -81,7 +81,7 @@ class BytesMessage(SequentialMessage):
         Returns:
             The bytes; None at the end.
         """
-        read = piece(self._body or b"", self._begin(), size)
+        read = slice_bytes(self._body or b"", self._begin(), size)
         self._position += len(read)
         return read or None
 
@@ -131,7 +131,7 @@ def _packed(value: EntryValue) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    data = encode(value)
+    data = _encode_modified_utf8(value)
     if len(data) > _LONGEST_TEXT:
         raise MessageFormatError(f"write_utf takes texts up to {_LONGEST_TEXT} bytes; this one has {len(data)}.")
     return _UNSIGNED_SHORT.pack(len(data)) + data
@@ -144,14 +144,14 @@ def _end(position: int) -> str:
 _NUL = b"\xc0\x80"
 
 
-def encode(text: str) -> bytes:
+def _encode_modified_utf8(text: str) -> bytes:
     """Encode a text, without its length."""
     halves = text.encode("utf-16-be", "surrogatepass")
     units = (int.from_bytes(halves[n : n + 2], "big") for n in range(0, len(halves), 2))
     return "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
 
 
-def decode(data: bytes) -> str:
+def _decode_modified_utf8(data: bytes) -> str:
     """Decode a text.
 
     Raises:

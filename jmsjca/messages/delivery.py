@@ -6,7 +6,7 @@ from typing import NoReturn, Protocol
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages.settlement import Settlement
 
-__all__ = ["Delivered", "DeliveryContext", "EndpointContext", "NoRollbackData", "PreviousFailure"]
+__all__ = ["DeliveryContext", "DeliveryMixin", "EmptyRollbackData", "EndpointContext", "PreviousFailure"]
 
 
 class DeliveryContext(Protocol):
@@ -112,18 +112,18 @@ class EndpointContext(DeliveryContext, Protocol):
         ...
 
 
-class Delivered:
+class DeliveryMixin:
     """What a message knows of the delivery that it came with, and can do to it.
 
     Where no listener delivered the message, what only a listener knows reads as if it were the first delivery of a
     message outside of any batch, and what only a listener can do raises `IllegalStateError`.
     """
 
-    __slots__ = ("_came_as", "_context")
+    __slots__ = ("_context", "_original_id")
 
     delivery_count: int
     message_id: str | None
-    _came_as: str | None  # set when it is sent on
+    _original_id: str | None  # set when it is sent on
     _context: DeliveryContext | None
 
     @property
@@ -173,7 +173,7 @@ class Delivered:
         Setting raises `IllegalStateError` if no listener delivered the message.
         """
         endpoint = self._endpoint()
-        return NoRollbackData() if endpoint is None else endpoint.user_rollback_data()
+        return EmptyRollbackData() if endpoint is None else endpoint.user_rollback_data()
 
     @property
     def rollback_only(self) -> bool:
@@ -220,13 +220,13 @@ class Delivered:
     def send_on(self) -> None:
         """Note that the message gets another id, as it is sent. For whoever sends it."""
         if self._context is not None:
-            self._came_as = self.delivered_id
+            self._original_id = self.delivered_id
 
     @property
     def delivered_id(self) -> str | None:
         """The id that the message came with, also after it was sent on; of one that did not come its id."""
         try:
-            return self._came_as
+            return self._original_id
         except AttributeError:  # as nearly always
             return self.message_id
 
@@ -254,7 +254,7 @@ class Delivered:
         return self._context
 
 
-class NoRollbackData(MutableMapping[str, str]):
+class EmptyRollbackData(MutableMapping[str, str]):
     """There is none, and nobody would find any again."""
 
     __slots__ = ()

@@ -2,7 +2,7 @@
 
 from typing import Any, NoReturn
 
-from jmsjca.errors import IllegalStateError, shown
+from jmsjca.errors import IllegalStateError, excerpt
 from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.messages.properties import Properties
 from jmsjca.messages.vendor_properties import vendor_property
@@ -31,7 +31,9 @@ class EndOfBatch(Message):
         """
         vendor = vendor_property(name)
         if vendor is None:
-            raise IllegalStateError(f"The message at the end of a batch has no property {shown(name)}; nobody sent it.")
+            raise IllegalStateError(
+                f"The message at the end of a batch has no property {excerpt(name)}; nobody sent it."
+            )
         return vendor.read(self)
 
     def get_property_names(self) -> NoReturn:

@@ -6,7 +6,16 @@ from typing import Any, cast
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import TypedMapping
-from jmsjca.messages.value_types import EntryValue, as_boolean, as_bytes, as_char, as_integer, as_real, as_text, entry
+from jmsjca.messages.value_types import (
+    EntryValue,
+    as_boolean,
+    as_bytes,
+    as_char,
+    as_integer,
+    as_real,
+    as_text,
+    typed_entry,
+)
 
 __all__ = ["MapBody", "MapMessage"]
 
@@ -21,7 +30,7 @@ class MapBody(TypedMapping[EntryValue]):
     def _checked(self, name: object, value: object) -> EntryValue:
         if not isinstance(name, str) or not name:
             raise MessageFormatError(f"{name!r:.100} cannot name an entry of a map message: it must be a text.")
-        return entry(value)
+        return typed_entry(value)
 
 
 class MapMessage(Message):
@@ -65,7 +74,7 @@ class MapMessage(Message):
 
     def set_boolean(self, name: str, value: bool) -> None:
         """Set a boolean."""
-        self._body[name] = entry(value, "boolean")
+        self._body[name] = typed_entry(value, "boolean")
 
     def get_byte(self, name: str) -> int:
         """Read an entry as byte."""
@@ -73,7 +82,7 @@ class MapMessage(Message):
 
     def set_byte(self, name: str, value: int) -> None:
         """Set a byte (8 bits, signed)."""
-        self._body[name] = entry(value, "byte")
+        self._body[name] = typed_entry(value, "byte")
 
     def get_short(self, name: str) -> int:
         """Read an entry as short."""
@@ -81,7 +90,7 @@ class MapMessage(Message):
 
     def set_short(self, name: str, value: int) -> None:
         """Set a short (16 bits, signed)."""
-        self._body[name] = entry(value, "short")
+        self._body[name] = typed_entry(value, "short")
 
     def get_char(self, name: str) -> str:
         """Read an entry as char."""
@@ -89,7 +98,7 @@ class MapMessage(Message):
 
     def set_char(self, name: str, value: str) -> None:
         """Set a char (one character up to U+FFFF)."""
-        self._body[name] = entry(value, "char")
+        self._body[name] = typed_entry(value, "char")
 
     def get_int(self, name: str) -> int:
         """Read an entry as int."""
@@ -97,7 +106,7 @@ class MapMessage(Message):
 
     def set_int(self, name: str, value: int) -> None:
         """Set an int (32 bits, signed)."""
-        self._body[name] = entry(value, "int")
+        self._body[name] = typed_entry(value, "int")
 
     def get_long(self, name: str) -> int:
         """Read an entry as long."""
@@ -105,7 +114,7 @@ class MapMessage(Message):
 
     def set_long(self, name: str, value: int) -> None:
         """Set a long (64 bits, signed)."""
-        self._body[name] = entry(value, "long")
+        self._body[name] = typed_entry(value, "long")
 
     def get_float(self, name: str) -> float:
         """Read an entry as float."""
@@ -113,7 +122,7 @@ class MapMessage(Message):
 
     def set_float(self, name: str, value: float) -> None:
         """Set a float (single precision)."""
-        self._body[name] = entry(value, "float")
+        self._body[name] = typed_entry(value, "float")
 
     def get_double(self, name: str) -> float:
         """Read an entry as double."""
@@ -121,7 +130,7 @@ class MapMessage(Message):
 
     def set_double(self, name: str, value: float) -> None:
         """Set a double."""
-        self._body[name] = entry(value, "double")
+        self._body[name] = typed_entry(value, "double")
 
     def get_string(self, name: str) -> str | None:
         """Read an entry as string; None if there is none."""
@@ -129,7 +138,7 @@ class MapMessage(Message):
 
     def set_string(self, name: str, value: str | None) -> None:
         """Set a string."""
-        self._body[name] = entry(value, "string")
+        self._body[name] = typed_entry(value, "string")
 
     def get_bytes(self, name: str) -> bytes | None:
         """Read an entry as bytes; None if there is none."""
@@ -137,7 +146,7 @@ class MapMessage(Message):
 
     def set_bytes(self, name: str, value: bytes | bytearray | None) -> None:
         """Set bytes."""
-        self._body[name] = entry(value, "bytes")
+        self._body[name] = typed_entry(value, "bytes")
 
     def _content(self) -> Any:
         return dict(self._body)

@@ -8,18 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import MessageFormatError, MessageNotWriteableError, shown
-from jmsjca.messages.delivery import Delivered, DeliveryContext
+from jmsjca.errors import MessageFormatError, MessageNotWriteableError, excerpt
+from jmsjca.messages.delivery import DeliveryContext, DeliveryMixin
 from jmsjca.messages.properties import DELIVERY_COUNT, Properties
-from jmsjca.messages.value_types import Int, PropertyValue, as_boolean, as_integer, as_real, as_text, typed
+from jmsjca.messages.value_types import Int, PropertyValue, as_boolean, as_integer, as_real, as_text, typed_property
 from jmsjca.messages.vendor_properties import vendor_property
 
-__all__ = ["DeliveryMode", "Message", "PropertyAccessors", "TextMessage", "set_if_unset", "unchanged"]
+__all__ = ["DeliveryMode", "Message", "PropertyAccessors", "TextMessage", "_identity", "_set_if_unset"]
 
 T = TypeVar("T")
 
 
-class PropertyAccessors(Delivered):
+class PropertyAccessors(DeliveryMixin):
     """``get_…_property`` converts by the table of JMS 3.1, section 3.5.4; ``set_…_property`` fixes the type.
 
     Getters raise `MessageFormatError` where the table forbids the conversion, setters where the value does not fit
@@ -59,7 +59,7 @@ class PropertyAccessors(Delivered):
         context = self._context  # looked at right here: a call would be a third of the time
         if context is not None and context.endpoint is not None and (vendor := vendor_property(name)):
             value = vendor.read(self)
-            return self.properties.get(name) if value is None and vendor.travels else value
+            return self.properties.get(name) if value is None and vendor.survives_move else value
         if name == DELIVERY_COUNT and self.delivery_count:
             return Int(self.delivery_count)
         return self.properties.get(name)
@@ -78,7 +78,7 @@ class PropertyAccessors(Delivered):
 
     def set_boolean_property(self, name: str, value: bool) -> None:
         """Set a boolean."""
-        self.set_object_property(name, typed(value, "boolean"))
+        self.set_object_property(name, typed_property(value, "boolean"))
 
     def get_string_property(self, name: str) -> str | None:
         """Read as string; None if it is not set."""
@@ -86,7 +86,7 @@ class PropertyAccessors(Delivered):
 
     def set_string_property(self, name: str, value: str | None) -> None:
         """Set a string."""
-        self.set_object_property(name, typed(value, "string"))
+        self.set_object_property(name, typed_property(value, "string"))
 
     def get_byte_property(self, name: str) -> int:
         """Read as byte."""
@@ -94,7 +94,7 @@ class PropertyAccessors(Delivered):
 
     def set_byte_property(self, name: str, value: int) -> None:
         """Set a byte (8 bits, signed)."""
-        self.properties[name] = typed(value, "byte")
+        self.properties[name] = typed_property(value, "byte")
 
     def get_short_property(self, name: str) -> int:
         """Read as short."""
@@ -102,7 +102,7 @@ class PropertyAccessors(Delivered):
 
     def set_short_property(self, name: str, value: int) -> None:
         """Set a short (16 bits, signed)."""
-        self.properties[name] = typed(value, "short")
+        self.properties[name] = typed_property(value, "short")
 
     def get_int_property(self, name: str) -> int:
         """Read as int."""
@@ -110,7 +110,7 @@ class PropertyAccessors(Delivered):
 
     def set_int_property(self, name: str, value: int) -> None:
         """Set an int (32 bits, signed)."""
-        self.properties[name] = typed(value, "int")
+        self.properties[name] = typed_property(value, "int")
 
     def get_long_property(self, name: str) -> int:
         """Read as long."""
@@ -118,7 +118,7 @@ class PropertyAccessors(Delivered):
 
     def set_long_property(self, name: str, value: int) -> None:
         """Set a long (64 bits, signed)."""
-        self.properties[name] = typed(value, "long")
+        self.properties[name] = typed_property(value, "long")
 
     def get_float_property(self, name: str) -> float:
         """Read as float."""
@@ -126,7 +126,7 @@ class PropertyAccessors(Delivered):
 
     def set_float_property(self, name: str, value: float) -> None:
         """Set a float (single precision)."""
-        self.properties[name] = typed(value, "float")
+        self.properties[name] = typed_property(value, "float")
 
     def get_double_property(self, name: str) -> float:
         """Read as double."""
@@ -134,10 +134,10 @@ class PropertyAccessors(Delivered):
 
     def set_double_property(self, name: str, value: float) -> None:
         """Set a double."""
-        self.properties[name] = typed(value, "double")
+        self.properties[name] = typed_property(value, "double")
 
 
-def set_if_unset(slot: Any, of: object, value: object) -> Any:
+def _set_if_unset(slot: Any, of: object, value: object) -> Any:
     """Set an attribute, but not one that somebody has set meanwhile; give what it has then.
 
     Args:
@@ -152,7 +152,7 @@ def set_if_unset(slot: Any, of: object, value: object) -> Any:
         return value
 
 
-def unchanged(value: T) -> T:
+def _identity(value: T) -> T:
     """What gives headers once they are decoded: a function with a name, or a message could not be pickled."""
     return value
 
@@ -255,7 +255,7 @@ class Message(PropertyAccessors):
         message.freeze()
         return message
 
-    def may_have(self, name: str) -> bool:
+    def may_contain_property(self, name: str) -> bool:
         """Tell, at less than the cost of decoding them, that a received message has no such property: False then."""
         mentions = getattr(self._undecoded, "mentions", None)
         return mentions is None or mentions(name)
@@ -268,8 +268,8 @@ class Message(PropertyAccessors):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             headers = self._undecoded()
             if headers is not self._undecoded:  # which gives itself where it decodes each header by itself
-                self._undecoded = partial(unchanged, headers)
-            return set_if_unset(_HEADERS[name], self, headers[name.removeprefix("_")])
+                self._undecoded = partial(_identity, headers)
+            return _set_if_unset(_HEADERS[name], self, headers[name.removeprefix("_")])
 
     @property
     def body(self) -> Any:
@@ -345,7 +345,7 @@ class Message(PropertyAccessors):
     def __repr__(self) -> str:
         # Never touches the body: it may be huge, secret or hostile. Ids and names come from others, too.
         try:
-            return f"<{type(self).__name__} {shown(self.message_id)} to {shown(self.destination)}>"
+            return f"<{type(self).__name__} {excerpt(self.message_id)} to {excerpt(self.destination)}>"
         except MessageFormatError:  # its headers are damaged, which is found out here
             return f"<{type(self).__name__} that cannot be decoded>"
 

@@ -47,7 +47,7 @@ class ObjectMessage(Message):
             MessageFormatError: It cannot be copied, so it is no such data.
         """
         message = cls()
-        message._body = PlainData(_copied(data))
+        message._body = PlainData(_copy_data(data))
         return message
 
     @property
@@ -56,7 +56,7 @@ class ObjectMessage(Message):
         if self._body is None:
             return None
         if isinstance(self._body, PlainData):
-            return _copied(self._body.value)
+            return _copy_data(self._body.value)
         raise MessageFormatError(
             "The object of an ObjectMessage is not unpickled by itself, for a pickle can run any code. Name the classes"
             ' that it may hold: get_object(allowed={("decimal", "Decimal")}); or take the bytes: pickled.'
@@ -118,7 +118,7 @@ class ObjectMessage(Message):
         return None if body is None else dump(body)
 
 
-def _copied(data: Any) -> Any:
+def _copy_data(data: Any) -> Any:
     try:
         return copy.deepcopy(data)
     except Exception as error:  # whatever is no data may raise

@@ -7,16 +7,16 @@ from functools import lru_cache
 from itertools import islice
 from typing import ClassVar, Generic, Self, TypeVar, cast
 
-from jmsjca.errors import MessageFormatError, MessageNotWriteableError, shown
-from jmsjca.messages.value_types import PropertyValue, typed
+from jmsjca.errors import MessageFormatError, MessageNotWriteableError, excerpt
+from jmsjca.messages.value_types import PropertyValue, typed_property
 
 __all__ = [
-    "CLIENT_JMSX",
     "DELIVERY_COUNT",
     "DUPLICATE_ID",
     "GROUP_ID",
     "KEYWORDS",
-    "PROVIDER_JMSX",
+    "_CLIENT_JMSX",
+    "_PROVIDER_JMSX",
     "Properties",
     "TypedMapping",
     "check_name",
@@ -25,12 +25,12 @@ __all__ = [
 
 V = TypeVar("V")
 _NAMES_SHOWN = 10
-_LONGEST = 1000
+_MAX_REPR_LENGTH = 1000
 
 DELIVERY_COUNT = "JMSXDeliveryCount"
-CLIENT_JMSX = {"JMSXGroupID": "string", "JMSXGroupSeq": "int"}
+_CLIENT_JMSX = {"JMSXGroupID": "string", "JMSXGroupSeq": "int"}
 """The properties of JMS that the sender sets, with their types."""
-PROVIDER_JMSX = frozenset(
+_PROVIDER_JMSX = frozenset(
     {DELIVERY_COUNT, "JMSXUserID", "JMSXAppID", "JMSXProducerTXID", "JMSXConsumerTXID", "JMSXRcvTimestamp", "JMSXState"}
 )
 """The properties of JMS that the provider sets."""
@@ -43,12 +43,12 @@ KEYWORDS = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "L
 """The words of the selector syntax, in capitals; it takes them in any case."""
 # The vendor names of the JMSJCA manual hold dots.
 _VENDOR = ("JMSJCA.", "JMS_")
-_REMEMBERED = 128  # characters: strangers name the properties of messages that are passed on
+_MAX_CACHED_LENGTH = 128  # characters: strangers name the properties of messages that are passed on
 
 
 def is_identifier(text: str) -> bool:
     """Tell whether a text is an identifier of the selector syntax: one of Java, and no keyword."""
-    return (_ASCII.match(text) is not None or _is_foreign_identifier(text)) and text.upper() not in KEYWORDS
+    return (_ASCII.match(text) is not None or _is_unicode_identifier(text)) and text.upper() not in KEYWORDS
 
 
 def check_name(name: str) -> None:
@@ -57,7 +57,7 @@ def check_name(name: str) -> None:
     Raises:
         MessageFormatError: It is no identifier, or belongs to JMS or to the provider.
     """
-    _check_known(name) if len(name) <= _REMEMBERED else _check(name)
+    _check_cached(name) if len(name) <= _MAX_CACHED_LENGTH else _check(name)
 
 
 def _check(name: str) -> None:
@@ -65,11 +65,11 @@ def _check(name: str) -> None:
         raise MessageFormatError(
             f"{name!r:.100} cannot name a property: it must be an identifier as in Java, and no keyword of selectors."
         )
-    if name.startswith("JMS") and not name.startswith(_VENDOR) and name not in CLIENT_JMSX:
+    if name.startswith("JMS") and not name.startswith(_VENDOR) and name not in _CLIENT_JMSX:
         raise MessageFormatError(_reserved(name))
 
 
-_check_known = lru_cache(1024)(_check)  # programs use few names, again and again
+_check_cached = lru_cache(1024)(_check)  # programs use few names, again and again
 
 
 def _is_vendor_name(name: str) -> bool:
@@ -77,15 +77,15 @@ def _is_vendor_name(name: str) -> bool:
 
 
 def _reserved(name: str) -> str:
-    if name in PROVIDER_JMSX:
+    if name in _PROVIDER_JMSX:
         return f"{name} cannot name a property that you set: the provider does."
     return (
         f"{name!r:.100} cannot name a property: names that begin with JMS are reserved, but for JMS_<vendor>…,"
-        f" {' and '.join(CLIENT_JMSX)}. Headers are attributes of the message."
+        f" {' and '.join(_CLIENT_JMSX)}. Headers are attributes of the message."
     )
 
 
-def _is_foreign_identifier(text: str) -> bool:
+def _is_unicode_identifier(text: str) -> bool:
     from unicodedata import category  # noqa: PLC0415  # most names are ASCII
 
     categories = [category(character) for character in text]
@@ -153,8 +153,8 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
         return self._values.items()  # the inherited one asks for each value
 
     def __repr__(self) -> str:
-        names = ", ".join(shown(name) for name in islice(self._values, _NAMES_SHOWN))
-        return f"<{type(self).__name__} of {len(self)}: {names}"[:_LONGEST] + ">"
+        names = ", ".join(excerpt(name) for name in islice(self._values, _NAMES_SHOWN))
+        return f"<{type(self).__name__} of {len(self)}: {names}"[:_MAX_REPR_LENGTH] + ">"
 
     def _fill(self, values: Mapping[str, object]) -> None:
         self.update(cast("Mapping[str, V]", values))
@@ -191,7 +191,7 @@ class Properties(TypedMapping[PropertyValue]):
 
     def _fill(self, values: Mapping[str, object]) -> None:
         if isinstance(values, Properties):  # checked by whoever set them, maybe less strictly
-            self._values = {name: value for name, value in values.items() if name not in PROVIDER_JMSX}
+            self._values = {name: value for name, value in values.items() if name not in _PROVIDER_JMSX}
         else:
             super()._fill(values)
 
@@ -199,4 +199,4 @@ class Properties(TypedMapping[PropertyValue]):
         if not isinstance(name, str):
             raise MessageFormatError(f"A property is named by a text, not by {type(name).__name__}.")
         check_name(name)
-        return typed(value, CLIENT_JMSX.get(name))
+        return typed_property(value, _CLIENT_JMSX.get(name))

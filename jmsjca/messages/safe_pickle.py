@@ -14,7 +14,7 @@ from typing import Any
 
 from jmsjca.errors import MessageFormatError
 
-__all__ = ["check", "dump", "load"]
+__all__ = ["check_pickle", "dump", "load"]
 
 
 def dump(value: object) -> bytes:
@@ -40,7 +40,7 @@ def load(pickled: bytes, allowed: AbstractSet[tuple[str, str]], max_bytes: int, 
     if not allowed:
         raise MessageFormatError("Nothing is allowed in the pickle of this ObjectMessage, so it is not unpickled.")
     try:
-        check(pickled, max_bytes, max_depth)
+        check_pickle(pickled, max_bytes, max_depth)
         return _Unpickler(pickled, frozenset(allowed)).load()
     except MessageFormatError:
         raise
@@ -73,7 +73,7 @@ _EXPANSION = 16  # a value may be so many times as large as the longest pickle: 
 
 
 @dataclass(slots=True)
-class _Note:
+class _ValueInfo:
     """What is known of a value: how large and deep it is, whether it was named or is part of another."""
 
     size: int = 1
@@ -82,10 +82,10 @@ class _Note:
     held: bool = False
 
 
-_MARK = _Note()
+_MARK = _ValueInfo()
 
 
-def check(pickled: bytes, max_bytes: int, max_depth: int) -> None:
+def check_pickle(pickled: bytes, max_bytes: int, max_depth: int) -> None:
     """Follow the instructions of a pickle.
 
     Raises:
@@ -95,12 +95,12 @@ def check(pickled: bytes, max_bytes: int, max_depth: int) -> None:
     """
     if len(pickled) > max_bytes:
         raise MessageFormatError(f"A pickle of {len(pickled)} bytes is over the limit of {max_bytes} (max_bytes).")
-    machine = _Machine(max_bytes * _EXPANSION, max_depth)
+    machine = _PickleSimulator(max_bytes * _EXPANSION, max_depth)
     for opcode, argument, _ in pickletools.genops(pickled):
         machine.step(opcode, argument)
 
 
-class _Machine:
+class _PickleSimulator:
     """The stack and the memo of an unpickler, with notes in them.
 
     What it takes for a mark and an unpickler for a value, or the other way round, is an error for the unpickler.
@@ -109,8 +109,8 @@ class _Machine:
     def __init__(self, max_bytes: int, max_depth: int) -> None:
         self._max_bytes = max_bytes
         self._max_depth = max_depth
-        self._stack: list[_Note] = []
-        self._memo: dict[int, _Note] = {}
+        self._stack: list[_ValueInfo] = []
+        self._memo: dict[int, _ValueInfo] = {}
 
     def step(self, opcode: pickletools.OpcodeInfo, argument: Any) -> None:
         """Follow one instruction."""
@@ -135,9 +135,9 @@ class _Machine:
             raise MessageFormatError("The pickle numbers its parts as no pickler does.")
         self._memo[place] = self._stack[-1]
 
-    def _take(self, before: list[pickletools.StackObject]) -> list[_Note]:
+    def _take(self, before: list[pickletools.StackObject]) -> list[_ValueInfo]:
         """Take from the stack what an instruction uses: so many values, and above them all down to a mark."""
-        taken: list[_Note] = []
+        taken: list[_ValueInfo] = []
         count = len(before)
         if pickletools.markobject in before:
             count = before.index(pickletools.markobject)
@@ -146,8 +146,8 @@ class _Machine:
         taken += [self._stack.pop() for _ in range(count)]
         return taken[::-1]
 
-    def _made(self, name: str, argument: Any, taken: list[_Note]) -> _Note:
-        note, *parts = taken if name in _UPDATES else [_Note(_size(argument)), *taken]
+    def _made(self, name: str, argument: Any, taken: list[_ValueInfo]) -> _ValueInfo:
+        note, *parts = taken if name in _UPDATES else [_ValueInfo(_size(argument)), *taken]
         for part in parts:
             part.held = True
         _check_update(note)
@@ -157,7 +157,7 @@ class _Machine:
         self._check_limits(note)
         return note
 
-    def _check_limits(self, note: _Note) -> None:
+    def _check_limits(self, note: _ValueInfo) -> None:
         if note.depth > self._max_depth:
             raise MessageFormatError(f"The pickle is nested deeper than {self._max_depth} (max_depth).")
         if note.size > self._max_bytes * _EXPANSION:
@@ -166,7 +166,7 @@ class _Machine:
             )
 
 
-def _check_update(note: _Note) -> None:
+def _check_update(note: _ValueInfo) -> None:
     if note.named:  # it would change the class itself, for everybody
         raise MessageFormatError("The pickle sets attributes of what it names, not of an object made from it.")
     if note.held:

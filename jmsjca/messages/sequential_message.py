@@ -5,9 +5,9 @@ from typing import Any
 
 from jmsjca.errors import MessageFormatError, MessageNotReadableError
 from jmsjca.messages.message import Message
-from jmsjca.messages.value_types import EntryValue, entry
+from jmsjca.messages.value_types import EntryValue, typed_entry
 
-__all__ = ["SequentialMessage", "piece"]
+__all__ = ["SequentialMessage", "slice_bytes"]
 
 
 class SequentialMessage(Message):
@@ -40,7 +40,7 @@ class SequentialMessage(Message):
 
     def write_boolean(self, value: bool) -> None:
         """Write a boolean."""
-        self._append(entry(value, "boolean"))
+        self._append(typed_entry(value, "boolean"))
 
     def read_byte(self) -> int:
         """Read a byte (8 bits, signed)."""
@@ -48,7 +48,7 @@ class SequentialMessage(Message):
 
     def write_byte(self, value: int) -> None:
         """Write a byte (8 bits, signed)."""
-        self._append(entry(value, "byte"))
+        self._append(typed_entry(value, "byte"))
 
     def read_short(self) -> int:
         """Read a short (16 bits, signed)."""
@@ -56,7 +56,7 @@ class SequentialMessage(Message):
 
     def write_short(self, value: int) -> None:
         """Write a short (16 bits, signed)."""
-        self._append(entry(value, "short"))
+        self._append(typed_entry(value, "short"))
 
     def read_char(self) -> str:
         """Read a char (one character up to U+FFFF)."""
@@ -64,7 +64,7 @@ class SequentialMessage(Message):
 
     def write_char(self, value: str) -> None:
         """Write a char (one character up to U+FFFF)."""
-        self._append(entry(value, "char"))
+        self._append(typed_entry(value, "char"))
 
     def read_int(self) -> int:
         """Read an int (32 bits, signed)."""
@@ -72,7 +72,7 @@ class SequentialMessage(Message):
 
     def write_int(self, value: int) -> None:
         """Write an int (32 bits, signed)."""
-        self._append(entry(value, "int"))
+        self._append(typed_entry(value, "int"))
 
     def read_long(self) -> int:
         """Read a long (64 bits, signed)."""
@@ -80,7 +80,7 @@ class SequentialMessage(Message):
 
     def write_long(self, value: int) -> None:
         """Write a long (64 bits, signed)."""
-        self._append(entry(value, "long"))
+        self._append(typed_entry(value, "long"))
 
     def read_float(self) -> float:
         """Read a float (single precision)."""
@@ -88,7 +88,7 @@ class SequentialMessage(Message):
 
     def write_float(self, value: float) -> None:
         """Write a float (single precision)."""
-        self._append(entry(value, "float"))
+        self._append(typed_entry(value, "float"))
 
     def read_double(self) -> float:
         """Read a double."""
@@ -96,15 +96,15 @@ class SequentialMessage(Message):
 
     def write_double(self, value: float) -> None:
         """Write a double."""
-        self._append(entry(value, "double"))
+        self._append(typed_entry(value, "double"))
 
     def write_bytes(self, value: bytes | bytearray) -> None:
         """Write bytes."""
-        self._append(entry(value, "bytes"))
+        self._append(typed_entry(value, "bytes"))
 
     def write_object(self, value: object) -> None:
         """Write a value, typed as it stands."""
-        self._append(entry(value))
+        self._append(typed_entry(value))
 
     @abstractmethod
     def _read(self, kind: str) -> Any:
@@ -125,7 +125,7 @@ class SequentialMessage(Message):
         return self._position
 
 
-def piece(data: bytes | bytearray, begin: int, size: int | None) -> bytes:
+def slice_bytes(data: bytes | bytearray, begin: int, size: int | None) -> bytes:
     """Cut a piece out of bytes: so many at most, or all that are left."""
     if size is not None and size < 1:
         raise MessageFormatError(f"A piece has at least one byte, not {size}.")

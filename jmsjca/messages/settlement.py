@@ -24,13 +24,13 @@ class Outcome(Enum):
 class Settlement:
     """What `Message.acknowledge` returns: wait for it, or ``await`` it, to learn the outcome of the unit."""
 
-    __slots__ = ("_future", "_in_vain", "_lock", "_outcome")
+    __slots__ = ("_future", "_lock", "_outcome", "_would_deadlock")
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._outcome: Outcome | None = None
         self._future: Future[Outcome] | None = None  # made for who waits, as most never do
-        self._in_vain: Callable[[], bool] | None = None
+        self._would_deadlock: Callable[[], bool] | None = None
 
     @property
     def outcome(self) -> Outcome | None:
@@ -50,17 +50,17 @@ class Settlement:
             IllegalStateError: The handler asks, and would wait for itself: its unit is settled after it has returned.
         """
         if timeout != 0:
-            self._refuse_in_vain()
+            self._refuse_deadlock()
         try:
-            return self._awaited().result(timeout)
+            return self._get_future().result(timeout)
         except FutureTimeoutError:
             return None
 
     def __await__(self) -> Generator[Any, None, Outcome]:
-        self._refuse_in_vain()
+        self._refuse_deadlock()
         import asyncio  # noqa: PLC0415  # who awaits has it; the others need not wait for it
 
-        return asyncio.wrap_future(self._awaited()).__await__()
+        return asyncio.wrap_future(self._get_future()).__await__()
 
     def __repr__(self) -> str:
         return f"<Settlement {self.outcome.value if self.outcome else 'open'}>"
@@ -68,22 +68,22 @@ class Settlement:
     def settle(self, outcome: Outcome) -> None:
         """Note the outcome; whoever settles the unit calls this, once."""
         with self._lock:
-            self._outcome, self._in_vain = outcome, None
+            self._outcome, self._would_deadlock = outcome, None
             future = self._future
         if future is not None:
             future.set_result(outcome)
 
-    def guard(self, in_vain: Callable[[], bool]) -> None:
+    def guard(self, would_deadlock: Callable[[], bool]) -> None:
         """Let nobody wait for whom it would be in vain.
 
         Args:
-            in_vain: Tells whether whoever calls it is who has to end first; for one unit always the same.
+            would_deadlock: Tells whether whoever calls it is who has to end first; for one unit always the same.
         """
         with self._lock:
             if self._outcome is None:
-                self._in_vain = in_vain
+                self._would_deadlock = would_deadlock
 
-    def _awaited(self) -> "Future[Outcome]":
+    def _get_future(self) -> "Future[Outcome]":
         with self._lock:
             if self._future is None:
                 self._future = Future()
@@ -93,9 +93,9 @@ class Settlement:
                     self._future.set_result(self._outcome)
             return self._future
 
-    def _refuse_in_vain(self) -> None:
-        in_vain = self._in_vain
-        if in_vain is not None and self.outcome is None and in_vain():
+    def _refuse_deadlock(self) -> None:
+        would_deadlock = self._would_deadlock
+        if would_deadlock is not None and self.outcome is None and would_deadlock():
             raise IllegalStateError(
                 "A handler cannot wait for the outcome of its own unit, which is settled after it has returned. Let a "
                 "task or a thread of its own wait."

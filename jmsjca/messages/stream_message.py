@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from jmsjca.errors import MessageEOFError, MessageFormatError
-from jmsjca.messages.sequential_message import SequentialMessage, piece
-from jmsjca.messages.value_types import EntryValue, as_bytes, convert, entry
+from jmsjca.messages.sequential_message import SequentialMessage, slice_bytes
+from jmsjca.messages.value_types import EntryValue, as_bytes, convert, typed_entry
 
 __all__ = ["StreamMessage"]
 
@@ -17,10 +17,10 @@ class StreamMessage(SequentialMessage):
     one after the other, and convert by the table of JMS 3.1, section 3.11.3.
     """
 
-    __slots__ = ("_given",)
+    __slots__ = ("_bytes_read",)
 
     _body: list[EntryValue]
-    _given: int | None  # how many bytes of the value at the position were given; None: it was not begun
+    _bytes_read: int | None  # how many bytes of the value at the position were given; None: it was not begun
 
     @property
     def body(self) -> Any:
@@ -35,7 +35,7 @@ class StreamMessage(SequentialMessage):
     def reset(self) -> None:
         """Make the body read-only, and read on from its beginning."""
         super().reset()
-        self._given = None
+        self._bytes_read = None
 
     def read_string(self) -> str | None:
         """Read a string; None if it is null."""
@@ -43,7 +43,7 @@ class StreamMessage(SequentialMessage):
 
     def write_string(self, value: str | None) -> None:
         """Write a string."""
-        self._append(entry(value, "string"))
+        self._append(typed_entry(value, "string"))
 
     def read_object(self) -> EntryValue:
         """Read a value with the type that it was written with."""
@@ -61,12 +61,12 @@ class StreamMessage(SequentialMessage):
         Returns:
             The bytes; None if the value is null, or no bytes of it are left.
         """
-        value, given = as_bytes(self._current()), self._given
-        read = None if value is None else piece(value, given or 0, size)
+        value, given = as_bytes(self._current()), self._bytes_read
+        read = None if value is None else slice_bytes(value, given or 0, size)
         if read and len(read) == size:
-            self._given = (given or 0) + len(read)
+            self._bytes_read = (given or 0) + len(read)
             return read
-        self._position, self._given = self._position + 1, None
+        self._position, self._bytes_read = self._position + 1, None
         return read if given is None else read or None
 
     def _read(self, kind: str) -> Any:
@@ -79,7 +79,7 @@ class StreamMessage(SequentialMessage):
 
     def _next(self) -> EntryValue:
         value = self._current()
-        if self._given is not None:
+        if self._bytes_read is not None:
             raise MessageFormatError("Only a part of the bytes here was read: read_bytes() until there are no more.")
         return value
 
@@ -97,4 +97,4 @@ class StreamMessage(SequentialMessage):
             return []
         if isinstance(body, str | bytes) or not isinstance(body, Iterable):
             raise MessageFormatError(f"A StreamMessage holds a sequence of values, not {type(body).__name__}.")
-        return [entry(value) for value in cast("Iterable[object]", body)]
+        return [typed_entry(value) for value in cast("Iterable[object]", body)]

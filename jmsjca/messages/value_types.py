@@ -31,9 +31,9 @@ __all__ = [
     "as_real",
     "as_text",
     "convert",
-    "entry",
     "type_name",
-    "typed",
+    "typed_entry",
+    "typed_property",
 ]
 
 
@@ -156,7 +156,7 @@ _NAMES: dict[type, str] = {
 }
 _ONLY_IN_BODIES = (Char, bytes)
 # From each type the types that it may be read as.
-_READABLE = {
+_READABLE_AS = {
     "boolean": {"boolean", "string"},
     "byte": {"byte", "short", "int", "long", "string"},
     "short": {"short", "int", "long", "string"},
@@ -191,7 +191,7 @@ def type_name(value: object) -> str:
     )
 
 
-def entry(value: object, name: str | None = None) -> EntryValue:
+def typed_entry(value: object, name: str | None = None) -> EntryValue:
     """Give a value its mark: the plain int 5 becomes ``Int(5)``. None stays None.
 
     Args:
@@ -206,13 +206,13 @@ def entry(value: object, name: str | None = None) -> EntryValue:
     return _MAKERS[name or type_name(value)](value)
 
 
-def typed(value: object, name: str | None = None) -> PropertyValue:
+def typed_property(value: object, name: str | None = None) -> PropertyValue:
     """Give the value of a property its mark, as `entry` does.
 
     Raises:
         MessageFormatError: As there; or it is a char or bytes, which properties cannot hold.
     """
-    marked = entry(value, name)
+    marked = typed_entry(value, name)
     if isinstance(marked, _ONLY_IN_BODIES):
         raise MessageFormatError(f"A property cannot hold {type(value).__name__}; the body of a map message can.")
     return marked
@@ -231,12 +231,12 @@ def convert(value: EntryValue, wanted: str) -> EntryValue:
     if value is None:
         return _convert_null(wanted)
     actual = type_name(value)
-    if wanted not in _READABLE[actual]:
+    if wanted not in _READABLE_AS[actual]:
         raise MessageFormatError(
             f"A value of type {actual} cannot be read as {wanted} (JMS 3.1, sections 3.5.4 and 3.11.3)."
         )
     if wanted == "string":
-        return _text(value)
+        return _to_java_text(value)
     if actual == "string" and wanted == "boolean":
         return cast("str", value).lower() == "true"
     return _MAKERS[wanted](value)
@@ -250,18 +250,18 @@ def _convert_null(wanted: str) -> EntryValue:
     raise MessageFormatError(f"The value is not set, or null, and nothing cannot be read as {wanted}.")
 
 
-def _text(value: EntryValue) -> str:
+def _to_java_text(value: EntryValue) -> str:
     """The text of a value as Java writes it, but for the exponents of very large and very small numbers."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Float):
-        value = _shortest(value)
+        value = _shortest_decimal(value)
     if isinstance(value, float):
         return str(value).replace("inf", "Infinity").replace("nan", "NaN")
     return str(value)
 
 
-def _shortest(value: Float) -> float:
+def _shortest_decimal(value: Float) -> float:
     """As few digits as tell a number of single precision from its neighbours."""
     candidates = (float(f"{value:.{digits}g}") for digits in range(6, 10))
     return next((short for short in candidates if Float(short) == value), value)

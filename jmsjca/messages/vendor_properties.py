@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
-from jmsjca.messages.delivery import Delivered, EndpointContext
+from jmsjca.messages.delivery import DeliveryMixin, EndpointContext
 from jmsjca.messages.properties import check_name
 from jmsjca.messages.value_types import PropertyValue, as_boolean, as_text
 
@@ -21,10 +21,10 @@ __all__ = [
     "PREFIX",
     "ROLLBACK",
     "VendorProperty",
-    "both",
     "check_rollback_key",
     "rollback_key",
     "rollback_names",
+    "vendor_names",
     "vendor_property",
 ]
 
@@ -35,7 +35,7 @@ PREFIX = "_JMSJCA_"
 ROLLBACK = "UserRollbackData"
 
 
-def both(name: str) -> tuple[str, str]:
+def vendor_names(name: str) -> tuple[str, str]:
     """Give a name with either prefix."""
     return MANUAL_PREFIX + name, PREFIX + name
 
@@ -46,7 +46,7 @@ def rollback_key(name: str) -> str | None:
     ``JMS_Sun_JMSJCA_UserRollbackData.x``, the same without the dot, and both with the later prefix mean one thing: x.
     They are compared without regard to case, but for x.
     """
-    for prefix in both(ROLLBACK):
+    for prefix in vendor_names(ROLLBACK):
         if name[: len(prefix)].lower() == prefix.lower():
             return name[len(prefix) :].removeprefix(".")
     return None
@@ -58,12 +58,12 @@ class VendorProperty(NamedTuple):
     Attributes:
         read: Gives the value.
         write: Sets it.
-        travels: True if a moved copy has it, too: that is read where the listener remembers nothing.
+        survives_move: True if a moved copy has it, too: that is read where the listener remembers nothing.
     """
 
-    read: Callable[[Delivered], object]
-    write: Callable[[Delivered, PropertyValue], None]
-    travels: bool = False
+    read: Callable[[DeliveryMixin], object]
+    write: Callable[[DeliveryMixin, PropertyValue], None]
+    survives_move: bool = False
 
 
 @lru_cache(256)  # programs use few names, again and again
@@ -77,59 +77,59 @@ def _rollback_data(name: str) -> VendorProperty | None:
     if key is None:
         return None
 
-    def write(message: Delivered, value: PropertyValue) -> None:
+    def write(message: DeliveryMixin, value: PropertyValue) -> None:
         text = as_text(value)
         if text is None:
             message.user_rollback_data.pop(key, None)
         else:
             message.user_rollback_data[key] = text
 
-    def read(message: Delivered) -> object:
+    def read(message: DeliveryMixin) -> object:
         return message.user_rollback_data.get(key)
 
-    return VendorProperty(read, write, travels=True)
+    return VendorProperty(read, write, survives_move=True)
 
 
-def _of_endpoint(read: Callable[[EndpointContext], object]) -> Callable[[Delivered], object]:
+def _of_endpoint(read: Callable[[EndpointContext], object]) -> Callable[[DeliveryMixin], object]:
     return lambda message: read(message.endpoint("has this property"))
 
 
-def _of_failure(attribute: str) -> Callable[[Delivered], object]:
+def _of_failure(attribute: str) -> Callable[[DeliveryMixin], object]:
     """A text of the previous failure; None if there was none."""
     return _of_endpoint(lambda endpoint: getattr(endpoint.failure, attribute, None))
 
 
-def _end_of_batch(message: Delivered) -> bool | None:
+def _end_of_batch(message: DeliveryMixin) -> bool | None:
     return message.end_of_batch or None  # on any other message it is not set
 
 
-def _nothing(_: Delivered) -> None:
+def _read_nothing(_: DeliveryMixin) -> None:
     """What can only be set."""
 
 
-def _read_only(_: Delivered, _value: PropertyValue) -> None:
+def _read_only(_: DeliveryMixin, _value: PropertyValue) -> None:
     raise MessageNotWriteableError("This property of JMSJCA tells of the delivery; it can only be read.")
 
 
-def _set_rollback_only(message: Delivered, value: PropertyValue) -> None:
+def _set_rollback_only(message: DeliveryMixin, value: PropertyValue) -> None:
     if not as_boolean(value):
         raise IllegalStateError("Rolling back cannot be taken back: this property can only be set to True.")
     message.set_rollback_only()
 
 
-def _set_redelivery_handling(message: Delivered, value: PropertyValue) -> None:
+def _set_redelivery_handling(message: DeliveryMixin, value: PropertyValue) -> None:
     text = as_text(value)
     if text is None:
         raise MessageFormatError("A redelivery handling is a text, not None; the empty one lets messages come again.")
     message.redelivery_handling = text
 
 
-def _stop(message: Delivered, value: PropertyValue) -> None:
+def _stop(message: DeliveryMixin, value: PropertyValue) -> None:
     message.stop_message_delivery(as_text(value))
 
 
 _ROLLBACK_ONLY = VendorProperty(attrgetter("rollback_only"), _set_rollback_only)
-_BY_ITSELF = {
+_UNPREFIXED = {
     "JMSJCA.EndOfBatch": VendorProperty(_end_of_batch, _read_only),
     "JMSJCA.batchIndex": VendorProperty(attrgetter("batch_index"), _read_only),
     "JMSJCA.batchSize": VendorProperty(attrgetter("batch_size"), _read_only),
@@ -138,18 +138,18 @@ _BY_ITSELF = {
     "JMSJCA.stats": VendorProperty(_of_endpoint(lambda endpoint: endpoint.stats()), _read_only),
     "JMSJCA.destination": VendorProperty(_of_endpoint(attrgetter("destination_name")), _read_only),
 }
-_WITH_PREFIX = {
+_PREFIXED = {
     "RedeliveryCount": VendorProperty(attrgetter("redelivery_count"), _read_only),
     "RedeliveryHandling": VendorProperty(attrgetter("redelivery_handling"), _set_redelivery_handling),
-    "StopMessageDelivery": VendorProperty(_nothing, _stop),
+    "StopMessageDelivery": VendorProperty(_read_nothing, _stop),
     "MBeanName": VendorProperty(_of_endpoint(attrgetter("mbean_name")), _read_only),
     "MBeanServer": VendorProperty(_of_endpoint(attrgetter("mbean")), _read_only),
-    "ExceptionClass": VendorProperty(_of_failure("error_class"), _read_only, travels=True),
-    "ExceptionMessage": VendorProperty(_of_failure("message"), _read_only, travels=True),
-    "ExceptionStackTrace": VendorProperty(_of_failure("stack_trace"), _read_only, travels=True),
+    "ExceptionClass": VendorProperty(_of_failure("error_class"), _read_only, survives_move=True),
+    "ExceptionMessage": VendorProperty(_of_failure("message"), _read_only, survives_move=True),
+    "ExceptionStackTrace": VendorProperty(_of_failure("stack_trace"), _read_only, survives_move=True),
 }
-_TABLE = {name.lower(): known for name, known in _BY_ITSELF.items()} | {
-    spelling.lower(): known for name, known in _WITH_PREFIX.items() for spelling in both(name)
+_TABLE = {name.lower(): known for name, known in _UNPREFIXED.items()} | {
+    spelling.lower(): known for name, known in _PREFIXED.items() for spelling in vendor_names(name)
 }
 
 
@@ -159,14 +159,18 @@ def check_rollback_key(key: str) -> None:
     Raises:
         MessageFormatError: It cannot.
     """
-    check_name(_dotted(key))
+    check_name(_dotted_rollback_name(key))
 
 
 def rollback_names(key: str) -> tuple[str, ...]:
     """Give the names under which user rollback data travels: with either prefix, and as in the manual with the dot."""
     # Names with dots inside are for the manual's prefix alone.
-    return (_dotted(key), MANUAL_PREFIX + ROLLBACK + key) if "." in key else (_dotted(key), *both(ROLLBACK + key))
+    return (
+        (_dotted_rollback_name(key), MANUAL_PREFIX + ROLLBACK + key)
+        if "." in key
+        else (_dotted_rollback_name(key), *vendor_names(ROLLBACK + key))
+    )
 
 
-def _dotted(key: str) -> str:
+def _dotted_rollback_name(key: str) -> str:
     return f"{MANUAL_PREFIX}{ROLLBACK}.{key}"

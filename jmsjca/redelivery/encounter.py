@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Encounter", "EncounterCache", "Failure"]
 
-_MOST_DATA = 10_000
+_MAX_DATA = 10_000
 
-_LONGEST_ID = 256
+_MAX_ID_LENGTH = 256
 
-_LONGEST_MESSAGE = 1_000
-_LONGEST_TRACE = 10_000
-_FRAMES = 50
+_MAX_MESSAGE_LENGTH = 1_000
+_MAX_TRACE_LENGTH = 10_000
+_MAX_FRAMES = 50
 
 
 class Encounter:
@@ -37,14 +37,14 @@ class Encounter:
 
     __slots__ = (
         "_arrived",
-        "_broker",
+        "_broker_count",
         "_data",
         "_lock",
-        "_moves_forgotten",
-        "_own",
-        "_put_off",
+        "_move_resets",
+        "_own_count",
+        "_returned",
+        "_returned_count",
         "_uncounted",
-        "_unseen",
         "_waited",
         "count",
         "failure",
@@ -54,24 +54,24 @@ class Encounter:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._own = 0  # arrivals here with the redelivered flag, but those after being put off
-        self._broker = 0  # redeliveries that the broker had counted at the last arrival
-        self._unseen = 0  # those of them that were put off, so that no handler saw them
-        self._put_off = self._waited = self._uncounted = self._arrived = False
+        self._own_count = 0  # arrivals here with the redelivered flag, but those after being put off
+        self._broker_count = 0  # redeliveries that the broker had counted at the last arrival
+        self._returned_count = 0  # those of them that were put off, so that no handler saw them
+        self._returned = self._waited = self._uncounted = self._arrived = False
         self._data: dict[str, str] = {}
         self.count = 0
         self.policy: RedeliveryPolicy | None = None
         self.failure: Failure | None = None
         self.move_failures = 0
-        self._moves_forgotten = 0  # how often
+        self._move_resets = 0  # how often
 
-    def begins(self) -> bool:
+    def is_first_arrival(self) -> bool:
         """Tell whether it arrives for the first time with the redelivered flag; to be asked once for each arrival."""
         with self._lock:
             before, self._arrived = self._arrived, True
             return not before
 
-    def arrive(self, delivery_count: int | None) -> tuple[int, bool]:
+    def count_arrival(self, delivery_count: int | None) -> tuple[int, bool]:
         """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and our own.
 
         The broker's survives our restart, ours is there where the broker does not count.
@@ -84,31 +84,31 @@ class Encounter:
         """
         with self._lock:
             redeliveries = max((delivery_count or 0) - 1, 0)
-            again, waited, uncounted = self._put_off, self._waited, self._uncounted
-            self._put_off = self._waited = self._uncounted = False
+            again, waited, uncounted = self._returned, self._waited, self._uncounted
+            self._returned = self._waited = self._uncounted = False
             if not again:
-                self._own += 1
-            elif redeliveries > self._broker and not uncounted:  # else somebody else had it meanwhile, and failed
-                self._unseen += 1
-            self._broker = redeliveries
-            before, self.count = self.count, max(redeliveries - self._unseen, self._own)
+                self._own_count += 1
+            elif redeliveries > self._broker_count and not uncounted:  # else somebody else had it meanwhile, and failed
+                self._returned_count += 1
+            self._broker_count = redeliveries
+            before, self.count = self.count, max(redeliveries - self._returned_count, self._own_count)
             return self.count, waited and self.count == before
 
-    def put_off(self, *, waited: bool = False) -> None:
+    def mark_returned(self, *, waited: bool = False) -> None:
         """Note that the delivery goes back to the broker and the handler did not see it: its return is not counted.
 
         Args:
             waited: True if the delay of the message is over when it returns, as the broker holds it so long.
         """
         with self._lock:
-            self._put_off, self._waited, self._uncounted = True, waited, False
+            self._returned, self._waited, self._uncounted = True, waited, False
 
-    def went_back_uncounted(self) -> None:
+    def mark_returned_uncounted(self) -> None:
         """Note that the broker did not count what was put off; without this it may have, as after a lost connection."""
         with self._lock:
-            self._uncounted = self._put_off
+            self._uncounted = self._returned
 
-    def move_begins(self) -> int:
+    def begin_move(self) -> int:
         """Count a move as failed, until it is known: should the message return, another thread may have it at once.
 
         Returns:
@@ -116,19 +116,19 @@ class Encounter:
         """
         with self._lock:
             self.move_failures += 1
-            return self._moves_forgotten
+            return self._move_resets
 
     def move_in_doubt(self, move: int) -> None:
         """Count a move no more, as nobody knows whether it failed."""
         with self._lock:
-            if move == self._moves_forgotten:
+            if move == self._move_resets:
                 self.move_failures -= 1
 
-    def forget_moves(self) -> None:
+    def reset_move_failures(self) -> None:
         """Count from the beginning: the message was moved, or is delivered instead."""
         with self._lock:
             self.move_failures = 0
-            self._moves_forgotten += 1
+            self._move_resets += 1
 
     @property
     def rollback_data(self) -> "Mapping[str, str]":
@@ -136,7 +136,7 @@ class Encounter:
         with self._lock:
             return MappingProxyType(dict(self._data))
 
-    def remember(self, key: str, value: str | None) -> None:
+    def set_rollback_data(self, key: str, value: str | None) -> None:
         """Set user rollback data.
 
         Args:
@@ -160,9 +160,9 @@ class Encounter:
 
 def _check_size(data: "Mapping[str, str]") -> None:
     size = sum(len(name) + len(text) for name, text in data.items())
-    if size > _MOST_DATA:
+    if size > _MAX_DATA:
         raise ResourceAllocationError(
-            f"The user rollback data of a message has {size} characters; {_MOST_DATA} are kept. Store it elsewhere, and"
+            f"The user rollback data of a message has {size} characters; {_MAX_DATA} are kept. Store it elsewhere, and"
             " remember where."
         )
 
@@ -220,7 +220,7 @@ class EncounterCache:
 
 def _key(message_id: str) -> str | bytes:
     """The id, or its digest: senders choose how long ids are, and thousands are kept."""
-    if len(message_id) <= _LONGEST_ID:
+    if len(message_id) <= _MAX_ID_LENGTH:
         return message_id
     from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
 
@@ -246,26 +246,26 @@ class Failure:
         """Write an exception down, whatever its class does when asked for its text."""
         kind = type(error)
         return cls(
-            _sendable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))[:_LONGEST_MESSAGE],
-            _text(error)[:_LONGEST_MESSAGE],
-            _trace(error)[-_LONGEST_TRACE:],
+            _encodable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))[:_MAX_MESSAGE_LENGTH],
+            _text(error)[:_MAX_MESSAGE_LENGTH],
+            _trace(error)[-_MAX_TRACE_LENGTH:],
         )
 
 
 def _text(error: BaseException) -> str:
     try:
-        return _sendable(str(error))
+        return _encodable(str(error))
     except Exception as failed:  # noqa: BLE001  # its class is the application's
         return f"(its text cannot be had: {type(failed).__name__})"
 
 
 def _trace(error: BaseException) -> str:
     try:
-        return _sendable("".join(traceback.format_exception(error, limit=-_FRAMES)))
+        return _encodable("".join(traceback.format_exception(error, limit=-_MAX_FRAMES)))
     except Exception as failed:  # noqa: BLE001  # likewise
         return f"(its stack trace cannot be had: {type(failed).__name__})"
 
 
-def _sendable(text: str) -> str:
+def _encodable(text: str) -> str:
     """Replace what no protocol can carry, or the message could not be moved."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", r"\x00")

@@ -61,8 +61,8 @@ class RedeliveryHandler:
             self._warn_once()
             return _FIRST
         encounter = self.encounter(message_id)
-        new = encounter.begins()
-        count, waited = encounter.arrive(delivery_count)
+        new = encounter.is_first_arrival()
+        count, waited = encounter.count_arrival(delivery_count)
         action = (encounter.policy or self.policy).action(count)
         return Decision(Deliver() if waited and isinstance(action, Delay) else action, count, new)
 
@@ -80,14 +80,14 @@ class RedeliveryHandler:
 
     def policy_of(self, message_id: str | None) -> RedeliveryPolicy:
         """Give what holds for a message."""
-        known = self.known(message_id)
+        known = self.find_encounter(message_id)
         return (known and known.policy) or self.policy
 
-    def known(self, message_id: str | None) -> Encounter | None:
+    def find_encounter(self, message_id: str | None) -> Encounter | None:
         """Give what is remembered of a message; None if nothing is."""
         return None if message_id is None else self._encounters.find(message_id)
 
-    def change(self, message_id: str | None, text: str) -> None:
+    def set_handling(self, message_id: str | None, text: str) -> None:
         """Let another redelivery handling hold for one message, from its next delivery on.
 
         Its actions count from the first encounter on: an index that is past already is in force then.
@@ -96,7 +96,7 @@ class RedeliveryHandler:
             InvalidRedeliveryHandlingError: It is not valid.
             IllegalStateError: The message has no id.
         """
-        policy = self.policy.changed(text)
+        policy = self.policy.with_text(text)
         self.encounter(message_id).policy = policy
 
     def _warn_once(self) -> None:

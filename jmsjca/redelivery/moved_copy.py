@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jmsjca.destinations import Destination
-from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, ObjectMessage, Properties, both
+from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, ObjectMessage, Properties, vendor_names
 from jmsjca.messages.vendor_properties import rollback_names
 from jmsjca.redelivery.encounter import Failure
 
@@ -52,8 +52,8 @@ def moved_copy(message: Message, facts: MoveFacts) -> Message:
         A message without id, timestamp and destination, which whoever sends it sets.
     """
     copy = redirected_copy(message)
-    for name, value in _told(message, facts):
-        for spelling in both(name):
+    for name, value in _move_properties(message, facts):
+        for spelling in vendor_names(name):
             copy.properties[spelling] = value
     for key, text in facts.rollback_data.items():
         for spelling in rollback_names(key):
@@ -68,7 +68,7 @@ def redirected_copy(message: Message) -> Message:
         message: What was received.
     """
     copy = plain_copy(message)
-    _rename(message, copy.properties)
+    _rename_controlling_properties(message, copy.properties)
     return copy
 
 
@@ -91,14 +91,14 @@ def _with_body(message: Message) -> Message:
     return type(message)(message.body)
 
 
-def _rename(message: Message, properties: Properties) -> None:
+def _rename_controlling_properties(message: Message, properties: Properties) -> None:
     for name in message.get_property_names():
         if name.startswith("JMSX") or name == DUPLICATE_ID:
             properties.pop(name, None)
             properties[PREFIX + name] = message.get_object_property(name)
 
 
-def _told(message: Message, facts: MoveFacts) -> Iterator[tuple[str, object]]:
+def _move_properties(message: Message, facts: MoveFacts) -> Iterator[tuple[str, object]]:
     """What there is to tell; what is not known is not told."""
     sent = message.timestamp
     optional = {

@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from typing import Self, cast
 
 from jmsjca.destinations import Destination, DestinationKind, destination
-from jmsjca.errors import InvalidRedeliveryHandlingError, shown
+from jmsjca.errors import InvalidRedeliveryHandlingError, excerpt
 
 __all__ = [
     "DEFAULT_REDELIVERY_HANDLING",
-    "MAX_DELAY",
-    "MAX_INDEX",
+    "_MAX_DELAY",
+    "_MAX_INDEX",
     "Action",
     "Delay",
     "Delete",
     "Deliver",
     "Move",
     "RedeliveryPolicy",
-    "Rung",
     "Source",
-    "parse",
+    "_Rule",
+    "_parse_rules",
 ]
 
 
@@ -70,8 +70,8 @@ class Move:
 
 Action = Deliver | Delay | Delete | Move
 
-MAX_INDEX = 50_000_000
-MAX_DELAY = 2**31 - 1  # milliseconds: 24 days and 20 hours
+_MAX_INDEX = 50_000_000
+_MAX_DELAY = 2**31 - 1  # milliseconds: 24 days and 20 hours
 _MAX_LENGTH = 10_000
 _BLANKS = " \t\n\r\f\v"
 _LOOKUP = "lookup://"
@@ -81,7 +81,7 @@ _ENTRY = re.compile(
     re.ASCII,
 )
 
-Rung = tuple[int, Action]
+_Rule = tuple[int, Action]
 """From which encounter on an action is in force, and the action."""
 
 
@@ -98,7 +98,7 @@ class Source:
     kind: str
 
 
-def parse(text: str, source: Source) -> tuple[Rung, ...]:
+def _parse_rules(text: str, source: Source) -> tuple[_Rule, ...]:
     """Read a redelivery handling.
 
     Args:
@@ -113,21 +113,21 @@ def parse(text: str, source: Source) -> tuple[Rung, ...]:
     """
     if len(text) > _MAX_LENGTH:
         raise InvalidRedeliveryHandlingError(
-            f"The redelivery handling {shown(text)!r} has {len(text)} characters; shorten it to {_MAX_LENGTH}."
+            f"The redelivery handling {excerpt(text)!r} has {len(text)} characters; shorten it to {_MAX_LENGTH}."
         )
-    rungs: list[Rung] = []
-    for number, element in enumerate(_elements(text)):
+    rules: list[_Rule] = []
+    for number, element in enumerate(_split_elements(text)):
         try:
-            rungs.append(_rung(element, source, rungs[-1] if rungs else (0, Deliver())))
+            rules.append(_parse_rule(element, source, rules[-1] if rules else (0, Deliver())))
         except InvalidRedeliveryHandlingError as error:
             raise InvalidRedeliveryHandlingError(
-                f"The redelivery handling '{shown(text, 200)}' is wrong in element {number}, '{shown(element, 80)}':"
-                f" {error}"
+                f"The redelivery handling '{excerpt(text, 200)}' is wrong in element {number},"
+                f" '{excerpt(element, 80)}': {error}"
             ) from None
-    return tuple(rungs)
+    return tuple(rules)
 
 
-def _elements(text: str) -> list[str]:
+def _split_elements(text: str) -> list[str]:
     """What stands between the semicolons, without the blanks around these; empty elements at the end do not count."""
     if not text.strip(_BLANKS):
         return []
@@ -139,19 +139,19 @@ def _elements(text: str) -> list[str]:
     return elements
 
 
-def _rung(element: str, source: Source, before: Rung) -> Rung:
+def _parse_rule(element: str, source: Source, before: _Rule) -> _Rule:
     match = _ENTRY.fullmatch(element)
     if match is None:
         raise InvalidRedeliveryHandlingError(
             "it must be <index>:<delay in ms>, <index>:delete or <index>:move(queue|topic|same:<name>), in lower case,"
             " with a single blank at most after a colon, and none before the first and behind the last element."
         )
-    index = _number(match["index"], 1, MAX_INDEX, "index")
+    index = _parse_number(match["index"], 1, _MAX_INDEX, "index")
     _check_order(index, before)
     return index, _action(match, source)
 
 
-def _check_order(index: int, before: Rung) -> None:
+def _check_order(index: int, before: _Rule) -> None:
     if isinstance(before[1], Delete | Move):
         raise InvalidRedeliveryHandlingError("delete or move was there already; let it be the last element.")
     if index <= before[0]:
@@ -160,18 +160,18 @@ def _check_order(index: int, before: Rung) -> None:
 
 def _action(match: re.Match[str], source: Source) -> Action:
     if match["delay"]:
-        return Delay(_number(match["delay"], 0, MAX_DELAY, "delay"))
+        return Delay(_parse_number(match["delay"], 0, _MAX_DELAY, "delay"))
     if match["delete"]:
         return Delete()
     if source.kind not in ("queue", "topic"):
         raise InvalidRedeliveryHandlingError(
-            f"a move needs to know whether messages come from a 'queue' or a 'topic'; this is '{shown(source.kind)}'."
+            f"a move needs to know whether messages come from a 'queue' or a 'topic'; this is '{excerpt(source.kind)}'."
         )
     kind = source.kind if match["kind"] == "same" else match["kind"]
-    return Move(cast("DestinationKind", kind), _target(match["name"], source.name))
+    return Move(cast("DestinationKind", kind), _expand_target(match["name"], source.name))
 
 
-def _target(template: str, source: str) -> str:
+def _expand_target(template: str, source: str) -> str:
     """Put the source's name in for each ``$``, and the path of a looked-up source in front."""
     if "$" not in template:
         return template
@@ -185,12 +185,12 @@ def _target(template: str, source: str) -> str:
     return target
 
 
-def _number(digits: str, least: int, most: int, what: str) -> int:
+def _parse_number(digits: str, least: int, most: int, what: str) -> int:
     significant = digits.lstrip("0")
     # Few digits are read, as reading very many takes long.
     number = int(significant or "0") if len(significant) <= len(str(most)) else most + 1
     if not least <= number <= most:
-        raise InvalidRedeliveryHandlingError(f"its {what} must be from {least} to {most}, but it is {shown(digits)}.")
+        raise InvalidRedeliveryHandlingError(f"its {what} must be from {least} to {most}, but it is {excerpt(digits)}.")
     return number
 
 
@@ -212,7 +212,7 @@ class RedeliveryPolicy:
 
     text: str
     source: Source
-    rungs: tuple[Rung, ...] = field(compare=False, repr=False)
+    rules: tuple[_Rule, ...] = field(compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str, destination: str = "Queue1", destination_type: str = "queue") -> Self:
@@ -230,7 +230,7 @@ class RedeliveryPolicy:
             InvalidRedeliveryHandlingError: The text is not valid, or an index or a delay is out of bounds.
         """
         source = Source(destination, destination_type)
-        return cls(text, source, parse(text, source))
+        return cls(text, source, _parse_rules(text, source))
 
     def __str__(self) -> str:
         return self.text
@@ -242,22 +242,22 @@ class RedeliveryPolicy:
         It is reached only where the broker delivers a message one time more than that, so a maximum that the broker has
         of its own must be greater than this.
         """
-        return self.rungs[-1][0] if self.rungs else 0
+        return self.rules[-1][0] if self.rules else 0
 
     @property
     def last_action(self) -> Action:
         """What is done in the end."""
-        return self.rungs[-1][1] if self.rungs else Deliver()
+        return self.rules[-1][1] if self.rules else Deliver()
 
     def action(self, n: int) -> Action:
         """Tell what to do with a message that is seen for the n-th time with its redelivered flag set.
 
         An action is in force until the next one's index; the last one for ever.
         """
-        place = bisect_right(self.rungs, n, key=_index)
-        return self.rungs[place - 1][1] if place else Deliver()
+        place = bisect_right(self.rules, n, key=_index)
+        return self.rules[place - 1][1] if place else Deliver()
 
-    def changed(self, text: str) -> "RedeliveryPolicy":
+    def with_text(self, text: str) -> "RedeliveryPolicy":
         """Read another redelivery handling for messages of the same source.
 
         Raises:
@@ -266,5 +266,5 @@ class RedeliveryPolicy:
         return RedeliveryPolicy.parse(text, self.source.name, self.source.kind)
 
 
-def _index(rung: Rung) -> int:
-    return rung[0]
+def _index(rule: _Rule) -> int:
+    return rule[0]

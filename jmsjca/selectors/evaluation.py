@@ -73,11 +73,11 @@ def compile_condition(node: Expression) -> Predicate:
     """Make the function that evaluates a condition."""
     match node:
         case And(operands):
-            return _joined(operands, decisive=False)
+            return _conjunction_or_disjunction(operands, decisive=False)
         case Or(operands):
-            return _joined(operands, decisive=True)
+            return _conjunction_or_disjunction(operands, decisive=True)
         case Not(operand):
-            return _opposite(compile_condition(operand))
+            return _negation(compile_condition(operand))
         case Comparison(symbol, left, right):
             return _comparison(comparer(symbol), _operand(left), _operand(right))
         case _:
@@ -87,13 +87,13 @@ def compile_condition(node: Expression) -> Predicate:
 def _test(node: Expression) -> Predicate:
     match node:
         case Like(name, pattern, escape):
-            return _test_of_text(name, Pattern(pattern, escape).matches)
+            return _text_test(name, Pattern(pattern, escape).matches)
         case In(name, values):
-            return _test_of_text(name, frozenset(values).__contains__)
+            return _text_test(name, frozenset(values).__contains__)
         case IsNull(name):
             return _is_null(name)
         case _:
-            return _truth(_operand(node))
+            return _boolean_test(_operand(node))
 
 
 def _operand(node: Expression) -> _Operand:
@@ -116,7 +116,7 @@ def _field(name: str) -> _Operand:
     return read
 
 
-def _truth(operand: _Operand) -> Predicate:
+def _boolean_test(operand: _Operand) -> Predicate:
     def evaluate(fields: Fields) -> bool | None:
         value = operand(fields)
         return value if isinstance(value, bool) else None
@@ -124,7 +124,7 @@ def _truth(operand: _Operand) -> Predicate:
     return evaluate
 
 
-def _opposite(condition: Predicate) -> Predicate:
+def _negation(condition: Predicate) -> Predicate:
     def evaluate(fields: Fields) -> bool | None:
         result = condition(fields)
         return None if result is None else not result
@@ -132,7 +132,7 @@ def _opposite(condition: Predicate) -> Predicate:
     return evaluate
 
 
-def _joined(operands: tuple[Expression, ...], *, decisive: bool) -> Predicate:
+def _conjunction_or_disjunction(operands: tuple[Expression, ...], *, decisive: bool) -> Predicate:
     """AND or OR: one operand with the decisive value decides."""
     conditions = [compile_condition(operand) for operand in operands]
 
@@ -157,7 +157,7 @@ def _comparison(compare: Comparer, left: _Operand, right: _Operand) -> Predicate
     return evaluate
 
 
-def _test_of_text(name: str, test: Callable[[str], bool]) -> Predicate:
+def _text_test(name: str, test: Callable[[str], bool]) -> Predicate:
     read = _field(name)
 
     def evaluate(fields: Fields) -> bool | None:
@@ -212,14 +212,14 @@ def _divide(left: Number, right: Number) -> Number | None:
     return _quotient(left, right) if right else None
 
 
-def _truncated(left: Number, right: Number) -> Number:
+def _java_quotient(left: Number, right: Number) -> Number:
     if isinstance(left, float) or isinstance(right, float):
         return left / right
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
-_quotient = _bounded(_truncated)
+_quotient = _bounded(_java_quotient)
 
 ARITHMETIC: dict[str, Callable[[Number, Number], Number | None]] = {
     "+": _bounded(operator.add),

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-__all__ = ["ANY", "LONGEST_PATTERN", "Characters", "Pattern", "split_pattern"]
+__all__ = ["ANY", "MAX_PATTERN_LENGTH", "Characters", "Pattern", "split_pattern"]
 
-LONGEST_PATTERN = 500
+MAX_PATTERN_LENGTH = 500
 """Characters of a pattern at most."""
 
 ANY = None
@@ -29,8 +29,8 @@ def split_pattern(pattern: str, escape: str | None) -> list[Characters]:
     """
     if escape is not None and len(escape) != 1:
         raise ValueError(f"ESCAPE takes one character, not {escape[:20]!r}")
-    if len(pattern) > LONGEST_PATTERN:
-        raise ValueError(f"a pattern of {len(pattern)} characters is too long; at most {LONGEST_PATTERN} are taken")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise ValueError(f"a pattern of {len(pattern)} characters is too long; at most {MAX_PATTERN_LENGTH} are taken")
     pieces: list[list[str | None]] = [[]]
     characters = iter(pattern)
     for character in characters:
@@ -60,25 +60,25 @@ class Pattern:
         ValueError: As `split_pattern` does.
     """
 
-    __slots__ = ("_first", "_last", "_middle", "_shortest")
+    __slots__ = ("_first", "_last", "_middle", "_min_length")
 
     def __init__(self, pattern: str, escape: str | None) -> None:
         first, *others = (_piece(piece) for piece in split_pattern(pattern, escape))
         self._first = first
         self._middle = others[:-1]
         self._last = others[-1] if others else None
-        self._shortest = sum(len(piece) for piece in (first, *others))
+        self._min_length = sum(len(piece) for piece in (first, *others))
 
     def matches(self, text: str) -> bool:
         """Tell whether the whole text is like the pattern."""
         if self._last is None:
-            return len(text) == self._shortest and self._first.stands(text, 0)
-        if len(text) < self._shortest or not self._first.stands(text, 0):
+            return len(text) == self._min_length and self._first.matches_at(text, 0)
+        if len(text) < self._min_length or not self._first.matches_at(text, 0):
             return False
         end = len(text) - len(self._last)
-        return self._last.stands(text, end) and self._middle_stands(text, len(self._first), end)
+        return self._last.matches_at(text, end) and self._middle_matches(text, len(self._first), end)
 
-    def _middle_stands(self, text: str, start: int, end: int) -> bool:
+    def _middle_matches(self, text: str, start: int, end: int) -> bool:
         # Each piece may be taken where it is found first: that leaves most of the text to the others.
         for piece in self._middle:
             found = piece.find(text, start)
@@ -90,15 +90,15 @@ class Pattern:
 
 class _Piece(Protocol):
     def __len__(self) -> int: ...
-    def stands(self, text: str, start: int, /) -> bool: ...
+    def matches_at(self, text: str, start: int, /) -> bool: ...
     def find(self, text: str, start: int, /) -> int: ...
 
 
 def _piece(characters: Characters) -> _Piece:
-    return _Shape(characters) if ANY in characters else _Text("".join(filter(None, characters)))
+    return _WildcardPiece(characters) if ANY in characters else _LiteralPiece("".join(filter(None, characters)))
 
 
-class _Text:
+class _LiteralPiece:
     """A piece without ``_``."""
 
     __slots__ = ("_text",)
@@ -109,14 +109,14 @@ class _Text:
     def __len__(self) -> int:
         return len(self._text)
 
-    def stands(self, text: str, start: int) -> bool:
+    def matches_at(self, text: str, start: int) -> bool:
         return text.startswith(self._text, start)
 
     def find(self, text: str, start: int) -> int:
         return text.find(self._text, start)
 
 
-class _Shape:
+class _WildcardPiece:
     """A piece with ``_``, sought at all positions at once: one bit stands for each beginning of the piece."""
 
     __slots__ = ("_characters", "_goal", "_masks", "_wild")
@@ -133,7 +133,7 @@ class _Shape:
     def __len__(self) -> int:
         return len(self._characters)
 
-    def stands(self, text: str, start: int) -> bool:
+    def matches_at(self, text: str, start: int) -> bool:
         """Tell whether the piece is at a place; the text is long enough."""
         there = text[start : start + len(self._characters)]
         return all(mine is ANY or mine == its for mine, its in zip(self._characters, there, strict=True))

@@ -36,9 +36,9 @@ def read_integer(text: str) -> int:
     """
     digits = text.rstrip("lL").lower()
     if digits.startswith("0"):
-        number = _bits(digits)
-        return number - 2 * LONG if LONG <= number < 2 * LONG else _fitting(number, digits)
-    return _fitting(int(digits[:20]), digits)
+        number = _parse_bits(digits)
+        return number - 2 * LONG if LONG <= number < 2 * LONG else _check_range(number, digits)
+    return _check_range(int(digits[:20]), digits)
 
 
 def read_real(text: str) -> float:
@@ -49,7 +49,7 @@ def read_real(text: str) -> float:
     """
     number = float(text.rstrip("fFdD"))
     if text[-1] in "fF":
-        number = _single(number)
+        number = _to_single_precision(number)
     if math.isinf(number):
         raise ValueError(f"{text[:40]} is larger than the largest number of its type")
     return number
@@ -77,20 +77,20 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def _bits(digits: str) -> int:
+def _parse_bits(digits: str) -> int:
     try:
         return int(digits, 16 if digits.startswith("0x") else 8)
     except ValueError:
         raise ValueError(f"{digits[:40]} is octal, as it begins with 0, and 8 and 9 are no octal digits") from None
 
 
-def _fitting(number: int, digits: str) -> int:
+def _check_range(number: int, digits: str) -> int:
     if number > LONG:
         raise ValueError(f"{digits[:40]} does not fit the 64 bits of a long; a double has a point: {digits[:40]}.0")
     return number
 
 
-def _single(number: float) -> float:
+def _to_single_precision(number: float) -> float:
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:

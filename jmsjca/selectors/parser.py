@@ -31,30 +31,30 @@ from jmsjca.selectors.like import split_pattern
 from jmsjca.selectors.literals import LONG, read_integer, read_list, read_real, read_string
 
 __all__ = [
-    "DEEPEST",
     "HEADERS",
-    "LONGEST",
-    "MOST_WORDS",
-    "Assembly",
-    "mistake",
-    "name_of",
-    "objection_to",
+    "MAX_DEPTH",
+    "MAX_LENGTH",
+    "MAX_TOKENS",
+    "_AstBuilder",
+    "_invalid_name_reason",
+    "_read_expression",
+    "_read_token",
+    "_require_comparable",
+    "_require_condition",
+    "_require_identifier",
+    "_require_number",
+    "_syntax_error",
+    "_unexpected_input_error",
     "parse",
-    "read",
-    "read_expression",
-    "require_comparable",
-    "require_condition",
-    "require_number",
-    "unexpected",
 ]
 
-LONGEST = 1 << 16
+MAX_LENGTH = 1 << 16
 """Characters of a selector at most."""
 
-DEEPEST = 50
+MAX_DEPTH = 50
 """How deep operators may stand in each other."""
 
-MOST_WORDS = 4000
+MAX_TOKENS = 4000
 """Names, literals, operators and parentheses of a selector at most; a list behind IN counts as one."""
 
 
@@ -71,7 +71,7 @@ def parse(text: str) -> Expression | None:
     if not text.strip(" \t\f\r\n"):
         return None
 
-    expression = read_expression(text)
+    expression = _read_expression(text)
     _check_tree(expression)
     return expression
 
@@ -79,21 +79,21 @@ def parse(text: str) -> Expression | None:
 def _check_text(text: object) -> None:
     if not isinstance(text, str):
         raise InvalidSelectorError(f"A selector is a str, not {type(text).__name__}.")
-    if len(text) > LONGEST:
-        raise InvalidSelectorError(f"The selector has {len(text)} characters; at most {LONGEST} are taken.")
+    if len(text) > MAX_LENGTH:
+        raise InvalidSelectorError(f"The selector has {len(text)} characters; at most {MAX_LENGTH} are taken.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise mistake(error.start, "there is half of a surrogate pair, which is not Unicode") from None
+        raise _syntax_error(error.start, "there is half of a surrogate pair, which is not Unicode") from None
 
 
 def _check_tree(expression: Expression) -> None:
     level = [expression]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         _check_numbers(level)
         level = [child for node in level for child in children(node)]
     if level:
-        raise InvalidSelectorError(f"The selector nests operators more than {DEEPEST} deep; write it flatter.")
+        raise InvalidSelectorError(f"The selector nests operators more than {MAX_DEPTH} deep; write it flatter.")
 
 
 def _check_numbers(nodes: Iterable[Expression]) -> None:
@@ -107,7 +107,7 @@ _Part = Expression | Token
 _Joint = TypeVar("_Joint", And, Or)
 
 
-class Assembly(Transformer[Token, Expression]):
+class _AstBuilder(Transformer[Token, Expression]):
     """One method for each rule of the grammar, given what the rule consists of.
 
     Each may raise `InvalidSelectorError`: the value of a literal does not exist, or must not stand there.
@@ -115,28 +115,28 @@ class Assembly(Transformer[Token, Expression]):
 
     def disjunction(self, *parts: _Part) -> Expression:
         """``a OR b OR c``."""
-        return _joined(Or, parts)
+        return _join(Or, parts)
 
     def conjunction(self, *parts: _Part) -> Expression:
         """``a AND b AND c``."""
-        return _joined(And, parts)
+        return _join(And, parts)
 
     def negation(self, word: Token, operand: Expression) -> Expression:
         """``NOT a``."""
-        return Not(require_condition(operand, word))
+        return Not(_require_condition(operand, word))
 
     def comparison(self, left: Expression, operator: Token, right: Expression) -> Expression:
         """``a = b``, ``a < b``."""
         if operator in {"=", "<>"}:
-            require_comparable(left, right, operator)
+            _require_comparable(left, right, operator)
             return Comparison(str(operator), left, right)
-        return Comparison(str(operator), require_number(left, operator), require_number(right, operator))
+        return Comparison(str(operator), _require_number(left, operator), _require_number(right, operator))
 
     def between(
         self, value: Expression, negated: Token | None, word: Token, low: Expression, _: Token, high: Expression
     ) -> Expression:
         """``a BETWEEN b AND c`` is ``a >= b AND a <= c``, and negated ``a < b OR a > c``."""
-        value, low, high = (require_number(part, word) for part in (value, low, high))
+        value, low, high = (_require_number(part, word) for part in (value, low, high))
         if negated:
             return Or((Comparison("<", value, low), Comparison(">", value, high)))
         return And((Comparison(">=", value, low), Comparison("<=", value, high)))
@@ -152,28 +152,28 @@ class Assembly(Transformer[Token, Expression]):
     ) -> Expression:
         """``a LIKE 'pattern' ESCAPE 'c'``."""
         character = None if escape is None else read_string(escape)
-        read(pattern, lambda text: split_pattern(read_string(text), character))
-        return _negated(negated, Like(name_of(value, word), read_string(pattern), character))
+        _read_token(pattern, lambda text: split_pattern(read_string(text), character))
+        return _negated(negated, Like(_require_identifier(value, word), read_string(pattern), character))
 
     def is_in(self, value: Expression, negated: Token | None, values: Token) -> Expression:
         """``a IN ('b', 'c')``."""
-        return _negated(negated, In(name_of(value, values), read_list(values)))
+        return _negated(negated, In(_require_identifier(value, values), read_list(values)))
 
     def is_null(self, value: Expression, word: Token, negated: Token | None, _: Token) -> Expression:
         """``a IS NULL``."""
-        return _negated(negated, IsNull(name_of(value, word)))
+        return _negated(negated, IsNull(_require_identifier(value, word)))
 
     def sum(self, *parts: _Part) -> Expression:
         """``a + b - c``."""
-        return _chained(parts)
+        return _fold(parts)
 
     def product(self, *parts: _Part) -> Expression:
         """``a * b / c``."""
-        return _chained(parts)
+        return _fold(parts)
 
     def signed(self, sign: Token, operand: Expression) -> Expression:
         """``-a`` is ``0 - a``; a literal takes the sign in, else the lowest long could not be written."""
-        match require_number(operand, sign):
+        match _require_number(operand, sign):
             case Literal(int() | float() as value) if value >= 0:
                 return Literal(-value if sign == "-" else value)
             case number:
@@ -189,11 +189,11 @@ class Assembly(Transformer[Token, Expression]):
 
     def integer(self, text: Token) -> Expression:
         """``57``."""
-        return Literal(read(text, read_integer))
+        return Literal(_read_token(text, read_integer))
 
     def real(self, text: Token) -> Expression:
         """``5.7``."""
-        return Literal(read(text, read_real))
+        return Literal(_read_token(text, read_real))
 
     def true(self, _: Token) -> Expression:
         """``TRUE``."""
@@ -204,25 +204,25 @@ class Assembly(Transformer[Token, Expression]):
         return Literal(value=False)
 
 
-def _joined(joint: type[_Joint], parts: tuple[_Part, ...]) -> _Joint:
+def _join(joint: type[_Joint], parts: tuple[_Part, ...]) -> _Joint:
     """Join conditions; those which are joined alike already are taken in, so that the tree stays flat."""
-    values, words = _sorted(parts)
+    values, words = _split_operands(parts)
     operands: list[Expression] = []
     for value, word in zip(values, words[:1] + words, strict=True):
-        operand = require_condition(value, word)
+        operand = _require_condition(value, word)
         operands += operand.operands if isinstance(operand, joint) else (operand,)
     return joint(tuple(operands))
 
 
-def _chained(parts: tuple[_Part, ...]) -> Expression:
+def _fold(parts: tuple[_Part, ...]) -> Expression:
     """Calculate from left to right."""
-    (left, *others), operators = _sorted(parts)
+    (left, *others), operators = _split_operands(parts)
     for right, operator in zip(others, operators, strict=True):
-        left = Arithmetic(str(operator), require_number(left, operator), require_number(right, operator))
+        left = Arithmetic(str(operator), _require_number(left, operator), _require_number(right, operator))
     return left
 
 
-def _sorted(parts: tuple[_Part, ...]) -> tuple[list[Expression], list[Token]]:
+def _split_operands(parts: tuple[_Part, ...]) -> tuple[list[Expression], list[Token]]:
     values = [part for part in parts if not isinstance(part, Token)]
     return values, [part for part in parts if isinstance(part, Token)]
 
@@ -231,7 +231,7 @@ def _negated(word: Token | None, node: Expression) -> Expression:
     return node if word is None else Not(node)
 
 
-def read_expression(text: str) -> Expression:
+def _read_expression(text: str) -> Expression:
     """Read a selector that is not blank.
 
     Raises:
@@ -240,18 +240,20 @@ def read_expression(text: str) -> Expression:
     try:
         tree = _parser().parse(text)  # pyright: ignore[reportUnknownMemberType]  # lark's types have gaps
     except UnexpectedInput as error:
-        raise unexpected(error, text) from None
-    return require_condition(cast("Expression", tree))
+        raise _unexpected_input_error(error, text) from None
+    return _require_condition(cast("Expression", tree))
 
 
 @cache
 def _parser() -> Lark:
     grammar = files("jmsjca.selectors").joinpath("grammar.lark").read_text(encoding="utf-8")
-    rules = lark.v_args(inline=True)(Assembly)()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return Lark(grammar, parser="lalr", lexer="basic", postlex=_Words(), transformer=cast("Assembly", rules))
+    rules = lark.v_args(inline=True)(_AstBuilder)()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return Lark(
+        grammar, parser="lalr", lexer="basic", postlex=_KeywordPostlex(), transformer=cast("_AstBuilder", rules)
+    )
 
 
-class _Words:
+class _KeywordPostlex:
     """Looks at every word between lexer and parser."""
 
     always_accept = ()
@@ -259,16 +261,18 @@ class _Words:
     def process(self, words: Iterator[Token]) -> Iterator[Token]:
         """Count the words, and tell keywords from names."""
         for number, word in enumerate(words):
-            if number == MOST_WORDS:
-                raise mistake(word.start_pos or 0, f"it has more than {MOST_WORDS} words", "Use IN for long lists.")
+            if number == MAX_TOKENS:
+                raise _syntax_error(
+                    word.start_pos or 0, f"it has more than {MAX_TOKENS} words", "Use IN for long lists."
+                )
             yield _keyword_or_name(word) if word.type == "IDENTIFIER" else word
 
 
 def _keyword_or_name(word: Token) -> Token:
     if word.isascii() and word.upper() in KEYWORDS:
         return word.update(type=word.upper())
-    if objection := objection_to(word):
-        raise mistake(word.start_pos or 0, objection)
+    if objection := _invalid_name_reason(word):
+        raise _syntax_error(word.start_pos or 0, objection)
     return word
 
 
@@ -277,7 +281,7 @@ T = TypeVar("T")
 _CONDITIONS = Comparison | Like | In | IsNull | Not | And | Or
 
 
-def require_condition(node: Expression, beside: Token | None = None) -> Expression:
+def _require_condition(node: Expression, beside: Token | None = None) -> Expression:
     """Give the node back if it can be true or false.
 
     Args:
@@ -291,11 +295,11 @@ def require_condition(node: Expression, beside: Token | None = None) -> Expressi
         return node
     remedy = "A condition compares, as in region = 'EU'."
     if beside is None:
-        raise mistake(0, f"{_kind(node)} is no condition", remedy)
-    raise mistake(_start(beside), f"{beside.upper()} takes conditions, not {_kind(node)}", remedy)
+        raise _syntax_error(0, f"{_kind(node)} is no condition", remedy)
+    raise _syntax_error(_start(beside), f"{beside.upper()} takes conditions, not {_kind(node)}", remedy)
 
 
-def require_number(node: Expression, operator: Token) -> Expression:
+def _require_number(node: Expression, operator: Token) -> Expression:
     """Give the node back if it can be a number.
 
     Raises:
@@ -303,10 +307,12 @@ def require_number(node: Expression, operator: Token) -> Expression:
     """
     if isinstance(node, Identifier | Arithmetic) or (isinstance(node, Literal) and _kind(node) == "a number"):
         return node
-    raise mistake(_start(operator), f"{operator.upper()} takes numbers, not {_kind(node)}", "Use = or <> for others.")
+    raise _syntax_error(
+        _start(operator), f"{operator.upper()} takes numbers, not {_kind(node)}", "Use = or <> for others."
+    )
 
 
-def require_comparable(left: Expression, right: Expression, operator: Token) -> None:
+def _require_comparable(left: Expression, right: Expression, operator: Token) -> None:
     """Let pass what = and <> may compare; unlike values are compared, too: they are not equal.
 
     Raises:
@@ -315,14 +321,14 @@ def require_comparable(left: Expression, right: Expression, operator: Token) -> 
     for one, other in ((left, right), (right, left)):
         odd = _is_boolean(one) and not (isinstance(other, Identifier) or _is_boolean(other))
         if odd or isinstance(one, _CONDITIONS):
-            raise mistake(
+            raise _syntax_error(
                 _start(operator),
                 f"{operator} cannot compare {_kind(one)} with {_kind(other)}",
                 "A boolean property is compared as in active = TRUE; a condition stands for itself.",
             )
 
 
-def name_of(node: Expression, operator: Token) -> str:
+def _require_identifier(node: Expression, operator: Token) -> str:
     """Give the name of what must be an identifier.
 
     Raises:
@@ -331,10 +337,12 @@ def name_of(node: Expression, operator: Token) -> str:
     if isinstance(node, Identifier):
         return node.name
     word = operator[:2].upper() if operator.type == "IN_LIST" else operator.upper()
-    raise mistake(_start(operator), f"before {word} stands {_kind(node)}", "It takes the name of a property or header.")
+    raise _syntax_error(
+        _start(operator), f"before {word} stands {_kind(node)}", "It takes the name of a property or header."
+    )
 
 
-def read(token: Token, reader: Callable[[str], T]) -> T:
+def _read_token(token: Token, reader: Callable[[str], T]) -> T:
     """Read the text of a token.
 
     Raises:
@@ -343,7 +351,7 @@ def read(token: Token, reader: Callable[[str], T]) -> T:
     try:
         return reader(token)
     except ValueError as error:
-        raise mistake(_start(token), str(error)) from None
+        raise _syntax_error(_start(token), str(error)) from None
 
 
 def _start(token: Token) -> int:
@@ -380,7 +388,7 @@ _REMEDIES = {
 _TERMINALS = {"STRING": "a string", "RPAR": "a closing parenthesis", "$END": "the end"}
 
 
-def mistake(position: int, what: str, remedy: str = "") -> InvalidSelectorError:
+def _syntax_error(position: int, what: str, remedy: str = "") -> InvalidSelectorError:
     """Make the error.
 
     Args:
@@ -391,7 +399,7 @@ def mistake(position: int, what: str, remedy: str = "") -> InvalidSelectorError:
     return InvalidSelectorError(f"The selector is wrong at position {position + 1}: {what}.{remedy and ' '}{remedy}")
 
 
-def unexpected(error: "UnexpectedInput", text: str) -> InvalidSelectorError:
+def _unexpected_input_error(error: "UnexpectedInput", text: str) -> InvalidSelectorError:
     """Make the error for a text that the grammar does not allow.
 
     Args:
@@ -400,14 +408,14 @@ def unexpected(error: "UnexpectedInput", text: str) -> InvalidSelectorError:
     """
     token = getattr(error, "token", None)  # none where no token begins at all
     if token is not None and token.type == "$END":
-        return mistake(len(text), f"it ends where {_wanted(error)} must stand")
+        return _syntax_error(len(text), f"it ends where {_expected_tokens(error)} must stand")
     position: int = error.pos_in_stream or 0  # type: ignore[redundant-expr]  # lark declares it None
     found = text[position] if token is None else str(token)
-    wanted = "a word or a sign" if token is None else _wanted(error)
-    return mistake(position, f"{found[:40]!r} stands where {wanted} must", _REMEDIES.get(found.upper(), ""))
+    wanted = "a word or a sign" if token is None else _expected_tokens(error)
+    return _syntax_error(position, f"{found[:40]!r} stands where {wanted} must", _REMEDIES.get(found.upper(), ""))
 
 
-def _wanted(error: "UnexpectedInput") -> str:
+def _expected_tokens(error: "UnexpectedInput") -> str:
     expected: set[str] = getattr(error, "expected", set[str]())
     if "IDENTIFIER" in expected:
         return "a name, a literal or a parenthesis"
@@ -420,7 +428,7 @@ HEADERS = ("JMSCorrelationID", "JMSDeliveryMode", "JMSMessageID", "JMSPriority",
 """The headers that a selector may name; all other identifiers are properties."""
 
 
-def objection_to(name: str) -> str:
+def _invalid_name_reason(name: str) -> str:
     """Say why a name cannot be selected; empty if it can."""
     if not is_identifier(name):
         return f"{name[:100]!r} is no identifier as in Java"

@@ -30,7 +30,7 @@ class Selector:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.expression = _parsed(text)
+        self.expression = _parse(text)
         self.identifiers = frozenset(_names(self.expression))
         self._evaluate = compile_condition(self.expression) if self.expression else _select_all
 
@@ -44,7 +44,7 @@ class Selector:
         Raises:
             InvalidSelectorError: It is not a selector; the message tells where, and what to write instead.
         """
-        return _kept(text)
+        return _cached_selector(text)
 
     def evaluate(self, values: Mapping[str, Any]) -> bool | None:
         """Evaluate the selector (JMS 3.1, sections 3.8.1.2 and 3.8.1.3).
@@ -78,10 +78,10 @@ class Selector:
         return Selector.parse, (self.text,)
 
 
-_kept = lru_cache(512)(Selector)
+_cached_selector = lru_cache(512)(Selector)
 
 
-def _parsed(text: str) -> Expression | None:
+def _parse(text: str) -> Expression | None:
     if text == "":
         return None
     from jmsjca.selectors.parser import parse  # noqa: PLC0415  # loads lark, for those who do select

@@ -36,24 +36,24 @@ __all__ = [
     "Condition",
     "Constant",
     "Field",
-    "Fragment",
     "Layout",
     "Operand",
+    "SQLFragment",
     "as_number",
     "compare",
+    "compose",
     "field",
-    "fill",
     "is_in",
     "is_like",
     "is_true",
     "joined",
     "parameter",
-    "text",
+    "raw_sql",
     "translate",
 ]
 
 # Of the hundred words that the parser of SQLite keeps in mind, some belong to the query around the condition.
-_DEEPEST = 80
+_MAX_PARSER_DEPTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ class Condition:
 
 
 _WORDS = re.compile(r"\w+|'[^']*'|[^\w\s]")
-_MANY = 50
+_MAX_JOINED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class SQLFragment:
     """A piece of SQL.
 
     Attributes:
@@ -108,24 +108,24 @@ class Fragment:
     depth: int = 1
 
 
-NULL = Fragment("NULL")
+NULL = SQLFragment("NULL")
 
 
-def text(sql: str) -> Fragment:
+def raw_sql(sql: str) -> SQLFragment:
     """Take over some SQL of which nothing is known."""
-    return Fragment(sql, (), len(_WORDS.findall(sql)))
+    return SQLFragment(sql, (), len(_WORDS.findall(sql)))
 
 
-def parameter(value: str | int | float) -> Fragment:  # noqa: PYI041  # as sqlite3 tells them apart
+def parameter(value: str | int | float) -> SQLFragment:  # noqa: PYI041  # as sqlite3 tells them apart
     """A value of the selector: never a part of the text."""
-    return Fragment("?", (value,))
+    return SQLFragment("?", (value,))
 
 
-def fill(template: str, *parts: Fragment) -> Fragment:
+def compose(template: str, *parts: SQLFragment) -> SQLFragment:
     """Put pieces into the ``{}`` of a text, in order. The texts are few."""
     depth = max(before + part.depth for before, part in zip(_words_before(template), parts, strict=True))
     parameters = tuple(value for part in parts for value in part.parameters)
-    return Fragment(template.format(*(part.sql for part in parts)), parameters, depth)
+    return SQLFragment(template.format(*(part.sql for part in parts)), parameters, depth)
 
 
 @cache
@@ -137,13 +137,15 @@ def _words_before(template: str) -> tuple[int, ...]:
     )
 
 
-def joined(operator: str, parts: Sequence[Fragment]) -> Fragment:
+def joined(operator: str, parts: Sequence[SQLFragment]) -> SQLFragment:
     """Join pieces with AND or OR; many in groups, as SQLite's trees may not be deeper than 1000."""
-    if len(parts) <= _MANY:
+    if len(parts) <= _MAX_JOINED:
         parameters = tuple(value for part in parts for value in part.parameters)
         sql = f" {operator} ".join(part.sql for part in parts)
-        return Fragment(f"({sql})", parameters, max(parts[0].depth + 1, *(part.depth + 3 for part in parts[1:])))
-    return joined(operator, [joined(operator, parts[start : start + _MANY]) for start in range(0, len(parts), _MANY)])
+        return SQLFragment(f"({sql})", parameters, max(parts[0].depth + 1, *(part.depth + 3 for part in parts[1:])))
+    return joined(
+        operator, [joined(operator, parts[start : start + _MAX_JOINED]) for start in range(0, len(parts), _MAX_JOINED)]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,42 +160,42 @@ class Field:
         like: A text for GLOB.
     """
 
-    value: Fragment
-    type: Fragment
-    json: Fragment
-    whole: Fragment
-    like: Fragment
+    value: SQLFragment
+    type: SQLFragment
+    json: SQLFragment
+    whole: SQLFragment
+    like: SQLFragment
 
 
 def field(name: str, layout: Layout) -> Field:
     """Find where a header or property is."""
     if name in layout.headers:
-        return _header(text(layout.headers[name]))
-    return _property(text(layout.properties), parameter(f'{layout.path}."{name}"'))
+        return _header(raw_sql(layout.headers[name]))
+    return _property(raw_sql(layout.properties), parameter(f'{layout.path}."{name}"'))
 
 
-def _header(expression: Fragment) -> Field:
-    value = fill("+({})", expression)  # the plus keeps the affinity of a column out of comparisons
-    json = fill("json_array({}, {})", value, value)
-    return Field(value, fill("typeof({})", value), json, Fragment("TRUE"), value)
+def _header(expression: SQLFragment) -> Field:
+    value = compose("+({})", expression)  # the plus keeps the affinity of a column out of comparisons
+    json = compose("json_array({}, {})", value, value)
+    return Field(value, compose("typeof({})", value), json, SQLFragment("TRUE"), value)
 
 
-def _property(column: Fragment, path: Fragment) -> Field:
-    value = fill("json_extract({}, {})", column, path)
-    json = fill("json_extract({}, {}, {})", column, path, path)
-    safe = fill(r"replace(replace({}, '\\', '\u005c'), '\u0000', '\u0001')", column)
+def _property(column: SQLFragment, path: SQLFragment) -> Field:
+    value = compose("json_extract({}, {})", column, path)
+    json = compose("json_extract({}, {}, {})", column, path, path)
+    safe = compose(r"replace(replace({}, '\\', '\u005c'), '\u0000', '\u0001')", column)
     return Field(
         value,
-        fill("json_type({}, {})", column, path),
+        compose("json_type({}, {})", column, path),
         json,
-        fill(r"instr(replace({}, '\\', ''), '\u0000') = 0", json),
-        fill(r"CASE instr({}, '\u0000') WHEN 0 THEN {} ELSE json_extract({}, {}) END", column, value, safe, path),
+        compose(r"instr(replace({}, '\\', ''), '\u0000') = 0", json),
+        compose(r"CASE instr({}, '\u0000') WHEN 0 THEN {} ELSE json_extract({}, {}) END", column, value, safe, path),
     )
 
 
 # The types of SQLite by the kinds of values that selectors compare among themselves only.
-_OF = {"number": "'integer', 'real'", "text": "'text'", "truth": "'true', 'false'"}
-_NOT_OF = {kind: ", ".join(types for other, types in _OF.items() if other != kind) for kind in _OF}
+_TYPES_OF = {"number": "'integer', 'real'", "text": "'text'", "truth": "'true', 'false'"}
+_TYPES_EXCEPT = {kind: ", ".join(types for other, types in _TYPES_OF.items() if other != kind) for kind in _TYPES_OF}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,74 +209,78 @@ class Constant:
 class Calculation:
     """A number that is calculated from headers or properties; or NULL."""
 
-    number: Fragment
+    number: SQLFragment
 
 
 Operand = Constant | Calculation | Field
 
 
-def compare(symbol: str, left: Operand, right: Operand) -> Fragment:
+def compare(symbol: str, left: Operand, right: Operand) -> SQLFragment:
     """Compare two operands."""
     match left, right:
         case Constant(one), Constant(other):
-            return Fragment(str(int(comparer(symbol)(one, other))))
+            return SQLFragment(str(int(comparer(symbol)(one, other))))
         case Constant(value), Field():
-            return _with_value(MIRRORED[symbol], right, value)
+            return _compare_with_constant(MIRRORED[symbol], right, value)
         case Field(), Constant(value):
-            return _with_value(symbol, left, value)
+            return _compare_with_constant(symbol, left, value)
         case _:
-            return _with_any(symbol, left, right)
+            return _compare_dynamic(symbol, left, right)
 
 
-def is_in(field: Field, values: tuple[str, ...]) -> Fragment:
+def is_in(field: Field, values: tuple[str, ...]) -> SQLFragment:
     """Tell whether a text is one of some."""
     marks = ", ".join("?" * len(values))
-    texts = Fragment(marks, tuple(_checked(value) for value in values))
-    return fill("({} IN ({}) AND {})", field.value, texts, field.whole)
+    texts = SQLFragment(marks, tuple(_checked(value) for value in values))
+    return compose("({} IN ({}) AND {})", field.value, texts, field.whole)
 
 
-def is_like(field: Field, pattern: str, escape: str | None) -> Fragment:
+def is_like(field: Field, pattern: str, escape: str | None) -> SQLFragment:
     """Tell whether a text is like a pattern; GLOB is LIKE with other signs, and tells capitals from small letters."""
     pieces = ["".join(map(_for_glob, piece)) for piece in split_pattern(pattern, escape)]
     glob = parameter(_checked("*".join(pieces), "\0\1\ufffd\ufffe\uffff"))
-    return fill(f"({{}} GLOB {{}} AND {{}} NOT IN ({_NOT_OF['text']}))", field.like, glob, field.type)
+    return compose(f"({{}} GLOB {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", field.like, glob, field.type)
 
 
-def is_true(field: Field) -> Fragment:
+def is_true(field: Field) -> SQLFragment:
     """Tell whether a boolean is true; NULL if it is no boolean."""
-    return _of_kind("truth", field) or NULL
+    return _as_kind("truth", field) or NULL
 
 
-def as_number(operand: Operand) -> Fragment:
+def as_number(operand: Operand) -> SQLFragment:
     """Give the number that an operand is; NULL if it is none."""
-    return _of_kind("number", operand) or NULL
+    return _as_kind("number", operand) or NULL
 
 
-def _with_value(symbol: str, field: Field, value: Value) -> Fragment:
+def _compare_with_constant(symbol: str, field: Field, value: Value) -> SQLFragment:
     if isinstance(value, str):
-        same = fill("({} = {} AND {})", field.value, parameter(_checked(value)), field.whole)
-        return same if symbol == "=" else fill(f"(NOT {{}} AND {{}} NOT IN ({_NOT_OF['text']}))", same, field.type)
+        same = compose("({} = {} AND {})", field.value, parameter(_checked(value)), field.whole)
+        return (
+            same
+            if symbol == "="
+            else compose(f"(NOT {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", same, field.type)
+        )
     # The plus makes a boolean the number that SQLite has for it.
-    others = _NOT_OF["truth" if isinstance(value, bool) else "number"]
-    mine = _read_like(value, field) if isinstance(value, float) else field.value
-    return fill(f"({{}} {symbol} {{}} AND {{}} NOT IN ({others}))", mine, parameter(+value), field.type)
+    others = _TYPES_EXCEPT["truth" if isinstance(value, bool) else "number"]
+    mine = _parsed_like(value, field) if isinstance(value, float) else field.value
+    return compose(f"({{}} {symbol} {{}} AND {{}} NOT IN ({others}))", mine, parameter(+value), field.type)
 
 
-def _read_like(value: float, field: Field) -> Fragment:
+def _parsed_like(value: float, field: Field) -> SQLFragment:
     """A number that is written as one in the selector is that one, however inexactly SQLite reads decimals."""
     written = f"[{value!r},{value!r}]"
-    return fill("CASE {} WHEN {} THEN {} ELSE {} END", field.json, parameter(written), parameter(value), field.value)
+    return compose("CASE {} WHEN {} THEN {} ELSE {} END", field.json, parameter(written), parameter(value), field.value)
 
 
-def _with_any(symbol: str, left: Operand, right: Operand) -> Fragment:
-    kinds = tuple(_OF) if symbol in {"=", "<>"} else ("number",)
-    pairs = [(_of_kind(kind, left), _of_kind(kind, right)) for kind in kinds]
-    alike = [fill(f"{{}} {symbol} {{}}", one, other) for one, other in pairs if one and other]
-    unknown = fill("{} IS NULL OR {} IS NULL", _plain(left), _plain(right))
-    return fill(f"CASE WHEN {{}} THEN NULL ELSE coalesce({'{}, ' * len(alike)}NULL, 0) END", unknown, *alike)
+def _compare_dynamic(symbol: str, left: Operand, right: Operand) -> SQLFragment:
+    kinds = tuple(_TYPES_OF) if symbol in {"=", "<>"} else ("number",)
+    pairs = [(_as_kind(kind, left), _as_kind(kind, right)) for kind in kinds]
+    alike = [compose(f"{{}} {symbol} {{}}", one, other) for one, other in pairs if one and other]
+    unknown = compose("{} IS NULL OR {} IS NULL", _raw_value(left), _raw_value(right))
+    return compose(f"CASE WHEN {{}} THEN NULL ELSE coalesce({'{}, ' * len(alike)}NULL, 0) END", unknown, *alike)
 
 
-def _plain(operand: Operand) -> Fragment:
+def _raw_value(operand: Operand) -> SQLFragment:
     match operand:
         case Field(value=value) | Calculation(value):
             return value
@@ -282,11 +288,11 @@ def _plain(operand: Operand) -> Fragment:
             return parameter(known)
 
 
-def _of_kind(kind: str, operand: Operand) -> Fragment | None:
+def _as_kind(kind: str, operand: Operand) -> SQLFragment | None:
     match operand:
         case Field():
             value = operand.json if kind == "text" else operand.value
-            return fill(f"CASE WHEN {{}} IN ({_OF[kind]}) THEN {{}} END", operand.type, value)
+            return compose(f"CASE WHEN {{}} IN ({_TYPES_OF[kind]}) THEN {{}} END", operand.type, value)
         case Calculation(number):
             return number if kind == "number" else None
         case Constant(value):
@@ -327,8 +333,8 @@ def translate(selector: Selector, layout: Layout) -> Condition:
     """
     if selector.expression is None:
         return Condition("(1)")
-    fragment = fill("({})", _Translation(layout).condition(selector.expression))
-    if fragment.depth > _DEEPEST:
+    fragment = compose("({})", _Translation(layout).condition(selector.expression))
+    if fragment.depth > _MAX_PARSER_DEPTH:
         raise NotSupportedError(f"The selector {str(selector)!r:.100} is nested too deep for SQLite; write it flatter.")
     return Condition(fragment.sql, fragment.parameters)
 
@@ -339,31 +345,31 @@ class _Translation:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
-    def condition(self, node: Expression) -> Fragment:
+    def condition(self, node: Expression) -> SQLFragment:
         match node:
             case And(operands):
                 return joined("AND", [self.condition(operand) for operand in operands])
             case Or(operands):
                 return joined("OR", [self.condition(operand) for operand in operands])
             case Not(operand):
-                return fill("NOT {}", self.condition(operand))
+                return compose("NOT {}", self.condition(operand))
             case Comparison(symbol, left, right):
                 return compare(symbol, self._operand(left), self._operand(right))
             case _:
                 return self._test(node)
 
-    def _test(self, node: Expression) -> Fragment:
+    def _test(self, node: Expression) -> SQLFragment:
         match node:
             case Like(name, pattern, escape):
                 return is_like(field(name, self._layout), pattern, escape)
             case In(name, values):
                 return is_in(field(name, self._layout), values)
             case IsNull(name):
-                return fill("({} IS NULL)", field(name, self._layout).value)
+                return compose("({} IS NULL)", field(name, self._layout).value)
             case Identifier(name):
                 return is_true(field(name, self._layout))
             case _:
-                return Fragment("TRUE" if node == Literal(value=True) else "FALSE")
+                return SQLFragment("TRUE" if node == Literal(value=True) else "FALSE")
 
     def _operand(self, node: Expression) -> Operand:
         match node:
@@ -382,4 +388,4 @@ class _Translation:
                 result = ARITHMETIC[symbol](one, other)
                 return Calculation(NULL) if result is None else Constant(result)
             case _:
-                return Calculation(fill(f"({{}} {symbol} {{}})", as_number(left), as_number(right)))
+                return Calculation(compose(f"({{}} {symbol} {{}})", as_number(left), as_number(right)))

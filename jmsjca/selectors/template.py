@@ -15,10 +15,10 @@ from jmsjca.selectors.literals import write_literal
 
 __all__ = [
     "INDEXED",
-    "NAMED",
+    "_NAMED",
+    "_expand",
     "build_indexed_selector",
     "build_selector",
-    "expand",
     "item",
     "substitute",
     "substitute_indexed",
@@ -26,7 +26,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-NAMED = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<key>[^}]*)\}|(?P<open>\$\{)")
+_NAMED = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<key>[^}]*)\}|(?P<open>\$\{)")
 """``${key}``; ``$${`` is a ``${`` that means nothing."""
 
 INDEXED = re.compile(r"\{(?P<escaped>\{)|\{(?P<key>[0-9]+)\}|(?P<open>(?!))")
@@ -45,7 +45,7 @@ def substitute(template: str, variables: Mapping[str, object]) -> str:
     Raises:
         InvalidSelectorError: A ``${`` has no ``}``.
     """
-    return expand(template, NAMED, lambda name, _: str(variables[name]) if name in variables else None)
+    return _expand(template, _NAMED, lambda name, _: str(variables[name]) if name in variables else None)
 
 
 def substitute_indexed(template: str, values: Sequence[object]) -> str:
@@ -60,10 +60,10 @@ def substitute_indexed(template: str, values: Sequence[object]) -> str:
     Raises:
         InvalidSelectorError: There is no n-th value, or it is None.
     """
-    return expand(template, INDEXED, lambda number, _: str(item(values, number)))
+    return _expand(template, INDEXED, lambda number, _: str(item(values, number)))
 
 
-def expand(template: str, placeholder: re.Pattern[str], value_of: Callable[[str, bool], str | None]) -> str:
+def _expand(template: str, placeholder: re.Pattern[str], value_of: Callable[[str, bool], str | None]) -> str:
     """Replace placeholders.
 
     Args:
@@ -133,16 +133,16 @@ def build_selector(
     Raises:
         InvalidSelectorError: A ``${`` has no ``}``, a value has no JMS literal, or the selector an unclosed string.
     """
-    given = _texts(selector or "")
+    given = _selector_variables(selector or "")
     values = {name: os.environ[name] for name in environment if name in os.environ} | dict(variables or {})
     values["subscribername"] = subscriber_name or ""
 
     def value_of(name: str, quoted: bool) -> str | None:
         if name in given:
             return given[name]
-        return _written(values[name], quoted=quoted, raw=raw) if name in values else None
+        return _literal(values[name], quoted=quoted, raw=raw) if name in values else None
 
-    return expand(template, NAMED, value_of)
+    return _expand(template, _NAMED, value_of)
 
 
 def build_indexed_selector(template: str, values: Sequence[Value], *, raw: bool = False) -> str:
@@ -158,10 +158,10 @@ def build_indexed_selector(template: str, values: Sequence[Value], *, raw: bool 
     Raises:
         InvalidSelectorError: There is no n-th value, it is None, or it has no JMS literal.
     """
-    return expand(template, INDEXED, lambda number, quoted: _written(item(values, number), quoted=quoted, raw=raw))
+    return _expand(template, INDEXED, lambda number, quoted: _literal(item(values, number), quoted=quoted, raw=raw))
 
 
-def _texts(selector: str) -> dict[str, str]:
+def _selector_variables(selector: str) -> dict[str, str]:
     if selector.count("'") % 2:  # it would turn what follows in the template inside out
         raise InvalidSelectorError(f"The selector {selector!r:.200} has an unclosed string: a quote is missing.")
     blank = not selector.strip()
@@ -172,7 +172,7 @@ def _texts(selector: str) -> dict[str, str]:
     }
 
 
-def _written(value: Value, *, quoted: bool, raw: bool) -> str:
+def _literal(value: Value, *, quoted: bool, raw: bool) -> str:
     if raw:
         return str(value)
     literal = write_literal(value)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jmsjca import Byte, Char, Double, Float, Int, Long, MapMessage, Message, Short, StreamMessage
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import convert, type_name, typed
+from jmsjca.messages import convert, type_name, typed_property
 
 # As the specification prints them: a value set as the type of the row can be read as that of the column.
 PROPERTIES = """
@@ -242,8 +242,8 @@ def test_setters_refuse_what_does_not_fit(name, value):
 )
 def test_type_of_a_plain_value(value, name):
     assert type_name(value) == name
-    assert type_name(typed(value)) == name
-    assert typed(value) == value
+    assert type_name(typed_property(value)) == name
+    assert typed_property(value) == value
 
 
 @pytest.mark.parametrize("value", [b"bytes", bytearray(b"x"), Char("x"), [1], {"a": 1}, 1j, object()])

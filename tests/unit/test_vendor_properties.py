@@ -13,7 +13,7 @@ from jmsjca.errors import (
     MessageFormatError,
     MessageNotWriteableError,
 )
-from jmsjca.messages import Int, both, rollback_key
+from jmsjca.messages import Int, rollback_key, vendor_names
 from jmsjca.redelivery import Failure
 from tests.unit.endpoint_context import ListenerDelivery, SessionDelivery, delivered, received
 
@@ -25,20 +25,20 @@ TELLING = {
     "JMSJCA.isRollbackOnly": False,
     "JMSJCA.stats": {"DA": 7},
     "JMSJCA.destination": "orders",
-    **dict.fromkeys(both("RedeliveryCount"), 3),
-    **dict.fromkeys(both("RedeliveryHandling"), "5:1000"),
-    **dict.fromkeys(both("MBeanName"), "jmsjca:name=orders"),
-    **{name: ["the bean"] for name in both("MBeanServer")},
-    **dict.fromkeys(both("ExceptionClass"), "KeyError"),
-    **dict.fromkeys(both("ExceptionMessage"), "'x'"),
-    **dict.fromkeys(both("ExceptionStackTrace"), "Traceback …"),
-    **dict.fromkeys(both("UserRollbackData.mode"), "permanent"),
-    **dict.fromkeys(both("UserRollbackDatamode"), "permanent"),
+    **dict.fromkeys(vendor_names("RedeliveryCount"), 3),
+    **dict.fromkeys(vendor_names("RedeliveryHandling"), "5:1000"),
+    **dict.fromkeys(vendor_names("MBeanName"), "jmsjca:name=orders"),
+    **{name: ["the bean"] for name in vendor_names("MBeanServer")},
+    **dict.fromkeys(vendor_names("ExceptionClass"), "KeyError"),
+    **dict.fromkeys(vendor_names("ExceptionMessage"), "'x'"),
+    **dict.fromkeys(vendor_names("ExceptionStackTrace"), "Traceback …"),
+    **dict.fromkeys(vendor_names("UserRollbackData.mode"), "permanent"),
+    **dict.fromkeys(vendor_names("UserRollbackDatamode"), "permanent"),
 }
 ROLLBACK_ONLY = ["JMSJCA.setRollbackOnly", "JMSJCA.isRollbackOnly", "jmsjca.setrollBackonly"]
-STOP = both("StopMessageDelivery")
-HANDLING = both("RedeliveryHandling")
-MODE = [*both("UserRollbackData.mode"), *both("UserRollbackDatamode")]
+STOP = vendor_names("StopMessageDelivery")
+HANDLING = vendor_names("RedeliveryHandling")
+MODE = [*vendor_names("UserRollbackData.mode"), *vendor_names("UserRollbackDatamode")]
 TRAVELLING = [n for n in TELLING if "Exception" in n or "UserRollbackData" in n]
 ALL = [*TELLING, "JMSJCA.EndOfBatch", *STOP]
 SETTABLE = {*ROLLBACK_ONLY, *STOP, *HANDLING, *MODE}
@@ -76,7 +76,7 @@ def test_getters_convert():
         message.get_string_property("JMSJCA.stats")
 
 
-@pytest.mark.parametrize("name", ["JMSJCA.EndOfBatch", *STOP, *both("ExceptionClass"), *MODE])
+@pytest.mark.parametrize("name", ["JMSJCA.EndOfBatch", *STOP, *vendor_names("ExceptionClass"), *MODE])
 def test_what_there_is_not_reads_as_nothing(name):
     assert delivered()[0].get_object_property(name) is None
 

@@ -15,8 +15,8 @@ from jmsjca.messages import (
     PropertyValue,
     StreamMessage,
     TextMessage,
-    entry,
     type_name,
+    typed_entry,
 )
 
 __all__ = [
@@ -98,9 +98,9 @@ def _to_json_value(value: EntryValue) -> Any:
 
 def _from_json_value(written: EntryValue | list[Any]) -> EntryValue:
     if not isinstance(written, list):
-        return entry(written)
+        return typed_entry(written)
     name, value = written
-    return entry(b64decode(value, validate=True) if name == "bytes" else value, name)
+    return typed_entry(b64decode(value, validate=True) if name == "bytes" else value, name)
 
 
 _UNTAGGED_TYPES = {"boolean", "int", "long", "double", "string"}

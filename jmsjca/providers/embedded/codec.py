@@ -13,7 +13,7 @@ from zlib import crc32
 
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import DUPLICATE_ID, GROUP_ID, DeliveryMode, Message, Properties, type_name, typed
+from jmsjca.messages import DUPLICATE_ID, GROUP_ID, DeliveryMode, Message, Properties, type_name, typed_property
 from jmsjca.providers.common.json_codec import (
     BODY_DECODERS,
     BodyDecoder,
@@ -119,9 +119,9 @@ def _properties(headers: StoredHeaders) -> Properties:
     if "p" not in fields and "t" not in fields:
         return _NO_PROPERTIES
     types = fields.get("t", {})
-    values = {name: typed(value, types.get(name)) for name, value in fields["p"].items()}
+    values = {name: typed_property(value, types.get(name)) for name, value in fields["p"].items()}
     if types:
-        values.update({name: typed(math.nan, mark) for name, mark in types.items() if values[name] is None})
+        values.update({name: typed_property(math.nan, mark) for name, mark in types.items() if values[name] is None})
     return Properties.received(values)
 
 

@@ -22,7 +22,7 @@ from jmsjca.messages import (
     TextMessage,
     convert,
     type_name,
-    typed,
+    typed_property,
 )
 from jmsjca.providers.common.json_codec import BODY_DECODERS, encode_body, expect_text
 from jmsjca.providers.stomp.protocol.frames import Frame
@@ -116,7 +116,7 @@ def _decode_properties(headers: Mapping[str, str], ours: Mapping[str, Any]) -> d
 def _value(text: str | None, kind: str | None) -> PropertyValue:
     if text is None or kind is None:
         return text
-    return text == "true" if kind == "boolean" else typed(text, kind)
+    return text == "true" if kind == "boolean" else typed_property(text, kind)
 
 
 def _reply_to(

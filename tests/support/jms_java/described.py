@@ -11,8 +11,8 @@ from jmsjca.messages import (
     ObjectMessage,
     StreamMessage,
     TextMessage,
-    entry,
     type_name,
+    typed_entry,
 )
 
 KINDS = {
@@ -61,7 +61,7 @@ def told_value(value):
     """Tell a value as the name of its type and a text that is exact."""
     if value is None:
         return None
-    kind = type_name(entry(value))
+    kind = type_name(typed_entry(value))
     if isinstance(value, bytes):
         return [kind, base64.b64encode(value).decode()]
     if isinstance(value, float):

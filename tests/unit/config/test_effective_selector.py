@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca import ActivationSpec, Topic
-from jmsjca.config import ConnectionURL, effective_spec
+from jmsjca.config import ConnectionURL, resolve_spec
 from jmsjca.errors import InvalidSelectorError
 from jmsjca.selectors import Selector
 from tests.unit.config.cases import rows_of
@@ -16,7 +16,7 @@ def selector(option=None, message_selector=None, subscription=None):
     """The selector that is used; the option comes from the spec's options."""
     options = {} if option is None else {"JMSJCA.selector": option}
     durable = {} if subscription is None else {"subscription_durability": "Durable", "subscription_name": subscription}
-    return effective_spec(
+    return resolve_spec(
         ActivationSpec(destination=Topic("t"), selector=message_selector, options=options, **durable)
     ).selector
 
@@ -64,7 +64,7 @@ def test_placeholder_that_is_not_closed(fields):
 def test_option_of_the_url_counts():
     url = "p://localhost:18007?JMSJCA.selector=%24%7Bselectorand%7D+sub+%3D+1"
     spec = ActivationSpec(destination="q", selector="a = 1", connection_url=url, options={"JMSJCA.selector": "b = 1"})
-    assert effective_spec(spec, {"JMSJCA.selector": "c = 1"}).selector == "(a = 1) and sub = 1"
+    assert resolve_spec(spec, {"JMSJCA.selector": "c = 1"}).selector == "(a = 1) and sub = 1"
 
 
 @pytest.mark.parametrize("row", rows_of("substitution", "selector"))

@@ -195,7 +195,7 @@ def test_what_waits_when_the_connection_is_lost_is_not_counted(connected, mode):
     _lose_count(other)
     performance = Performance(endpoint, other)
     until(lambda: endpoint.statistics.n_redeliveries == 2)
-    assert endpoint.redelivery.known("ID:a").count == 1
+    assert endpoint.redelivery.find_encounter("ID:a").count == 1
     performance.stop()
 
 

@@ -33,8 +33,8 @@ def test_a_failure_elsewhere_is_counted_after_a_stop_during_a_delay(connected, m
     for _ in range(4):
         fail_elsewhere(link)
         performance = Performance(endpoint, link)
-        until(lambda: (known := endpoint.redelivery.known("ID:a")) and known.count not in counts)
-        counts.append(endpoint.redelivery.known("ID:a").count)
+        until(lambda: (known := endpoint.redelivery.find_encounter("ID:a")) and known.count not in counts)
+        counts.append(endpoint.redelivery.find_encounter("ID:a").count)
         performance.stop()
         until(lambda: depth(link).ready == 1)
     assert counts == [1, 2, 3, 4]

@@ -49,7 +49,7 @@ def test_what_waits_when_it_is_stopped_goes_back_uncounted(link, connected, mode
     performance.stop()
     [first, *_] = next(iter(link.browse(terms().source)))
     assert first.count == 2
-    before = endpoint.redelivery.known(first.message.message_id)
+    before = endpoint.redelivery.find_encounter(first.message.message_id)
     assert before is None or before.count == 1
 
 

@@ -126,7 +126,7 @@ def test_a_failed_move_is_not_counted_when_the_message_returns_before_anybody_is
 
     def commit(_):
         returned.append(endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=3))
-        returned.append(endpoint.redelivery.known("ID:a").move_failures)
+        returned.append(endpoint.redelivery.find_encounter("ID:a").move_failures)
         raise TransactionRolledBackError("the queue is full")
 
     commits_by(link, commit)
@@ -156,7 +156,7 @@ def test_a_move_in_doubt_takes_no_failure_back_that_is_forgotten_already(connect
     [delivery] = consumer.receive(1, 0)
     with pytest.raises(TransactionInDoubtError):
         mover.carry_out(move, delivery, 1)
-    assert (elsewhere, endpoint.redelivery.known("ID:a").move_failures) == ([None], 0)
+    assert (elsewhere, endpoint.redelivery.find_encounter("ID:a").move_failures) == ([None], 0)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from jmsjca import ActivationSpec, Hooks, Outcome, ResourceAdapter, reconnection
-from jmsjca.config import effective_spec
+from jmsjca.config import resolve_spec
 from jmsjca.hooks import HookChain
 from jmsjca.inbound import Activation
 from jmsjca.reconnection import ConnectionSettings
@@ -53,7 +53,7 @@ def made(jms_broker_url, recorder):
     def make(handler, **spec):
         clock = HandClock()
         settings = ConnectionSettings(jms_broker_url, clock=clock, wait=Waits(clock))
-        effective = effective_spec(ActivationSpec(destination="q", **spec), {}, jms_broker_url)
+        effective = resolve_spec(ActivationSpec(destination="q", **spec), {}, jms_broker_url)
         return Activation(effective, handler, settings, HookChain([recorder]))
 
     return make

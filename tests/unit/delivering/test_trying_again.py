@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from jmsjca import ActivationSpec, Topic, reconnection
-from jmsjca.config import effective_spec
+from jmsjca.config import resolve_spec
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidURLError, NotSupportedError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound import Activation
@@ -96,7 +96,7 @@ def made(monkeypatch, jms_broker_url, waits, recorder):
     def make(provider, handler=None, options=None, **spec):
         monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider)
         settings = ConnectionSettings(jms_broker_url, clock=waits.clock, wait=waits)
-        effective = effective_spec(ActivationSpec(**{"destination": "q"} | spec), options or {}, jms_broker_url)
+        effective = resolve_spec(ActivationSpec(**{"destination": "q"} | spec), options or {}, jms_broker_url)
         activations.append(Activation(effective, handler or Inbox(), settings, HookChain([recorder])))
         return activations[-1]
 

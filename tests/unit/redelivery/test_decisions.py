@@ -34,7 +34,7 @@ def test_redeliveries_climb_the_ladder(handler):
 
 
 def test_it_is_new_when_it_comes_again_first_also_if_something_is_remembered_of_its_first_delivery(handler):
-    handler.encounter("m").remember("step", "one")
+    handler.encounter("m").set_rollback_data("step", "one")
     assert [again(handler).new for _ in range(3)] == [True, False, False]
 
 
@@ -65,7 +65,7 @@ def test_a_first_delivery_without_id_is_nothing_to_warn_of(handler, caplog):
 def test_a_message_is_not_delayed_again_after_the_broker_held_it(handler):
     again(handler)
     assert again(handler).action == Delay(7)
-    handler.encounter("m").put_off(waited=True)
+    handler.encounter("m").mark_returned(waited=True)
     assert again(handler) == Decision(Deliver(), 2)
     assert again(handler) == Decision(Delay(7), 3)
 
@@ -73,21 +73,21 @@ def test_a_message_is_not_delayed_again_after_the_broker_held_it(handler):
 def test_a_message_that_was_put_off_is_delayed_again(handler):
     again(handler)
     assert again(handler).action == Delay(7)
-    handler.encounter("m").put_off()
+    handler.encounter("m").mark_returned()
     assert again(handler) == Decision(Delay(7), 2)
 
 
 def test_a_move_is_not_called_off_by_a_delay(handler):
     again(handler)
     again(handler)
-    handler.encounter("m").put_off(waited=True)
-    handler.change("m", "1:delete")
+    handler.encounter("m").mark_returned(waited=True)
+    handler.set_handling("m", "1:delete")
     assert again(handler).action == Delete()
 
 
 def test_another_handling_set_at_the_first_delivery_is_in_force_at_the_next(handler):
     handler.decide("m", redelivered=False)
-    handler.change("m", "1:move(queue:elsewhere)")
+    handler.set_handling("m", "1:move(queue:elsewhere)")
     assert again(handler) == Decision(Move("queue", "elsewhere"), 1, new=True)
     assert handler.policy_of("m").text == "1:move(queue:elsewhere)"
     assert again(handler, "other").action == Deliver()
@@ -96,13 +96,13 @@ def test_another_handling_set_at_the_first_delivery_is_in_force_at_the_next(hand
 def test_an_index_that_is_past_is_in_force_at_the_next_delivery(handler):
     for _ in range(3):
         again(handler)
-    handler.change("m", "1:5; 2:move(same:$.x)")
+    handler.set_handling("m", "1:5; 2:move(same:$.x)")
     assert again(handler).action == Move("queue", "orders.x")
 
 
 def test_a_wrong_handling_is_refused_at_once_and_changes_nothing(handler):
     with pytest.raises(InvalidRedeliveryHandlingError):
-        handler.change("m", "1")
+        handler.set_handling("m", "1")
     assert handler.policy_of("m") is handler.policy
 
 
@@ -116,11 +116,11 @@ def test_nothing_can_be_remembered_of_a_message_without_id(handler):
     with pytest.raises(IllegalStateError, match="no id"):
         handler.encounter(None)
     with pytest.raises(IllegalStateError, match="no id"):
-        handler.change(None, "1:5")
+        handler.set_handling(None, "1:5")
 
 
 def test_what_the_handler_set_at_the_first_delivery_is_there_at_the_next(handler):
-    handler.encounter("m").remember("mode", "permanent")
+    handler.encounter("m").set_rollback_data("mode", "permanent")
     assert again(handler) == Decision(Deliver(), 1, new=True)
     assert handler.encounter("m").rollback_data == {"mode": "permanent"}
 

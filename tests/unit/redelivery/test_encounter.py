@@ -10,7 +10,7 @@ from jmsjca.redelivery import Encounter, Failure
 
 def counts(*delivery_counts):
     encounter = Encounter()
-    return [encounter.arrive(count)[0] for count in delivery_counts]
+    return [encounter.count_arrival(count)[0] for count in delivery_counts]
 
 
 def test_without_the_brokers_count_arrivals_are_counted():
@@ -31,62 +31,62 @@ def test_our_own_count_wins_where_the_broker_forgot():
 def test_what_was_put_off_is_not_counted(counted):
     encounter = Encounter()
     broker = 5
-    assert encounter.arrive(broker) == (4, False)
+    assert encounter.count_arrival(broker) == (4, False)
     for _ in range(3):
-        encounter.put_off()
+        encounter.mark_returned()
         broker += counted
-        assert encounter.arrive(broker) == (4, False)
-    assert encounter.arrive(broker + 1) == (5, False)
+        assert encounter.count_arrival(broker) == (4, False)
+    assert encounter.count_arrival(broker + 1) == (5, False)
 
 
 def test_what_was_put_off_where_nobody_counts_is_not_counted():
     encounter = Encounter()
-    assert encounter.arrive(None) == (1, False)
-    encounter.put_off()
-    assert encounter.arrive(None) == (1, False)
-    assert encounter.arrive(None) == (2, False)
+    assert encounter.count_arrival(None) == (1, False)
+    encounter.mark_returned()
+    assert encounter.count_arrival(None) == (1, False)
+    assert encounter.count_arrival(None) == (2, False)
 
 
 def test_a_first_delivery_that_is_put_off_is_not_counted():
     encounter = Encounter()
-    encounter.put_off()
-    assert encounter.arrive(2) == (0, False)
-    assert encounter.arrive(3) == (1, False)
+    encounter.mark_returned()
+    assert encounter.count_arrival(2) == (0, False)
+    assert encounter.count_arrival(3) == (1, False)
 
 
 @pytest.mark.parametrize("counted", [0, 1])
 def test_a_delay_is_over_when_the_broker_gives_the_message_back(counted):
     encounter = Encounter()
-    assert encounter.arrive(5) == (4, False)
-    encounter.put_off(waited=True)
-    assert encounter.arrive(5 + counted) == (4, True)
-    assert encounter.arrive(6 + counted) == (5, False)
+    assert encounter.count_arrival(5) == (4, False)
+    encounter.mark_returned(waited=True)
+    assert encounter.count_arrival(5 + counted) == (4, True)
+    assert encounter.count_arrival(6 + counted) == (5, False)
 
 
 def test_a_delay_is_not_over_if_somebody_else_saw_the_message_meanwhile():
     encounter = Encounter()
-    encounter.arrive(5)
-    encounter.put_off(waited=True)
-    assert encounter.arrive(8) == (6, False)
+    encounter.count_arrival(5)
+    encounter.mark_returned(waited=True)
+    assert encounter.count_arrival(8) == (6, False)
 
 
 def test_failures_elsewhere_count_where_the_broker_does_not_count_what_is_put_off():
     encounter = Encounter()
-    encounter.arrive(5)
-    encounter.put_off(waited=True)
-    encounter.went_back_uncounted()
-    assert encounter.arrive(8) == (7, False)
-    encounter.went_back_uncounted()  # too late: it is here again
-    encounter.put_off()
-    assert encounter.arrive(9) == (7, False)
+    encounter.count_arrival(5)
+    encounter.mark_returned(waited=True)
+    encounter.mark_returned_uncounted()
+    assert encounter.count_arrival(8) == (7, False)
+    encounter.mark_returned_uncounted()  # too late: it is here again
+    encounter.mark_returned()
+    assert encounter.count_arrival(9) == (7, False)
 
 
 def test_the_latest_putting_off_says_whether_the_delay_is_over():
     encounter = Encounter()
-    encounter.arrive(None)
-    encounter.put_off(waited=True)
-    encounter.put_off()
-    assert encounter.arrive(None) == (1, False)
+    encounter.count_arrival(None)
+    encounter.mark_returned(waited=True)
+    encounter.mark_returned()
+    assert encounter.count_arrival(None) == (1, False)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["fail", "put off", "hold"])), max_size=30))
@@ -94,42 +94,42 @@ def test_counts_never_fall_and_rise_with_each_failure_that_the_broker_counts(ste
     encounter, broker, before, put_off = Encounter(), 1, 0, True
     for raised, ending in steps:
         broker += raised
-        count, waited = encounter.arrive(broker)
+        count, waited = encounter.count_arrival(broker)
         assert count >= before + (not put_off and raised > 0)
         assert not waited or count == before
         before, put_off = count, ending != "fail"
         if put_off:
-            encounter.put_off(waited=ending == "hold")
+            encounter.mark_returned(waited=ending == "hold")
 
 
 def test_rollback_data_is_kept_replaced_and_forgotten():
     encounter = Encounter()
-    encounter.remember("a", "1")
-    encounter.remember("b", "2")
-    encounter.remember("a", "3")
+    encounter.set_rollback_data("a", "1")
+    encounter.set_rollback_data("b", "2")
+    encounter.set_rollback_data("a", "3")
     before = encounter.rollback_data
     assert before == {"a": "3", "b": "2"}
-    encounter.remember("b", None)
-    encounter.remember("nothing", None)
+    encounter.set_rollback_data("b", None)
+    encounter.set_rollback_data("nothing", None)
     assert encounter.rollback_data == {"a": "3"}
     assert before == {"a": "3", "b": "2"}
 
 
 def test_rollback_data_has_a_bound():
     encounter = Encounter()
-    encounter.remember("k", "x" * 9_999)
+    encounter.set_rollback_data("k", "x" * 9_999)
     with pytest.raises(ResourceAllocationError, match="10001 characters; 10000 are kept"):
-        encounter.remember("j", "")
+        encounter.set_rollback_data("j", "")
     with pytest.raises(ResourceAllocationError):
-        encounter.remember("k", "x" * 10_000)
+        encounter.set_rollback_data("k", "x" * 10_000)
     assert encounter.rollback_data == {"k": "x" * 9_999}
-    encounter.remember("k", "short")
-    encounter.remember("j", "y" * 9_000)
+    encounter.set_rollback_data("k", "short")
+    encounter.set_rollback_data("j", "y" * 9_000)
 
 
 def test_rollback_data_is_text():
     with pytest.raises(MessageFormatError, match="a is int"):
-        Encounter().remember("a", 5)
+        Encounter().set_rollback_data("a", 5)
 
 
 def raised(error):
@@ -197,5 +197,5 @@ def test_what_no_protocol_can_carry_is_replaced():
 def test_data_without_the_name_of_a_property_is_refused(key):
     encounter = Encounter()
     with pytest.raises(MessageFormatError):
-        encounter.remember(key, "x")
+        encounter.set_rollback_data(key, "x")
     assert encounter.rollback_data == {}

@@ -54,7 +54,7 @@ def test_of_two_more_arrivals_each_is_counted(play):
 def test_nothing_is_lost_when_the_generations_change(play):
     def remember(handler):
         for name in "xab":  # the third ends the generation
-            handler.encounter(name).remember("name", name)
+            handler.encounter(name).set_rollback_data("name", name)
 
     for handler, _ in play(again("a"), again("b"), remember):
         assert handler.encounter("a").rollback_data == {"name": "a"}
@@ -63,7 +63,7 @@ def test_nothing_is_lost_when_the_generations_change(play):
 
 def test_what_two_handlers_want_to_be_remembered_is_all_there(play):
     def set_(key):
-        return lambda handler: handler.encounter("m").remember(key, key)
+        return lambda handler: handler.encounter("m").set_rollback_data(key, key)
 
     for handler, _ in play(set_("a"), set_("b")):
         assert handler.encounter("m").rollback_data == {"a": "a", "b": "b"}
@@ -72,7 +72,7 @@ def test_what_two_handlers_want_to_be_remembered_is_all_there(play):
 def test_one_of_two_arrivals_finds_its_delay_over(play):
     def held(handler):
         again("m")(handler)
-        handler.encounter("m").put_off(waited=True)
+        handler.encounter("m").mark_returned(waited=True)
 
     for _, results in play(again("m"), again("m"), held):
         assert sorted(results, key=lambda decision: decision.count) == [Decision(Deliver(), 1), Decision(Delay(5), 2)]
@@ -81,9 +81,9 @@ def test_one_of_two_arrivals_finds_its_delay_over(play):
 def test_no_failure_of_a_move_is_taken_back_that_was_forgotten(play):
     def in_doubt(handler):
         encounter = handler.encounter("m")
-        encounter.move_in_doubt(encounter.move_begins())
+        encounter.move_in_doubt(encounter.begin_move())
 
-    for handler, _ in play(in_doubt, lambda handler: handler.encounter("m").forget_moves()):
+    for handler, _ in play(in_doubt, lambda handler: handler.encounter("m").reset_move_failures()):
         assert handler.encounter("m").move_failures == 0
 
 

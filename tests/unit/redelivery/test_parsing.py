@@ -16,7 +16,7 @@ LONGEST_DELAY, HIGHEST_INDEX = 2147483647, 50_000_000
 
 
 def actions(text, destination="Queue1", destination_type="queue"):
-    return dict(RedeliveryPolicy.parse(text, destination, destination_type).rungs)
+    return dict(RedeliveryPolicy.parse(text, destination, destination_type).rules)
 
 
 @pytest.mark.parametrize(

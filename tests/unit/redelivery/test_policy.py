@@ -54,9 +54,9 @@ def test_the_target_of_a_move_is_a_destination():
 
 def test_another_handling_is_read_for_the_same_source():
     policy = RedeliveryPolicy.parse("1:5", "orders", "topic")
-    assert policy.changed("2:move(same:$.dead)").action(2) == Move("topic", "orders.dead")
+    assert policy.with_text("2:move(same:$.dead)").action(2) == Move("topic", "orders.dead")
     with pytest.raises(InvalidRedeliveryHandlingError):
-        policy.changed("2")
+        policy.with_text("2")
 
 
 @given(ladders(), st.data())
@@ -64,7 +64,7 @@ def test_policies_travel_as_pickles(ladder, data):
     policy = RedeliveryPolicy.parse(data.draw(printed(ladder)))
     travelled = pickle.loads(pickle.dumps(policy))  # noqa: S301  # our own
     assert travelled == policy
-    assert (travelled.text, travelled.rungs, str(travelled)) == (policy.text, policy.rungs, policy.text)
+    assert (travelled.text, travelled.rules, str(travelled)) == (policy.text, policy.rules, policy.text)
 
 
 @given(ladders(highest=30), st.data())

@@ -15,7 +15,7 @@ def run(handler, message_id, change=None, others=True):
     for n in range(1, 51):
         actions.append(handler.decide(message_id, redelivered=True).action)
         if change:
-            handler.change(message_id, change)
+            handler.set_handling(message_id, change)
         if others:
             handler.decide(f"other than {message_id} {n}", redelivered=True)
     return actions

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jmsjca.errors import InvalidSelectorError
 from jmsjca.selectors import Selector
-from jmsjca.selectors.like import LONGEST_PATTERN, Pattern
+from jmsjca.selectors.like import MAX_PATTERN_LENGTH, Pattern
 
 
 def like(text, pattern, escape=None):
@@ -77,6 +77,6 @@ def test_no_pattern_goes_back(pattern):
 
 
 def test_pattern_is_bounded():
-    assert like("a", "%" * LONGEST_PATTERN)
+    assert like("a", "%" * MAX_PATTERN_LENGTH)
     with pytest.raises(InvalidSelectorError, match="too long"):
-        Selector(f"a LIKE '{'%' * (LONGEST_PATTERN + 1)}'")
+        Selector(f"a LIKE '{'%' * (MAX_PATTERN_LENGTH + 1)}'")

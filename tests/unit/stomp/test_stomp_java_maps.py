@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import MessageFormatError, NotSupportedError
-from jmsjca.messages import Byte, Char, Double, Float, Int, Long, MapMessage, Short, TextMessage, entry, type_name
+from jmsjca.messages import Byte, Char, Double, Float, Int, Long, MapMessage, Short, TextMessage, type_name, typed_entry
 from jmsjca.providers.stomp.brokers.activemq import from_xml, to_xml
 from jmsjca.providers.stomp.brokers.registry import dialect_for
 from tests.unit.stomp.letters import read
@@ -37,7 +37,7 @@ def test_what_is_written_is_read_back(body):
     assert list(found) == list(body)
     for name, value in body.items():
         assert found[name] == value
-        assert value is None or type_name(found[name]) == type_name(entry(value))
+        assert value is None or type_name(found[name]) == type_name(typed_entry(value))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import EntryValue, MapMessage, Message, convert, entry, type_name
+from jmsjca.messages import EntryValue, MapMessage, Message, convert, type_name, typed_entry
 from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
 from jmsjca.providers.common.json_codec import encode_body
 from jmsjca.providers.stomp.brokers.dialect import EVERYWHERE, GROUPS_WAIT, TEXT_IS_NUMBER, Dialect, destination_of
@@ -178,7 +178,7 @@ def _read(value: ET.Element) -> EntryValue:
         return None
     if value.tag == _BYTES:
         return b64decode(_plain(value))
-    return entry(_plain(value) == "true" if value.tag == "boolean" else _plain(value), value.tag)
+    return typed_entry(_plain(value) == "true" if value.tag == "boolean" else _plain(value), value.tag)
 
 
 def _plain(element: ET.Element) -> str:

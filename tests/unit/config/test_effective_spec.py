@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsjca import ActivationSpec, Topic
-from jmsjca.config import ConnectionURL, effective_spec
+from jmsjca.config import ConnectionURL, resolve_spec
 from jmsjca.errors import InvalidActivationSpecError, InvalidOptionError, InvalidURLError
 
 HIDDEN = "s3cr3t"
@@ -17,14 +17,14 @@ def spec(**fields):
 
 def test_without_options_nothing_changes_but_the_url():
     written = spec(connection_url="p://own", concurrency_mode="cc", batch_size=3, password=HIDDEN, user_name="ann")
-    assert effective_spec(written, None, "p://adapter") == written
-    assert effective_spec(spec(), {}, "p://adapter") == spec(connection_url="p://adapter")
-    assert effective_spec(spec()) == spec()
+    assert resolve_spec(written, None, "p://adapter") == written
+    assert resolve_spec(spec(), {}, "p://adapter") == spec(connection_url="p://adapter")
+    assert resolve_spec(spec()) == spec()
 
 
 def test_written_spec_stays_as_it_is():
     written = spec(options="JMSJCA.concurrencymode=cc")
-    effective = effective_spec(written, "JMSJCA.redeliveryhandling=1:delete")
+    effective = resolve_spec(written, "JMSJCA.redeliveryhandling=1:delete")
     assert (effective.concurrency_mode, effective.redelivery_handling) == ("cc", "1:delete")
     assert written == spec(options="JMSJCA.concurrencymode=cc")
 
@@ -42,7 +42,7 @@ SOURCES = {
 def test_precedence(given_in):
     fields = {name: value for source in given_in for name, value in SOURCES[source].items()}
     adapter = {HANDLING: "2:2"} if "adapter" in given_in else None
-    effective = effective_spec(spec(**fields), adapter, "p://adapter")
+    effective = resolve_spec(spec(**fields), adapter, "p://adapter")
     values = {"url": "4:4", "spec": "3:3", "adapter": "2:2", "field": "1:1"}
     expected = next((value for source, value in values.items() if source in given_in), spec().redelivery_handling)
     assert effective.redelivery_handling == expected
@@ -51,20 +51,20 @@ def test_precedence(given_in):
 
 def test_only_the_url_that_is_used_counts():
     adapter_url = "p://adapter?JMSJCA.concurrencymode=cc"
-    assert effective_spec(spec(), None, adapter_url).concurrency_mode == "cc"
-    assert effective_spec(spec(connection_url="p://own"), None, adapter_url).concurrency_mode == "serial"
+    assert resolve_spec(spec(), None, adapter_url).concurrency_mode == "cc"
+    assert resolve_spec(spec(connection_url="p://own"), None, adapter_url).concurrency_mode == "serial"
 
 
 @pytest.mark.parametrize("value", ["", " "])
 def test_blank_option_is_none(value):
     options = {HANDLING: value, "JMSJCA.concurrencymode": value, "JMSJCA.selector": value}
-    effective = effective_spec(spec(options=options, redelivery_handling="1:1", selector="a = 1"))
+    effective = resolve_spec(spec(options=options, redelivery_handling="1:1", selector="a = 1"))
     assert (effective.redelivery_handling, effective.concurrency_mode, effective.selector) == ("1:1", "serial", "a = 1")
 
 
 def test_options_of_all_sources_are_in_force():
     written = spec(options={"a": "spec", "b": "spec"}, connection_url="p://h?JMSJCA.receivetimeout=1500&z=url")
-    effective = effective_spec(written, {"b": "adapter", "c": "adapter", "JMSJCA.redeliveryredirect": "TRUE"})
+    effective = resolve_spec(written, {"b": "adapter", "c": "adapter", "JMSJCA.redeliveryredirect": "TRUE"})
     assert effective.options == {
         "a": "spec",
         "b": "spec",
@@ -78,7 +78,7 @@ def test_options_of_all_sources_are_in_force():
 
 def test_provider_options_go_to_the_url_unless_it_has_them():
     written = spec(options={"a": "spec", "b": "x/y&z"}, connection_url="p://ann:p%40w@h:1/x?a=url&JMSJCA.NoXA=true")
-    url = ConnectionURL.parse(effective_spec(written, {"b": "adapter", "c": "ü="}).connection_url)
+    url = ConnectionURL.parse(resolve_spec(written, {"b": "adapter", "c": "ü="}).connection_url)
     assert url.for_provider().query == {"a": "url", "b": "x/y&z", "c": "ü="}
     assert (url.user_name, url.password, url.host, url.port, url.path) == ("ann", "p@w", "h", 1, "/x")
 
@@ -86,14 +86,14 @@ def test_provider_options_go_to_the_url_unless_it_has_them():
 @pytest.mark.parametrize("options", ["JMSJCA.colour=red", {"JMSJCA.receivetimeout": "soon"}, "JMSJCA.sep="])
 def test_wrong_options_of_the_adapter(options):
     with pytest.raises(InvalidOptionError):
-        effective_spec(spec(), options)
+        resolve_spec(spec(), options)
 
 
 def test_wrong_url_of_the_adapter():
     with pytest.raises(InvalidURLError):
-        effective_spec(spec(), None, "no url")
+        resolve_spec(spec(), None, "no url")
     with pytest.raises(InvalidOptionError, match=r"did you mean JMSJCA\.selector"):
-        effective_spec(spec(), None, "p://h?JMSJCA.selectors=x")
+        resolve_spec(spec(), None, "p://h?JMSJCA.selectors=x")
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_wrong_url_of_the_adapter():
 )
 def test_field_that_an_option_makes_wrong(fields, options, told):
     with pytest.raises(InvalidActivationSpecError, match=told):
-        effective_spec(spec(**fields), options)
+        resolve_spec(spec(**fields), options)
 
 
 def test_topic_stays_a_topic():
     written = ActivationSpec(destination=Topic("t"), subscription_durability="Durable", subscription_name="s")
-    assert effective_spec(written, {"a": "b"}).source() == written.source()
+    assert resolve_spec(written, {"a": "b"}).source() == written.source()

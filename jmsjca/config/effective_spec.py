@@ -8,7 +8,7 @@ from jmsjca.config.options import InboundOptions, provider_options, read_options
 from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.selectors import build_selector
 
-__all__ = ["effective_spec"]
+__all__ = ["resolve_spec"]
 
 _REPLACING = {
     "JMSJCA.concurrencymode": "concurrency_mode",
@@ -17,7 +17,7 @@ _REPLACING = {
 _SELECTOR = "JMSJCA.selector"
 
 
-def effective_spec(
+def resolve_spec(
     spec: ActivationSpec, adapter_options: str | Mapping[str, str] | None = None, adapter_url: str | None = None
 ) -> ActivationSpec:
     """Give the spec in force: options written back into its fields, and placeholders of its selector replaced.
@@ -48,10 +48,10 @@ def effective_spec(
         "connection_url": add_options(url, provider_options(options)) if url else None,
         "selector": _selector(spec, options),
     }
-    return _changed(spec, changes, {name: options[name] for name in _REPLACING if _given(options, name)})
+    return _with_changes(spec, changes, {name: options[name] for name in _REPLACING if _is_set(options, name)})
 
 
-def _changed(spec: ActivationSpec, changes: Mapping[str, object], replacing: Mapping[str, str]) -> ActivationSpec:
+def _with_changes(spec: ActivationSpec, changes: Mapping[str, object], replacing: Mapping[str, str]) -> ActivationSpec:
     replaced = {_REPLACING[name]: value for name, value in replacing.items()}
     fields: dict[str, object] = {**dict(spec), **changes, **replaced}
     try:
@@ -61,11 +61,11 @@ def _changed(spec: ActivationSpec, changes: Mapping[str, object], replacing: Map
 
 
 def _selector(spec: ActivationSpec, options: Mapping[str, str]) -> str | None:
-    template = options[_SELECTOR] if _given(options, _SELECTOR) else spec.selector
+    template = options[_SELECTOR] if _is_set(options, _SELECTOR) else spec.selector
     if not template or not template.strip():
         return None
     return build_selector(template, selector=spec.selector, subscriber_name=spec.subscriber_name)
 
 
-def _given(options: Mapping[str, str], name: str) -> bool:
+def _is_set(options: Mapping[str, str], name: str) -> bool:
     return bool(options.get(name, "").strip())
