@@ -35,7 +35,6 @@ __all__ = [
     "Options",
     "RedeliveryHandlingText",
     "Seconds",
-    "SpecFields",
     "URLText",
     "_destination_conflicts",
     "_explain",
@@ -110,80 +109,12 @@ def _ten_per_endpoint(fields: dict[str, Any]) -> int:
     return 10 * int(fields.get("endpoint_pool_max_size", 1))  # absent if it is wrong, which is told
 
 
-class SpecFields(BaseModel):
-    """What `ActivationSpec` is made of; the fields are told there."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-    # A validator sees the fields above its own: the order counts.
-    destination: str = Field(min_length=1)
-    destination_type: DestinationKind = "queue"
-    connection_url: URLText | None = Field(default=None, repr=False)  # may hold a password
-    user_name: str | None = None
-    password: SecretStr | None = None
-    client_id: str | None = None
-    options: Options = Field(default_factory=dict[str, str], repr=False)  # likewise
-    selector: str | None = None
-    subscription_durability: Literal["Durable", "NonDurable"] = "NonDurable"
-    subscription_name: str | None = Field(default=None, validate_default=True)
-    concurrency_mode: ConcurrencyMode = "serial"
-    endpoint_pool_max_size: int = Field(default=15, ge=1)
-    batch_size: int = Field(default=0, ge=0)
-    split_failed_batches: Flag = False
-    hold_until_ack: Flag = False
-    acknowledgement_timeout: Seconds | None = None
-    max_outstanding: int = Field(default_factory=_ten_per_endpoint, ge=1)
-    redelivery_handling: RedeliveryHandlingText = DEFAULT_REDELIVERY_HANDLING
-    transaction: Literal["local", "required", "bean", "none"] = "local"
-    acknowledge_mode: ListenerAcknowledgeMode = AcknowledgeMode.AUTO
-    context_name: str | None = None
-    mbean_name: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _split_destination(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        destination = fields.get("destination")
-        if not isinstance(destination, Destination):
-            return fields
-        return {**fields, "destination": destination.name, "destination_type": destination.kind}
-
-    @field_validator("subscription_name")
-    @classmethod
-    def _check_subscription_name(cls, name: str | None, others: ValidationInfo) -> str | None:
-        if others.data.get("destination_type") != "topic":
-            return name
-        durable = others.data.get("subscription_durability") == "Durable"
-        if durable and not name:
-            raise ValueError("it is missing: a durable subscription of a topic needs one")
-        if name and DistributedSubscription.parse(name) and not durable:
-            raise ValueError("a distributed subscription must be durable: set subscription_durability to 'Durable'")
-        return name
-
-    @field_validator("batch_size", "hold_until_ack")
-    @classmethod
-    def _check_needs_concurrency(cls, value: int, others: ValidationInfo) -> int:
-        on = value > 1 or value is True
-        return cls._unsupported_in_serial(value, others) if on and _effective_mode(others.data) == "serial" else value
-
-    @classmethod
-    def _unsupported_in_serial(cls, value: int, others: ValidationInfo) -> int:
-        del value, others
-        raise ValueError("mode 'serial' has neither batches nor held acknowledgement: use 'sync' or 'cc'")
-
-    @field_validator("acknowledgement_timeout")
-    @classmethod
-    def _check_acknowledgement_timeout(cls, timeout: float | None, others: ValidationInfo) -> float | None:
-        if timeout is not None and others.data.get("hold_until_ack") is False:
-            raise ValueError("nothing waits for an acknowledgement: set hold_until_ack as well")
-        return timeout
-
-
 def _effective_mode(fields: Mapping[str, Any]) -> str | None:
     options = merge_options(fields.get("options", {}), url=fields.get("connection_url"))
     return options.get("JMSJCA.concurrencymode", "").lower() or fields.get("concurrency_mode")
 
 
-class ActivationSpec(SpecFields):
+class ActivationSpec(BaseModel):
     """What an endpoint listens to, and how messages are delivered to it (JCA 1.6, section 13.4).
 
     Attributes:
@@ -216,6 +147,32 @@ class ActivationSpec(SpecFields):
     Raises:
         InvalidActivationSpecError: Fields are wrong; every one is listed.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    # A validator sees the fields above its own: the order counts.
+    destination: str = Field(min_length=1)
+    destination_type: DestinationKind = "queue"
+    connection_url: URLText | None = Field(default=None, repr=False)  # may hold a password
+    user_name: str | None = None
+    password: SecretStr | None = None
+    client_id: str | None = None
+    options: Options = Field(default_factory=dict[str, str], repr=False)  # likewise
+    selector: str | None = None
+    subscription_durability: Literal["Durable", "NonDurable"] = "NonDurable"
+    subscription_name: str | None = Field(default=None, validate_default=True)
+    concurrency_mode: ConcurrencyMode = "serial"
+    endpoint_pool_max_size: int = Field(default=15, ge=1)
+    batch_size: int = Field(default=0, ge=0)
+    split_failed_batches: Flag = False
+    hold_until_ack: Flag = False
+    acknowledgement_timeout: Seconds | None = None
+    max_outstanding: int = Field(default_factory=_ten_per_endpoint, ge=1)
+    redelivery_handling: RedeliveryHandlingText = DEFAULT_REDELIVERY_HANDLING
+    transaction: Literal["local", "required", "bean", "none"] = "local"
+    acknowledge_mode: ListenerAcknowledgeMode = AcknowledgeMode.AUTO
+    context_name: str | None = None
+    mbean_name: str | None = None
 
     def __init__(self, **fields: Any) -> None:
         problems = list(_destination_conflicts(fields))
@@ -293,6 +250,44 @@ class ActivationSpec(SpecFields):
     def dump(self) -> str:
         """Give all fields as lines of text, without secrets: what the management bean shows."""
         return describe(dict(self), self.options)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_destination(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        destination = fields.get("destination")
+        if not isinstance(destination, Destination):
+            return fields
+        return {**fields, "destination": destination.name, "destination_type": destination.kind}
+
+    @field_validator("subscription_name")
+    @classmethod
+    def _check_subscription_name(cls, name: str | None, others: ValidationInfo) -> str | None:
+        if others.data.get("destination_type") != "topic":
+            return name
+        durable = others.data.get("subscription_durability") == "Durable"
+        if durable and not name:
+            raise ValueError("it is missing: a durable subscription of a topic needs one")
+        if name and DistributedSubscription.parse(name) and not durable:
+            raise ValueError("a distributed subscription must be durable: set subscription_durability to 'Durable'")
+        return name
+
+    @field_validator("batch_size", "hold_until_ack")
+    @classmethod
+    def _check_needs_concurrency(cls, value: int, others: ValidationInfo) -> int:
+        on = value > 1 or value is True
+        return cls._unsupported_in_serial(value, others) if on and _effective_mode(others.data) == "serial" else value
+
+    @classmethod
+    def _unsupported_in_serial(cls, value: int, others: ValidationInfo) -> int:
+        del value, others
+        raise ValueError("mode 'serial' has neither batches nor held acknowledgement: use 'sync' or 'cc'")
+
+    @field_validator("acknowledgement_timeout")
+    @classmethod
+    def _check_acknowledgement_timeout(cls, timeout: float | None, others: ValidationInfo) -> float | None:
+        if timeout is not None and others.data.get("hold_until_ack") is False:
+            raise ValueError("nothing waits for an acknowledgement: set hold_until_ack as well")
+        return timeout
 
 
 class _DescriptorSpec(ActivationSpec):
