@@ -14,127 +14,9 @@ from jmsjca.messages.properties import DELIVERY_COUNT, Properties
 from jmsjca.messages.value_types import Int, PropertyValue, as_boolean, as_integer, as_real, as_text, typed_property
 from jmsjca.messages.vendor_properties import vendor_property
 
-__all__ = ["DeliveryMode", "Message", "PropertyAccessors", "TextMessage", "_identity", "_set_if_unset"]
+__all__ = ["DeliveryMode", "Message", "TextMessage", "_identity", "_set_if_unset"]
 
 T = TypeVar("T")
-
-
-class PropertyAccessors(DeliveryMixin):
-    """``get_…_property`` converts by the table of JMS 3.1, section 3.5.4; ``set_…_property`` fixes the type.
-
-    Getters raise `MessageFormatError` where the table forbids the conversion, setters where the value does not fit
-    and `MessageNotWriteableError` on a received message. Besides what the sender set they know JMSXDeliveryCount, and
-    where a listener delivers JMSJCA's own properties.
-    """
-
-    __slots__ = ("_properties",)
-
-    _properties: Properties | None
-
-    @property
-    def properties(self) -> Properties:
-        """Names and typed values beside the headers."""
-        if self._properties is None:
-            self._properties = Properties()
-        return self._properties
-
-    @properties.setter
-    def properties(self, value: Properties) -> None:
-        self._properties = value
-
-    def has_properties(self) -> bool:
-        """Tell whether there are any. For providers."""
-        return bool(self._properties)
-
-    def get_property_names(self) -> list[str]:
-        """Name the properties that are set."""
-        return [*self.properties, *([DELIVERY_COUNT] if self.delivery_count else [])]
-
-    def property_exists(self, name: str) -> bool:
-        """Tell whether the property is set."""
-        return name in self.properties or (name == DELIVERY_COUNT and self.delivery_count > 0)
-
-    def get_object_property(self, name: str) -> Any:
-        """Give the value with the type that it was set with; None if it is not set."""
-        context = self._context  # looked at right here: a call would be a third of the time
-        if context is not None and context.endpoint is not None and (vendor := vendor_property(name)):
-            value = vendor.read(self)
-            return self.properties.get(name) if value is None and vendor.survives_move else value
-        if name == DELIVERY_COUNT and self.delivery_count:
-            return Int(self.delivery_count)
-        return self.properties.get(name)
-
-    def set_object_property(self, name: str, value: PropertyValue) -> None:
-        """Set a value, typed as it stands."""
-        context = self._context
-        if context is not None and context.endpoint is not None and (vendor := vendor_property(name)):
-            vendor.write(self, value)
-        else:
-            self.properties[name] = value
-
-    def get_boolean_property(self, name: str) -> bool:
-        """Read as boolean; False if it is not set."""
-        return as_boolean(self.get_object_property(name))
-
-    def set_boolean_property(self, name: str, value: bool) -> None:
-        """Set a boolean."""
-        self.set_object_property(name, typed_property(value, "boolean"))
-
-    def get_string_property(self, name: str) -> str | None:
-        """Read as string; None if it is not set."""
-        return as_text(self.get_object_property(name))
-
-    def set_string_property(self, name: str, value: str | None) -> None:
-        """Set a string."""
-        self.set_object_property(name, typed_property(value, "string"))
-
-    def get_byte_property(self, name: str) -> int:
-        """Read as byte."""
-        return as_integer(self.get_object_property(name), "byte")
-
-    def set_byte_property(self, name: str, value: int) -> None:
-        """Set a byte (8 bits, signed)."""
-        self.properties[name] = typed_property(value, "byte")
-
-    def get_short_property(self, name: str) -> int:
-        """Read as short."""
-        return as_integer(self.get_object_property(name), "short")
-
-    def set_short_property(self, name: str, value: int) -> None:
-        """Set a short (16 bits, signed)."""
-        self.properties[name] = typed_property(value, "short")
-
-    def get_int_property(self, name: str) -> int:
-        """Read as int."""
-        return as_integer(self.get_object_property(name), "int")
-
-    def set_int_property(self, name: str, value: int) -> None:
-        """Set an int (32 bits, signed)."""
-        self.properties[name] = typed_property(value, "int")
-
-    def get_long_property(self, name: str) -> int:
-        """Read as long."""
-        return as_integer(self.get_object_property(name), "long")
-
-    def set_long_property(self, name: str, value: int) -> None:
-        """Set a long (64 bits, signed)."""
-        self.properties[name] = typed_property(value, "long")
-
-    def get_float_property(self, name: str) -> float:
-        """Read as float."""
-        return as_real(self.get_object_property(name), "float")
-
-    def set_float_property(self, name: str, value: float) -> None:
-        """Set a float (single precision)."""
-        self.properties[name] = typed_property(value, "float")
-
-    def get_double_property(self, name: str) -> float:
-        """Read as double."""
-        return as_real(self.get_object_property(name), "double")
-
-    def set_double_property(self, name: str, value: float) -> None:
-        """Set a double."""
-        self.properties[name] = typed_property(value, "double")
 
 
 def _set_if_unset(slot: Any, of: object, value: object) -> Any:
@@ -167,7 +49,7 @@ class DeliveryMode(IntEnum):
 _PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
 
 
-class Message(PropertyAccessors):
+class Message(DeliveryMixin):
     """A message without a body, and the base of those that have one.
 
     Args:
@@ -187,11 +69,17 @@ class Message(PropertyAccessors):
         redelivered: True if it was delivered before.
         delivery_time: When it may be delivered at the earliest, aware; None for at once.
         delivery_count: How often it was delivered, this time included; 0 if that is not known.
+
+    ``get_…_property`` converts by the table of JMS 3.1, section 3.5.4; ``set_…_property`` fixes the type. Getters raise
+    `MessageFormatError` where the table forbids the conversion, setters where the value does not fit, and
+    `MessageNotWriteableError` on a received message. Besides the sender's properties they know JMSXDeliveryCount and,
+    in a listener, JMSJCA's own properties.
     """
 
     __slots__ = (
         "__weakref__",  # a listener's delivery refers to its message without keeping it
         "_body",
+        "_properties",
         "_read_only",
         "_undecoded",
         "correlation_id",
@@ -208,6 +96,7 @@ class Message(PropertyAccessors):
         "type",
     )
 
+    _properties: Properties | None
     _undecoded: Callable[[], Mapping[str, Any]]
 
     def __init__(
@@ -316,6 +205,111 @@ class Message(PropertyAccessors):
         self._read_only = False
         self._body = self._checked(None)
 
+    @property
+    def properties(self) -> Properties:
+        """Names and typed values beside the headers."""
+        if self._properties is None:
+            self._properties = Properties()
+        return self._properties
+
+    @properties.setter
+    def properties(self, value: Properties) -> None:
+        self._properties = value
+
+    def has_properties(self) -> bool:
+        """Tell whether there are any. For providers."""
+        return bool(self._properties)
+
+    def get_property_names(self) -> list[str]:
+        """Name the properties that are set."""
+        return [*self.properties, *([DELIVERY_COUNT] if self.delivery_count else [])]
+
+    def property_exists(self, name: str) -> bool:
+        """Tell whether the property is set."""
+        return name in self.properties or (name == DELIVERY_COUNT and self.delivery_count > 0)
+
+    def get_object_property(self, name: str) -> Any:
+        """Give the value with the type that it was set with; None if it is not set."""
+        context = self._context  # looked at right here: a call would be a third of the time
+        if context is not None and context.endpoint is not None and (vendor := vendor_property(name)):
+            value = vendor.read(self)
+            return self.properties.get(name) if value is None and vendor.survives_move else value
+        if name == DELIVERY_COUNT and self.delivery_count:
+            return Int(self.delivery_count)
+        return self.properties.get(name)
+
+    def set_object_property(self, name: str, value: PropertyValue) -> None:
+        """Set a value, typed as it stands."""
+        context = self._context
+        if context is not None and context.endpoint is not None and (vendor := vendor_property(name)):
+            vendor.write(self, value)
+        else:
+            self.properties[name] = value
+
+    def get_boolean_property(self, name: str) -> bool:
+        """Read as boolean; False if it is not set."""
+        return as_boolean(self.get_object_property(name))
+
+    def set_boolean_property(self, name: str, value: bool) -> None:
+        """Set a boolean."""
+        self.set_object_property(name, typed_property(value, "boolean"))
+
+    def get_string_property(self, name: str) -> str | None:
+        """Read as string; None if it is not set."""
+        return as_text(self.get_object_property(name))
+
+    def set_string_property(self, name: str, value: str | None) -> None:
+        """Set a string."""
+        self.set_object_property(name, typed_property(value, "string"))
+
+    def get_byte_property(self, name: str) -> int:
+        """Read as byte."""
+        return as_integer(self.get_object_property(name), "byte")
+
+    def set_byte_property(self, name: str, value: int) -> None:
+        """Set a byte (8 bits, signed)."""
+        self.properties[name] = typed_property(value, "byte")
+
+    def get_short_property(self, name: str) -> int:
+        """Read as short."""
+        return as_integer(self.get_object_property(name), "short")
+
+    def set_short_property(self, name: str, value: int) -> None:
+        """Set a short (16 bits, signed)."""
+        self.properties[name] = typed_property(value, "short")
+
+    def get_int_property(self, name: str) -> int:
+        """Read as int."""
+        return as_integer(self.get_object_property(name), "int")
+
+    def set_int_property(self, name: str, value: int) -> None:
+        """Set an int (32 bits, signed)."""
+        self.properties[name] = typed_property(value, "int")
+
+    def get_long_property(self, name: str) -> int:
+        """Read as long."""
+        return as_integer(self.get_object_property(name), "long")
+
+    def set_long_property(self, name: str, value: int) -> None:
+        """Set a long (64 bits, signed)."""
+        self.properties[name] = typed_property(value, "long")
+
+    def get_float_property(self, name: str) -> float:
+        """Read as float."""
+        return as_real(self.get_object_property(name), "float")
+
+    def set_float_property(self, name: str, value: float) -> None:
+        """Set a float (single precision)."""
+        self.properties[name] = typed_property(value, "float")
+
+    def get_double_property(self, name: str) -> float:
+        """Read as double."""
+        return as_real(self.get_object_property(name), "double")
+
+    def set_double_property(self, name: str, value: float) -> None:
+        """Set a double."""
+        self.properties[name] = typed_property(value, "double")
+
     def clear_properties(self) -> None:
         """Take all properties away and make them writeable. Headers and body stay."""
         self._properties = None
@@ -351,7 +345,7 @@ class Message(PropertyAccessors):
 
 
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
-_HEADERS["_properties"] = vars(PropertyAccessors)["_properties"]
+_HEADERS["_properties"] = vars(Message)["_properties"]
 
 
 class TextMessage(Message):
