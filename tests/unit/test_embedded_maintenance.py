@@ -77,7 +77,10 @@ def test_message_that_nobody_can_receive_is_a_fault(connected_file, broker_file)
         "UPDATE message SET owner = 99, token = 1 WHERE id = 1",
         "UPDATE message SET mailbox = 99 WHERE id = 2",
     )
-    assert connection.admin().check() == ["Message 1 is held by nobody.", "Message 2 is in no queue or subscription."]
+    assert connection.admin().check() == [
+        "Message 1 is held by no registered process.",
+        "Message 2 is in no queue or subscription.",
+    ]
 
 
 def test_index_that_lost_a_message_is_a_fault(connected_file, broker_file):

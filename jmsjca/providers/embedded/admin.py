@@ -1,4 +1,4 @@
-"""The operator's view of an embedded broker."""
+"""Administration of an embedded broker: destinations, depths, settings, purge, check and compact."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ _EXPIRED = """SELECT count(*) FROM message INDEXED BY message_expires
 
 
 class EmbeddedAdmin:
-    """Looks into the store.
+    """Administers the store of one broker.
 
     Args:
         store: The broker's database.
@@ -36,12 +36,12 @@ class EmbeddedAdmin:
         self._store = store
 
     def destinations(self) -> Sequence[Destination]:
-        """All queues, and the topics that have subscriptions."""
+        """Return all queues, and the topics that have subscriptions."""
         with self._store.read() as cursor:
             return list_destinations(cursor)
 
     def depth(self, source: Destination | Subscription) -> Depth:
-        """Count the messages of a queue or a durable subscription; what dead processes held counts as ready."""
+        """Count the messages of a queue or a durable subscription; messages that dead processes held count as ready."""
         self._store.release_dead_owners()
         with self._store.read() as cursor:
             queue_id = find_queue(cursor, source)
@@ -52,17 +52,21 @@ class EmbeddedAdmin:
         return Depth(ready + due - expired, held, scheduled)
 
     def purge(self, source: Destination | Subscription) -> int:
-        """Remove what waits in a queue or a durable subscription; what somebody holds stays."""
+        """Remove the waiting messages of a queue or a durable subscription, and return their number.
+
+        Messages that a consumer holds stay.
+        """
         with self._store.write() as cursor:
             queue_id = find_queue(cursor, source)
             return 0 if queue_id is None else purge_queue(cursor, queue_id)
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
-        """Set what a destination does with its messages, from now on and for everybody; the file keeps it.
+        """Set the settings of a destination for all processes; they are stored in the file.
 
         Args:
-            address: The queue or topic (then all its subscriptions); None for all that have no settings of their own.
-            settings: What holds there.
+            address: The queue or the topic (with all its subscriptions); None sets the default of all destinations
+                without settings of their own.
+            settings: The new settings.
         """
         with self._store.write() as cursor:
             write_settings(cursor, address, settings)
@@ -70,16 +74,16 @@ class EmbeddedAdmin:
         self._store.wake_consumers(wakeup_paths)
 
     def settings(self, address: Destination | None) -> DestinationSettings:
-        """Tell what holds for a destination; for None, for those that have no settings of their own."""
+        """Return the effective settings of a destination; None returns the default settings."""
         with self._store.read() as cursor:
             return read_settings(cursor, address)
 
     def check(self) -> list[str]:
-        """Read the whole file and tell what is wrong with it, a line for each fault. Memory has none."""
+        """Read the whole file and return one line for each fault; a memory broker has none."""
         path = self._store.path
         return [] if path is None else maintenance.check(path, self._store.limits.lock_timeout)
 
     def compact(self) -> int:
-        """Give back the space of messages that are gone; tell how many bytes. Memory has none to give back."""
+        """Release the unused space of the file to the disk, and return its bytes; 0 for a memory broker."""
         path = self._store.path
         return 0 if path is None else maintenance.compact(path, self._store.limits.lock_timeout)

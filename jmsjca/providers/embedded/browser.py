@@ -1,4 +1,4 @@
-"""Browsing a queue: what waits in it, in order, without taking anything."""
+"""Queue browsing: the waiting messages of a queue in order, without claiming them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,13 +19,13 @@ _IN_ORDER = " ORDER BY urgency, id LIMIT ?"
 
 
 def browse(store: Store, queue: Queue, selector: str | None, limit: int | None) -> Iterator[Sequence[StoredMessage]]:
-    """Give what waits in a queue, chunk by chunk; each chunk is as the queue is by then.
+    """Yield the waiting messages of a queue in chunks; each chunk shows the queue at the time when it is read.
 
     Args:
         store: The broker's database.
-        queue: What to look at.
-        selector: Only messages that match.
-        limit: How many at most.
+        queue: The queue to browse.
+        selector: Only messages that match; None for all.
+        limit: Maximum number of messages; None for all.
     """
     _make_ready(store, queue)
     last = (-1, -1)
@@ -39,7 +39,7 @@ def browse(store: Store, queue: Queue, selector: str | None, limit: int | None) 
 
 
 def _make_ready(store: Store, queue: Queue) -> None:
-    """Give what became due its place in the order, should no consumer have done so yet."""
+    """Move due messages to their place in the order, if no consumer has done so yet."""
     now = store.now()
     with store.read() as cursor:
         queue_id = find_queue(cursor, queue)
@@ -50,7 +50,7 @@ def _make_ready(store: Store, queue: Queue) -> None:
 
 
 def _page(store: Store, queue: Queue, selector: str | None, last: tuple[int, int], limit: int) -> list[tuple[int, Row]]:
-    """The next rows after one, each with its urgency."""
+    """Return the rows that follow `last`, each with its urgency."""
     where, parameters = condition_of(selector)
     with store.read() as cursor:
         place = (find_queue(cursor, queue), *last, store.now())

@@ -1,7 +1,7 @@
-"""Messages as rows: headers and properties as JSON, the body as bytes, and a digest of both.
+"""Messages as rows: headers and properties as JSON, the body as bytes, and a checksum of both.
 
-SQLite has checksums for its journal only: a bit that flips in the file itself would arrive as part of a message. The
-digest tells before anybody works with it.
+SQLite has checksums for its journal only: a bit that flips in the file itself would be delivered as part of a message.
+The checksum detects that before the message reaches the application. The file calls its column ``digest``.
 """
 
 import math
@@ -41,24 +41,26 @@ __all__ = [
 ]
 
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
-"""What the stored text of a message may provoke: it may be anything, and as deep or as large as it likes."""
+"""Errors that decoding the stored text of a message may raise: it may hold any value, of any depth and size."""
 
-# What nearly every text begins with, found without reading the rest.
+# The beginning of nearly every text; it is matched without parsing the rest.
 _OPENING = re.compile(rb'\{"kind":"([^"\\]*)","id":(?:null|"([^"\\]*)"),')
-_NO_PROPERTIES = Properties.received({})  # which cannot be changed, so one is enough for all messages
-_MODES = {int(mode): mode for mode in DeliveryMode}  # to look one up costs less than to ask the class
+_NO_PROPERTIES = Properties.received({})  # immutable, so all messages share one
+_MODES = {int(mode): mode for mode in DeliveryMode}  # a dictionary is faster than a call of the enumeration
 
 
 class StoredHeaders(Mapping[str, Any]):
-    """The headers by the names of the attributes of `Message`. Asking raises `MessageFormatError` if they are damaged.
+    """The headers of a stored message, decoded on access, by the names of the attributes of `Message`.
+
+    Access to a damaged header raises `MessageFormatError`.
 
     Args:
-        text: What is stored.
-        deliveries: How often the message was delivered, this time included.
-        expires: When it expires, in milliseconds since the epoch; None for never.
+        text: The stored headers.
+        deliveries: Number of deliveries, this one included.
+        expires: The expiration in milliseconds since the epoch; None for never.
 
     Attributes:
-        opening: The kind and the id, as they stand at the beginning; None if they do not, or not as plainly.
+        opening: Match of the kind and the id at the beginning of the text; None if the text has another form.
     """
 
     __slots__ = ("_fields", "_text", "deliveries", "expires", "opening")
@@ -72,7 +74,7 @@ class StoredHeaders(Mapping[str, Any]):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What is stored, as JSON has it."""
+        """The stored headers as the JSON object has them, parsed at the first access."""
         known = self._fields
         if known is not None:
             return known
@@ -87,7 +89,7 @@ class StoredHeaders(Mapping[str, Any]):
             raise decoding_error(error) from error
 
     def mentions(self, name: str) -> bool:
-        """False if no property has this name, an ASCII one: found without decoding."""
+        """Return False if no property has this name (ASCII); found without decoding."""
         return name.encode() in self._text
 
     def __iter__(self) -> Iterator[str]:
@@ -97,12 +99,12 @@ class StoredHeaders(Mapping[str, Any]):
         return len(_DECODERS)
 
     def __call__(self) -> Mapping[str, Any]:
-        """Give them, as `Message.received` asks for them."""
+        """Return the headers themselves: `Message.received` takes a function that returns them."""
         return self
 
 
 def decoding_error(error: Exception) -> MessageFormatError:
-    """The error of a message that cannot be decoded."""
+    """Return the error of a message that cannot be decoded."""
     return MessageFormatError(f"The stored message cannot be decoded: {error}.")
 
 
@@ -173,13 +175,13 @@ SELECTOR_FIELDS = {
 
 
 class Outgoing(NamedTuple):
-    """A message on its way into the store: encoded when the unit noted it, so that it can be reused at once."""
+    """An encoded message before it is stored. The unit encodes at send, so that the caller can reuse the message."""
 
     to: Destination
     urgency: int
     expires: int | None
     due: int | None
-    headers: str | bytes  # bytes: moved as they are, since they are no text
+    headers: str | bytes  # bytes: a moved message, if its headers are not valid text
     body: bytes | None
     duplicate_id: str | None
     bucket: int | None
@@ -187,20 +189,20 @@ class Outgoing(NamedTuple):
 
 
 def encode(message: Message, to: Destination, *, with_checksum: bool = False) -> Outgoing:
-    """Encode a message whose headers the producer has set.
+    """Encode a message after the producer has set its headers.
 
     Args:
         message: The message.
-        to: Where it goes.
-        with_checksum: True to notice later whether what is stored was changed.
+        to: The destination.
+        with_checksum: True to store a checksum, by which damage of the file is detected.
 
     Raises:
-        MessageFormatError: Some text in it is not Unicode: it holds half of a surrogate pair.
+        MessageFormatError: Text in the message is not Unicode: it holds half of a surrogate pair.
     """
     try:
         kind, body = encode_body(message)
         headers = encode_headers(_fields(message, kind, to))
-        written = headers.encode()  # what cannot be is refused here, not when the unit commits
+        written = headers.encode()  # refuse invalid text here, not at the commit
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
     duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if message.has_properties() else (None, None)
@@ -211,7 +213,7 @@ def encode(message: Message, to: Destination, *, with_checksum: bool = False) ->
 
 def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "kind": kind,  # these two first: see StoredHeaders.opening
+        "kind": kind,  # kind and id come first: see StoredHeaders.opening
         "id": message.message_id,
         "to": _encode_destination(to),
         "mode": int(message.delivery_mode),
@@ -233,15 +235,15 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
 
 
 def encode_headers(fields: dict[str, Any]) -> str:
-    """Write the headers of a message, with its properties among them, as SQLite and `decode` read them."""
+    """Return the headers of a message with its properties as the JSON text that SQLite and `decode` read."""
     try:
         return to_json(fields)
-    except ValueError:  # a property is infinite or not a number, which JSON has no word for
+    except ValueError:  # a property is infinite or not a number, which JSON cannot express
         return _with_infinities(fields)
 
 
 def _duplicate_id_and_bucket(properties: Properties) -> tuple[str | None, int | None]:
-    """The duplicate id of a message and the bucket of its group; None where there is none."""
+    """Return the duplicate id of a message and the bucket of its group, or None for each."""
     duplicate, group = properties.get(DUPLICATE_ID), properties.get(GROUP_ID)
     bucket = None if group is None else crc32(str(group).encode()) % _BUCKETS
     return None if duplicate is None else str(duplicate), bucket
@@ -255,10 +257,10 @@ def _with_infinities(fields: dict[str, Any]) -> str:
 
 
 def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | None) -> Message:
-    """Make the message of a row, read-only. Its headers are decoded when the first of them is asked for.
+    """Return the message of a row, read-only. Its headers are decoded at the first access.
 
     Raises:
-        MessageFormatError: The row does not hold a message; of damaged headers it is raised where they are asked for.
+        MessageFormatError: The row does not hold a message. Damaged headers raise it at their first access.
     """
     fields = StoredHeaders(headers, deliveries, expires)
     try:
@@ -269,7 +271,7 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
 
 
 def _body_decoder(fields: StoredHeaders) -> BodyDecoder:
-    """The kind of the message: found without decoding the rest. Of the first release, or damaged: decoded at once."""
+    """Return the decoder of the body. Headers of the first release, and damaged ones, are decoded here at once."""
     if fields.opening is not None:
         return BODY_DECODERS[fields.opening[1].decode()]
     kind = BODY_DECODERS[fields.fields["kind"]]
@@ -278,7 +280,7 @@ def _body_decoder(fields: StoredHeaders) -> BodyDecoder:
 
 
 def selector_values(headers: str | bytes) -> dict[str, Any]:
-    """What a selector sees of stored headers, by name; nothing of what is not headers."""
+    """Return the identifiers that a selector can use, with their values; none if the headers cannot be decoded."""
     try:
         fields: dict[str, Any] = from_json(headers if isinstance(headers, str) else headers.decode())
         mode = "NON_PERSISTENT" if fields.get("mode") == DeliveryMode.NON_PERSISTENT else "PERSISTENT"
@@ -297,20 +299,20 @@ def _milliseconds(moment: datetime | None) -> int | None:
 
 
 def checksum_of(headers: bytes, body: bytes | None) -> int:
-    """The digest of a message as it is stored."""
+    """Return the checksum of a message as it is stored."""
     return crc32(headers) ^ crc32(body or b"")
 
 
 def checksum_with_headers(checksum: int | None, before: bytes, after: bytes) -> int | None:
-    """The digest with other headers: it is right if it was right before, so that no damage is hidden."""
+    """Return the checksum after a change of the headers; a wrong checksum stays wrong, so that no damage is hidden."""
     return None if checksum is None else checksum ^ crc32(before) ^ crc32(after)
 
 
 def verify_checksum(checksum: int | None, headers: bytes, body: bytes | None) -> None:
-    """Make sure that a message is what was stored. In memory there are no digests, nor in files of the first release.
+    """Compare a message with its checksum, which memory brokers and messages of the first release do not have (None).
 
     Raises:
-        MessageFormatError: It is not.
+        MessageFormatError: The checksum does not match.
     """
     if checksum is not None and checksum != checksum_of(headers, body):
         raise MessageFormatError("The stored message is damaged: its bytes are not those that were sent.")

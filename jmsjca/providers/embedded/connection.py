@@ -34,13 +34,13 @@ __all__ = ["EmbeddedConnection"]
 
 
 class EmbeddedConnection:
-    """Consumers and units over the store that this process shares.
+    """A connection to an embedded broker: consumers and units on the store that this process shares.
 
     Args:
         store: The broker's database.
-        limits: The bounds of this connection.
-        capabilities: What it can do.
-        client_id: The client id; no other connection may have it.
+        limits: The limits of this connection.
+        capabilities: The capabilities of the broker.
+        client_id: The client id, which no other connection may have; None for none.
 
     Raises:
         InvalidClientIDError: Another connection has the client id.
@@ -54,12 +54,12 @@ class EmbeddedConnection:
         self._sender = SenderInfo(sender_tags(client_id, self._id), limits.duplicate_history)
         self._consumers: set[EmbeddedConsumer] = set()
         self._state = ConnectionState()
-        self._close_lock = threading.Lock()  # several threads may close it
+        self._close_lock = threading.Lock()  # several threads may close the connection
         self.capabilities = capabilities
         if client_id is not None:
-            store.release_dead_owners(now=True)  # what a dead process had is free
+            store.release_dead_owners(now=True)  # client ids of dead processes are free
             with store.write() as cursor:
-                store.check_owner(cursor)  # or nobody would free it when this process dies
+                store.check_owner(cursor)  # otherwise the id would stay in use after the death of this process
                 register_client_id(cursor, client_id, store.owner)
 
     def consumer(
@@ -69,18 +69,19 @@ class EmbeddedConnection:
         selector: str | None = None,
         no_local: bool = False,
         order: Order = Order.PREFIX,
-        window: int | None = None,  # noqa: ARG002  # nothing is taken ahead here
+        window: int | None = None,  # noqa: ARG002  # there is no prefetch here
     ) -> EmbeddedConsumer:
-        """Consume from a queue, a topic or a subscription.
+        """Create a consumer of a queue, a topic or a subscription.
 
         Raises:
-            InvalidSelectorError: The selector is none.
-            InvalidDestinationError: The temporary destination is gone or another's, or ``no_local`` is for a queue.
-            IllegalStateError: The durable subscription has a consumer, or is in use in another way.
-            NotSupportedError: ``no_local`` for a shared subscription.
+            InvalidSelectorError: The selector is invalid.
+            InvalidDestinationError: The temporary destination does not exist or belongs to another connection, or
+                ``no_local`` was set for a queue.
+            IllegalStateError: The durable subscription has a consumer, or is in use with another definition.
+            NotSupportedError: ``no_local`` was set for a shared subscription.
         """
         self._check_open()
-        condition_of(selector)  # refused before anything is made
+        condition_of(selector)  # refuse an invalid selector before anything is created
         source = Subscription(source) if isinstance(source, Topic) else source
         if isinstance(source, Subscription):
             handle, selector = self._register_at_subscription(source, selector or None, no_local=no_local), None
@@ -95,11 +96,11 @@ class EmbeddedConnection:
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
     ) -> Iterator[Sequence[StoredMessage]]:
-        """Look at what waits in a queue, in order, chunk by chunk; nothing is taken.
+        """Yield the waiting messages of a queue in order, in chunks, without claiming them.
 
         Raises:
-            InvalidSelectorError: The selector is none.
-            InvalidDestinationError: It is not a queue.
+            InvalidSelectorError: The selector is invalid.
+            InvalidDestinationError: The destination is not a queue.
         """
         self._check_open()
         condition_of(selector)
@@ -109,39 +110,39 @@ class EmbeddedConnection:
         return browse(self._store, queue, selector, limit)
 
     def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
-        """Open a unit."""
+        """Begin a unit of work."""
         self._check_open()
         self._store.check_usable()  # not in a forked child
         return EmbeddedUnit(self._store, self._limits.message_bytes, self._sender, self._state)
 
     def check(self, target: Destination) -> None:
-        """Find out whether messages can be sent: only a temporary destination may be missing.
+        """Check that a destination exists; only a temporary one can be missing.
 
         Raises:
-            InvalidDestinationError: It is gone.
+            InvalidDestinationError: The temporary destination does not exist any more.
         """
         self._check_open()
         if target.temporary:
-            self._store.release_dead_owners(now=True)  # those of the dead are gone
+            self._store.release_dead_owners(now=True)  # temporary destinations of dead processes end here
         with self._store.read() as cursor:
             check_exists(cursor, target)
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Make a destination that lives as long as this connection."""
+        """Create a destination that exists as long as this connection."""
         self._check_open()
         with self._store.write() as cursor:
             self._store.check_owner(cursor)
             return create_temporary(cursor, kind, self._store.owner, self._id)
 
     def remove(self, what: Destination | Subscription) -> None:
-        """Remove a queue, a named subscription or a temporary destination, with what waits in it.
+        """Remove a queue, a named subscription or a temporary destination with its waiting messages.
 
         Raises:
-            InvalidDestinationError: There is none.
-            IllegalStateError: Somebody consumes from it.
+            InvalidDestinationError: It does not exist.
+            IllegalStateError: It has consumers.
         """
         self._check_open()
-        self._store.release_dead_owners(now=True)  # the dead consume no more
+        self._store.release_dead_owners(now=True)  # their consumers end here
         with self._store.write() as cursor:
             if isinstance(what, Destination) and is_temporary(cursor, what):
                 check_owned(cursor, what, self._id)
@@ -150,25 +151,25 @@ class EmbeddedConnection:
                 remove_queue(cursor, what)
 
     def admin(self) -> EmbeddedAdmin:
-        """Look into the broker."""
+        """Return the administration of the broker."""
         self._check_open()
         return EmbeddedAdmin(self._store)
 
     def close(self, timeout: float | None = None) -> None:
-        """Close consumers; what open units took comes again, counted. Temporary destinations are deleted."""
+        """Close all consumers, release the deliveries of open units (counted), and delete temporary destinations."""
         del timeout
         if not self._mark_closed():
             return
         try:
-            with suppress(ConnectionLostError):  # the file was removed, and all with it
+            with suppress(ConnectionLostError):  # the file was removed with all messages
                 self._release_all()
         finally:
             close_store(self._store)
 
     def _mark_closed(self) -> bool:
-        """Let all units be lost, and no more begin; False if that has happened already."""
+        """Mark the connection and its units as closed; return False if they were closed before."""
         if not self._state.closed:
-            self._store.check_usable()  # not in a forked child, where it is the parent's
+            self._store.check_usable()  # a forked child must not close the connection of its parent
         with self._close_lock:
             if self._state.closed:
                 return False
@@ -198,13 +199,13 @@ class EmbeddedConnection:
     def _register_at_subscription(
         self, subscription: Subscription, selector: str | None, *, no_local: bool
     ) -> ConsumerHandle:
-        self._store.release_dead_owners(now=True)  # the dead consume no more
-        mark = no_local_tag(subscription, self._id) if no_local else None
+        self._store.release_dead_owners(now=True)  # their consumers end here
+        tag = no_local_tag(subscription, self._id) if no_local else None
         owner = self._store.owner
         with self._store.write() as cursor:
             self._store.check_owner(cursor)
             check_owned(cursor, subscription.topic, self._id)
-            queue_id = open_subscription(cursor, subscription, owner=owner, selector=selector, no_local=mark)
+            queue_id = open_subscription(cursor, subscription, owner=owner, selector=selector, no_local=tag)
             return ConsumerHandle(queue_id, register_consumer(cursor, queue_id, owner))
 
     def _check_open(self) -> None:

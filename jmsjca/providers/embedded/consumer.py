@@ -1,4 +1,4 @@
-"""A consumer of one mailbox: finds and claims messages, and keeps track of what it holds."""
+"""A consumer of one queue or subscription: finds and claims messages, and keeps its unsettled deliveries."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -28,32 +28,33 @@ from jmsjca.spi import Delivery, Order
 
 __all__ = ["Claimer", "ConsumerHandle", "EmbeddedConsumer"]
 
-# A waiter looks by itself this often, in seconds, should a ring get lost or a process die.
+# A waiting consumer polls at this interval in seconds, in case a wakeup is lost or a process dies.
 _SAFETY_POLL = 0.5
 
 _DEFAULTS = DestinationSettings()
-_Candidates = Callable[[sqlite3.Cursor, int | None], Iterable[Row]]  # with how often a message is delivered at most
+_Candidates = Callable[[sqlite3.Cursor, int | None], Iterable[Row]]  # takes the maximum number of deliveries
 
 
 class ConsumerHandle(NamedTuple):
-    """Where a consumer stands: its mailbox, and its number among all consumers."""
+    """A registered consumer: the queue it consumes from, and its id."""
 
     queue_id: int
     consumer_id: int
 
 
 class Claimer:
-    """Claims what a consumer may take.
+    """Claims the next messages of a queue that its consumer may receive.
 
     Args:
         store: The broker's database.
-        position: Whose messages, under which number.
-        selector: Which of them; None for all.
-        max_bytes: The largest size of one chunk; one message always passes.
-        keep: Makes deliveries of a claim, under the lock of the store: whoever closes the consumer there knows of all.
+        handle: The queue and the consumer.
+        selector: Only messages that match; None for all.
+        max_bytes: Maximum size of one chunk in bytes; one message always passes.
+        register: Creates and registers the deliveries of a claim. It is called under the lock of the store, so that
+            `EmbeddedConsumer.close`, which takes the same lock, releases all of them.
 
     Attributes:
-        closed: Set under the lock of the store; then nothing is claimed any more.
+        closed: Set under the lock of the store; nothing is claimed after that.
     """
 
     def __init__(
@@ -74,10 +75,10 @@ class Claimer:
         self.closed = False
 
     def claim(self, limit: int) -> Sequence[EmbeddedDelivery]:
-        """Claim the next messages, if there are any; what had expired or failed does not hide what is behind it.
+        """Claim the next messages, if there are any. Expired and failed ones do not hide those behind them.
 
         Args:
-            limit: How many at most.
+            limit: Maximum number of messages.
         """
         claimed = None
         while claimed is None:
@@ -85,18 +86,19 @@ class Claimer:
         return claimed
 
     def _claim_next(self, limit: int) -> Sequence[EmbeddedDelivery] | None:
-        """None if all that was found is gone by now, so that there is reason to look again."""
+        """Claim once; return None if all messages that were found are gone by now, so that the caller tries again."""
         if self._selective:
             found = self._find(limit)
             return self._claim_candidates(found) if found else []
-        if self._busy or self._is_ready():  # a busy consumer need not look before it takes the lock
+        if self._busy or self._is_ready():  # a busy consumer takes the write lock without a check
             return self._claim(lambda cursor, _: ready_messages(cursor, self._queue_id, limit))
         return []
 
     def _is_ready(self) -> bool:
         with self._store.read() as cursor:
             state = read_queue(cursor, self._queue_id, self._store.now())
-            if state is None or not (state.ready or state.due or state.expired):  # what expired elsewhere may come here
+            # Messages that expired in other queues may be moved to this one.
+            if state is None or not (state.ready or state.due or state.expired):
                 return False
             return self._may_claim(cursor, state)
 
@@ -110,7 +112,7 @@ class Claimer:
         return [] if state is None else self._scan.find(state.returns, limit)
 
     def _process_due_and_expired(self) -> QueueState | None:
-        """Let what is due by now be ready, and what has expired go where it belongs: that may be here."""
+        """Make due messages ready, move or delete expired ones (some perhaps to this queue); return the new state."""
         store, now = self._store, self._store.now()
         with store.write(durable=False) as cursor:
             make_due_ready(cursor, self._queue_id, now)
@@ -138,7 +140,7 @@ class Claimer:
     def _claim(self, candidates: _Candidates) -> Sequence[EmbeddedDelivery] | None:
         store = self._store
         lease = Lease(self._queue_id, store.owner, store.next_token())
-        with store.lock:  # until the claim is kept
+        with store.lock:  # until the deliveries are registered
             with store.write(durable=False) as cursor:
                 store.check_owner(cursor)
                 rows, moved = self._claim_in_transaction(cursor, lease, candidates)
@@ -152,7 +154,7 @@ class Claimer:
     def _claim_in_transaction(
         self, cursor: sqlite3.Cursor, lease: Lease, candidates: _Candidates
     ) -> tuple[Sequence[Row], bool]:
-        """Claim what is there by now; tell whether there is reason to look again, here or elsewhere."""
+        """Claim candidates; return them, and True if messages moved, so that consumers should look again."""
         now = self._store.now()
         state = read_queue(cursor, self._queue_id, now)
         if state is None or not self._may_claim(cursor, state):
@@ -177,14 +179,14 @@ class Claimer:
 
 
 class EmbeddedConsumer:
-    """Claims exactly what is asked for, so there is no prefetch that another consumer would miss.
+    """A consumer without prefetch: it claims exactly the messages that `receive` returns.
 
     Args:
         store: The broker's database.
-        position: Whose messages, under which number.
-        selector: Which of them; None for all.
-        order: How they are settled.
-        max_bytes: The largest size of one chunk.
+        handle: The queue and the registered consumer.
+        selector: Only messages that match; None for all.
+        order: The order in which deliveries are settled.
+        max_bytes: Maximum size of one chunk in bytes.
     """
 
     def __init__(
@@ -196,20 +198,23 @@ class EmbeddedConsumer:
         self._woken = False
         self.order = order
         self.closed = False
-        # In order of receipt. Other threads settle meanwhile: each use of it is one step, and never a loop over it.
+        # In order of receipt. Other threads settle meanwhile, so each use is one atomic step, never a loop over it.
         self.unsettled: dict[EmbeddedDelivery, None] = {}
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[EmbeddedDelivery]:
         """Claim the next messages, up to a limit; wait for the first one.
 
         Args:
-            limit: How many at most.
-            timeout: Seconds to wait; None waits for ever, 0 does not wait.
+            limit: Maximum number of messages.
+            timeout: Seconds to wait; None waits forever, 0 does not wait.
+
+        Raises:
+            ConnectionLostError: The connection is closed, or the file was removed.
         """
         try:
             return self._wait_and_claim(limit, timeout)
         except ConnectionLostError:
-            if self.closed:  # meanwhile, by another thread
+            if self.closed:  # another thread closed the consumer meanwhile
                 return []
             raise
 
@@ -217,7 +222,7 @@ class EmbeddedConsumer:
         clock = self._store.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
         while True:
-            seen = self._store.wakeups.value  # before anything is looked at, so that no ring in between is missed
+            seen = self._store.wakeups.value  # read before the check for messages: no wakeup in between is missed
             if self._consume_wake():
                 break
             self._store.release_dead_owners()  # also under load, not only once the queue is empty
@@ -232,7 +237,11 @@ class EmbeddedConsumer:
         return []
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
-        """Return deliveries that no unit took; their count is as if they had never been received."""
+        """Release deliveries that belong to no unit, uncounted: as if they had never been received.
+
+        Raises:
+            IllegalStateError: A delivery is settled or released already, or another consumer received it.
+        """
         ours = cast("Sequence[EmbeddedDelivery]", deliveries)
         for delivery in ours:
             self.check_held(delivery)
@@ -242,16 +251,16 @@ class EmbeddedConsumer:
         self._store.wake_consumers(wakeup_paths)
 
     def drain(self) -> Sequence[EmbeddedDelivery]:
-        """Nothing is ever on its way: `receive` claims exactly what it returns."""
+        """Return an empty list: without prefetch no message is in flight."""
         return []
 
     def wake(self) -> None:
-        """Let a waiting `receive` return."""
+        """Make a waiting `receive` return."""
         self._woken = True
         self._store.wakeups.notify()
 
     def close(self) -> None:
-        """Give back what no unit took; what a unit took stays with the unit."""
+        """Release the deliveries that belong to no unit, uncounted; those of a unit stay with the unit."""
         if self.closed:
             return
         self.closed = True
@@ -266,25 +275,25 @@ class EmbeddedConsumer:
         self._store.wake_consumers(wakeup_paths)
 
     def received_after(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
-        """What was received after a delivery and no unit took."""
+        """Return the deliveries received after another one that belong to no unit; none if the order is free."""
         if self.order is Order.ANY:
             return []
         later = dropwhile(lambda d: d is not delivery, list(self.unsettled))
         return [d for d in later if d.unit is None]
 
     def forget(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
-        """Forget deliveries that are settled or given back."""
+        """Forget deliveries that are settled or released."""
         for delivery in deliveries:
             self.unsettled.pop(delivery, None)
 
     def check_held(self, delivery: EmbeddedDelivery) -> None:
-        """Check that a delivery is ours and not settled.
+        """Check that this consumer received a delivery, and that it is not settled.
 
         Raises:
-            IllegalStateError: It was settled, given back, or received by somebody else.
+            IllegalStateError: It was settled, released, or received by another consumer.
         """
         if delivery not in self.unsettled:
-            raise IllegalStateError("This delivery was settled or given back already; it will come again if it must.")
+            raise IllegalStateError("This delivery was settled or released already; it will be redelivered if it must.")
 
     def _consume_wake(self) -> bool:
         woken, self._woken = self._woken, False

@@ -1,4 +1,4 @@
-"""A message received from the embedded broker, decoded when it is first looked at."""
+"""Messages received from the embedded broker, decoded at the first access."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -12,10 +12,10 @@ __all__ = ["EmbeddedDelivery", "EmbeddedDeliveryOwner", "StoredMessage"]
 
 
 class StoredMessage:
-    """A row, decoded when first looked at.
+    """A message of the store, decoded at the first access.
 
     Args:
-        row: The row.
+        row: The row of the message.
     """
 
     __slots__ = ("_message", "_row")
@@ -26,7 +26,7 @@ class StoredMessage:
 
     @property
     def message(self) -> Message:
-        """The message; decoded now, so one that is damaged or cannot be decoded raises `MessageFormatError` here."""
+        """The message, decoded here; `MessageFormatError` if it is damaged or cannot be decoded."""
         if self._message is None:
             _, deliveries, expires, headers, body, checksum = self._row
             verify_checksum(checksum, headers, body)
@@ -35,12 +35,12 @@ class StoredMessage:
 
     @property
     def raw(self) -> bytes:
-        """The body as it lies in the store."""
+        """The body as it is stored."""
         return self._row[4] or b""
 
     @property
     def count(self) -> int:
-        """How often the message was delivered, this time included."""
+        """Number of deliveries, this one included."""
         return self._row[1]
 
     @property
@@ -50,29 +50,29 @@ class StoredMessage:
 
 
 class EmbeddedDeliveryOwner(Protocol):
-    """Who received a delivery, as its unit knows it."""
+    """The consumer of a delivery, as units use it."""
 
     def check_held(self, delivery: "EmbeddedDelivery") -> None:
-        """Check that a delivery is ours and not settled."""
+        """Check that this consumer received a delivery, and that it is not settled."""
         ...
 
     def received_after(self, delivery: "EmbeddedDelivery") -> list["EmbeddedDelivery"]:
-        """What was received after a delivery and no unit took."""
+        """Return the deliveries received after another one that belong to no unit."""
         ...
 
     def forget(self, deliveries: Iterable["EmbeddedDelivery"]) -> None:
-        """Forget deliveries that are settled or given back."""
+        """Forget deliveries that are settled or released."""
         ...
 
 
 class EmbeddedDelivery(StoredMessage):
-    """A claimed row.
+    """A message that a consumer has claimed.
 
     Attributes:
-        id: The row's id.
-        hold: What proves, with the id, that it is ours.
-        consumer: Who received it.
-        unit: Which unit took it; None as long as none did.
+        id: The id of the row.
+        lease: The lease of the claim.
+        consumer: The consumer that received it.
+        unit: The unit it belongs to, or None.
     """
 
     __slots__ = ("consumer", "id", "lease", "unit")

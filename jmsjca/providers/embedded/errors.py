@@ -1,4 +1,4 @@
-"""SQLite errors as JMS errors."""
+"""Translation of SQLite errors to JMS errors."""
 
 import sqlite3
 from pathlib import Path
@@ -38,15 +38,15 @@ _MEANINGS: dict[int, tuple[type[JMSError], str]] = {
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Tell whether another process or connection is in the way."""
+    """Return True if another process or connection holds a lock."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def translate(error: sqlite3.Error, path: Path | None) -> JMSError:
-    """The error of a statement as one of ours.
+    """Return the JMS error for the error of a statement.
 
     Args:
-        error: What SQLite raised.
+        error: The error that SQLite raised.
         path: The broker's file; None for memory.
     """
     kind, text = _MEANINGS.get(_code(error), _OTHER)
@@ -54,7 +54,7 @@ def translate(error: sqlite3.Error, path: Path | None) -> JMSError:
 
 
 def commit_error(error: sqlite3.Error, path: Path | None) -> JMSError:
-    """The error of a commit: it tells whether the commit happened, as far as that is known."""
+    """Return the JMS error for the error of a commit: rolled back, or in doubt if a write to the disk failed."""
     if _code(error) == sqlite3.SQLITE_IOERR:
         return TransactionInDoubtError(
             f"The commit to {path} failed while writing ({error}); it may or may not be on disk."
@@ -63,5 +63,5 @@ def commit_error(error: sqlite3.Error, path: Path | None) -> JMSError:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """The primary code; errors that Python's own part of the library raises have none."""
+    """Return the primary error code; 0 for errors that Python's own part of the module raises."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -1,6 +1,6 @@
-"""Maintenance of a broker's file: check it for damage, and give back unused space.
+"""Maintenance of a broker's file: check it for damage, and release unused space to the disk.
 
-Both work beside processes that use the file, on a connection of their own, so that nobody waits for the store's lock.
+Both run beside processes that use the file, on a connection of their own, so that no thread waits for the store's lock.
 """
 
 import sqlite3
@@ -21,16 +21,16 @@ _WITHOUT_QUEUE = "SELECT id FROM message WHERE owner IS NULL AND mailbox NOT IN 
 
 
 def check(path: Path, lock_timeout: float = 30.0) -> list[str]:
-    """Read a broker's file from beginning to end, and tell what is wrong with it: nothing, as a rule.
+    """Read a broker's whole file and report its faults.
 
-    Nobody has to wait, but the journal cannot be shortened until it has ended.
+    Other processes are not blocked, but the journal cannot be truncated until the check ends.
 
     Args:
         path: The file.
-        lock_timeout: Seconds to wait for others at most.
+        lock_timeout: Maximum wait in seconds for the lock of another process.
 
     Returns:
-        A line for each fault; of those in the structure of the file the first hundred.
+        One line for each fault, of faults in the structure of the file the first hundred; empty for a sound file.
     """
     try:
         db = _open(path, lock_timeout, "ro")
@@ -45,20 +45,20 @@ def check(path: Path, lock_timeout: float = 30.0) -> list[str]:
 
 
 def compact(path: Path, lock_timeout: float = 30.0) -> int:
-    """Rewrite a broker's file without the space of messages that are gone, which it would keep for others to come.
+    """Rewrite a broker's file without the space of removed messages, which it would otherwise keep for new ones.
 
-    All who write wait meanwhile. It needs room for a second copy of the messages, and for a third in the folder of
+    Writers wait meanwhile. It needs disk space for a second copy of the messages, and for a third in the folder of
     temporary files.
 
     Args:
         path: The file.
-        lock_timeout: Seconds to wait for others at most.
+        lock_timeout: Maximum wait in seconds for the lock of another process.
 
     Returns:
-        By how many bytes the file became smaller.
+        The bytes by which the file became smaller.
 
     Raises:
-        ResourceAllocationError: There is no room, or another process kept the file locked.
+        ResourceAllocationError: There is not enough disk space, or another process kept the file locked.
         StoreError: The file is damaged.
     """
     before = path.stat().st_size
@@ -76,7 +76,7 @@ def _open(path: Path, lock_timeout: float, mode: str) -> sqlite3.Connection:
 
 
 def _until_unreadable(look: Callable[[sqlite3.Connection], Iterable[str]], db: sqlite3.Connection) -> Iterator[str]:
-    """What is found until the file cannot be read further."""
+    """Yield the faults of one check, until it ends or the file cannot be read further."""
     try:
         yield from look(db)
     except sqlite3.Error as error:
@@ -97,5 +97,8 @@ def _message_faults(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _orphaned_messages(db: sqlite3.Connection) -> Iterator[str]:
-    for query, state in ((_WITHOUT_OWNER, "held by nobody"), (_WITHOUT_QUEUE, "in no queue or subscription")):
+    for query, state in (
+        (_WITHOUT_OWNER, "held by no registered process"),
+        (_WITHOUT_QUEUE, "in no queue or subscription"),
+    ):
         yield from (f"Message {message} is {state}." for (message,) in db.execute(query))

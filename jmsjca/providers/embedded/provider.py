@@ -1,4 +1,4 @@
-"""The provider of ``embedded://``: a real broker inside the process, on SQLite, and its capabilities."""
+"""The provider of ``embedded://``, a broker inside the process on SQLite, and its capabilities."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ __all__ = ["CAPABILITIES", "EmbeddedProvider"]
 
 
 class EmbeddedProvider:
-    """``embedded://name`` is memory of this process, ``embedded:///folder/file.db`` a file that processes share."""
+    """Opens ``embedded://name``, a broker in memory, or ``embedded:///folder/file.db``, a file that processes share."""
 
     def connect(
         self,
@@ -25,13 +25,13 @@ class EmbeddedProvider:
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        on_lost: Callable[[JMSError], None],  # noqa: ARG002  # nothing to lose in one's own process
+        on_lost: Callable[[JMSError], None],  # noqa: ARG002  # there is no network connection to lose
     ) -> EmbeddedConnection:
         """Connect to a broker in memory or in a file.
 
         Raises:
-            InvalidURLError: The URL names neither.
-            InvalidOptionError: The URL has options; there are none.
+            InvalidURLError: The URL names neither a memory broker nor a usable file.
+            InvalidOptionError: The URL has options; an embedded broker has none.
             InvalidClientIDError: Another connection has the client id.
             StoreError: The file cannot be used.
         """

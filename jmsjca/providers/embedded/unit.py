@@ -1,4 +1,4 @@
-"""A unit of the embedded broker: one short SQLite transaction at its end, none before."""
+"""A unit of work of the embedded broker: one short SQLite transaction at its end, none before."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ __all__ = ["ConnectionState", "EmbeddedUnit"]
 
 
 class ConnectionState:
-    """That of a connection, of which its units are a part. So it need not know them all.
+    """State of a connection that its units share, so that the connection need not keep a list of its units.
 
     Attributes:
-        over: True once the connection is closed.
+        closed: True once the connection is closed.
     """
 
     __slots__ = ("closed",)
@@ -39,13 +39,13 @@ class ConnectionState:
 
 
 class EmbeddedUnit:
-    """Notes deliveries and sends; `commit` writes them together.
+    """Records deliveries and sends; `commit` writes them in one transaction.
 
     Args:
         store: The broker's database.
         message_bytes: The largest body that may be sent.
-        sender: Who sends.
-        life: That of its connection, which may close over it.
+        sender: Identity and settings of the sender.
+        connection_state: The state of its connection, which may be closed before the unit ends.
     """
 
     def __init__(self, store: Store, message_bytes: int, sender: SenderInfo, connection_state: ConnectionState) -> None:
@@ -58,7 +58,12 @@ class EmbeddedUnit:
         self._finished = False
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
-        """Note that these deliveries are settled with this unit."""
+        """Add deliveries, which are settled when this unit ends.
+
+        Raises:
+            IllegalStateError: A delivery is settled already or belongs to a unit, or this unit has ended.
+            ConnectionLostError: The connection is closed.
+        """
         self._check_open()
         for delivery in cast("Sequence[EmbeddedDelivery]", deliveries):
             delivery.consumer.check_held(delivery)
@@ -68,12 +73,12 @@ class EmbeddedUnit:
             self._taken.append(delivery)
 
     def send(self, message: Message, to: Destination) -> None:
-        """Note a message to send. It is encoded now: changing it later changes nothing.
+        """Add a message to send. It is encoded here, so later changes of the message have no effect.
 
         Raises:
-            InvalidDestinationError: The temporary destination is gone.
+            InvalidDestinationError: The temporary destination does not exist any more.
             MessageFormatError: The message cannot be encoded.
-            ResourceAllocationError: Its body is over the limit.
+            ResourceAllocationError: Its body exceeds the limit.
         """
         self._check_open()
         if to.temporary:
@@ -87,11 +92,11 @@ class EmbeddedUnit:
         self._outgoing.append(outgoing)
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002
-        """Settle and send in one transaction; always confirmed here.
+        """Settle and send in one transaction. The commit is always confirmed here.
 
         Raises:
-            TransactionRolledBackError: It did not happen; the deliveries are given back.
-            TransactionInDoubtError: It may or may not have happened; if not, the deliveries are given back.
+            TransactionRolledBackError: Nothing was committed; the deliveries are released.
+            TransactionInDoubtError: The commit may or may not have happened; if not, the deliveries are released.
         """
         self._finish()
         try:
@@ -100,21 +105,21 @@ class EmbeddedUnit:
             self._forget_deliveries()
             raise
         except JMSError as error:
-            with suppress(JMSError):  # the messages come again at the latest when the connection closes
+            with suppress(JMSError):  # otherwise the messages are released when the connection closes
                 self._release_deliveries(due=None, unused=())
-            if isinstance(error, TransactionInDoubtError):  # if it did happen, there was nothing to give back
+            if isinstance(error, TransactionInDoubtError):  # if the commit did happen, there was nothing to release
                 raise
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
         self._forget_deliveries()
-        if self._outgoing:  # else there is nothing new for anybody
+        if self._outgoing:  # without sends there is nothing new for consumers
             self._store.wake_consumers(wakeup_paths)
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
-        """Send nothing; give the deliveries back, counted but for the unused ones.
+        """Discard the sends and release the deliveries; all but the unused ones count as delivered.
 
         Args:
             delay: Seconds until they may be delivered again.
-            unused: Those of the deliveries that nobody has looked at.
+            unused: Deliveries of this unit that were not processed; their delivery count is not incremented.
         """
         self._finish()
         due = self._store.now() + round(delay * 1000) if delay else None
@@ -129,7 +134,7 @@ class EmbeddedUnit:
 
     def _settle_and_send(self, cursor: sqlite3.Cursor) -> list[str]:
         if not settle(cursor, self._taken):
-            raise TransactionRolledBackError("a delivery is not ours any more; somebody else has it or had it.")
+            raise TransactionRolledBackError("a delivery is not ours any more; another consumer has it or had it.")
         if not self._outgoing:
             return []
         enqueue(cursor, self._outgoing, self._sender)
@@ -147,7 +152,10 @@ class EmbeddedUnit:
     def _release_in_transaction(
         self, cursor: sqlite3.Cursor, due: int | None, unused: Sequence[Delivery]
     ) -> tuple[dict[EmbeddedDeliveryOwner, list[EmbeddedDelivery]], list[str]]:
-        """Give all back, and first whatever was received later and is nobody's; tell what that was."""
+        """Release all deliveries, after later ones of their consumers that belong to no unit; return the later ones.
+
+        Otherwise the later ones would overtake the released ones.
+        """
         spared = {id(d) for d in unused}
         later = {consumer: consumer.received_after(first) for consumer, first in self._first_by_consumer().items()}
         for deliveries in later.values():
@@ -157,11 +165,11 @@ class EmbeddedUnit:
         return later, self._store.other_wakeup_paths(cursor)
 
     def _first_by_consumer(self) -> dict[EmbeddedDeliveryOwner, EmbeddedDelivery]:
-        """Each consumer with its first delivery in this unit."""
+        """Return each consumer with its first delivery in this unit."""
         return {d.consumer: d for d in reversed(self._taken)}
 
     def _forget_deliveries(self) -> None:
-        taken, self._taken = self._taken, []  # which have this unit: no circle stays behind
+        taken, self._taken = self._taken, []  # they refer to this unit: leave no reference cycle
         for delivery in taken:
             delivery.consumer.forget([delivery])
 
@@ -172,7 +180,7 @@ class EmbeddedUnit:
     def _check_open(self) -> None:
         if self._connection_state.closed:
             raise ConnectionLostError(
-                "The connection of this unit was closed; its deliveries come again, nothing was sent."
+                "The connection of this unit was closed; its deliveries are redelivered, nothing was sent."
             )
         if self._finished:
             raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")

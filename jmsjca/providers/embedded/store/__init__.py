@@ -1,1 +1,1 @@
-"""The database of the embedded broker."""
+"""The SQLite database of the embedded broker."""

@@ -18,15 +18,15 @@ __all__ = [
 
 
 def register_consumer(cursor: sqlite3.Cursor, queue_id: int, owner: int) -> int:
-    """Note a new consumer, and give it its number."""
+    """Register a consumer of a queue, and return its id."""
     cursor.execute("INSERT INTO consumer (mailbox, owner) VALUES (?, ?)", (queue_id, owner))
     return cursor.lastrowid or 0
 
 
 def unregister_consumer(cursor: sqlite3.Cursor, consumer: int) -> None:
-    """Forget a consumer: its groups are free, and a subscription that lives only as long as its consumers may end."""
+    """Remove a consumer and free its groups; a volatile subscription ends with its last consumer."""
     row = cursor.execute("DELETE FROM consumer WHERE id = ? RETURNING mailbox", (consumer,)).fetchone()
-    if row is None:  # removed by somebody who took this process for dead
+    if row is None:  # removed by a process that took this one for dead
         return
     if cursor.execute("DELETE FROM message_group WHERE consumer = ?", (consumer,)).rowcount:
         count_return(cursor, row)
@@ -34,19 +34,19 @@ def unregister_consumer(cursor: sqlite3.Cursor, consumer: int) -> None:
 
 
 def unregister_consumers_of(cursor: sqlite3.Cursor, owner: int) -> None:
-    """Forget the consumers of a process that is gone."""
+    """Remove the consumers of a process."""
     for (consumer,) in cursor.execute("SELECT id FROM consumer WHERE owner = ?", (owner,)).fetchall():
         unregister_consumer(cursor, consumer)
 
 
 def is_oldest(cursor: sqlite3.Cursor, queue_id: int, consumer: int) -> bool:
-    """Tell whether a consumer is the one that has been there longest."""
+    """Return True if a consumer is the oldest one of its queue."""
     row = cursor.execute("SELECT min(id) FROM consumer WHERE mailbox = ?", (queue_id,)).fetchone()
     return bool(row[0] == consumer)
 
 
 def may_claim_group(cursor: sqlite3.Cursor, queue_id: int, bucket: int, consumer: int) -> bool:
-    """Tell whether a bucket of message groups is a consumer's, or nobody's."""
+    """Return True if a bucket of message groups is free or belongs to this consumer."""
     row = cursor.execute(
         "SELECT consumer FROM message_group WHERE mailbox = ? AND bucket = ?", (queue_id, bucket)
     ).fetchone()
@@ -54,7 +54,7 @@ def may_claim_group(cursor: sqlite3.Cursor, queue_id: int, bucket: int, consumer
 
 
 def claim_group(cursor: sqlite3.Cursor, queue_id: int, bucket: int, consumer: int) -> None:
-    """Make a bucket of message groups a consumer's that may take it."""
+    """Assign a bucket of message groups to a consumer, for which `may_claim_group` returned True."""
     cursor.execute("INSERT OR IGNORE INTO message_group VALUES (?, ?, ?)", (queue_id, bucket, consumer))
 
 
@@ -65,7 +65,7 @@ def _drop_if_volatile(cursor: sqlite3.Cursor, queue_id: int) -> None:
 
 
 def register_client_id(cursor: sqlite3.Cursor, client_id: str, owner: int) -> None:
-    """Take a client id.
+    """Register a client id.
 
     Raises:
         InvalidClientIDError: Another connection has it.
@@ -78,5 +78,5 @@ def register_client_id(cursor: sqlite3.Cursor, client_id: str, owner: int) -> No
 
 
 def release_client_id(cursor: sqlite3.Cursor, client_id: str, owner: int) -> None:
-    """Let a client id go."""
+    """Release a client id."""
     cursor.execute("DELETE FROM client WHERE id = ? AND owner = ?", (client_id, owner))

@@ -14,11 +14,11 @@ from jmsjca.providers.embedded.store.schema import APPLICATION_ID, VERSION, crea
 
 __all__ = ["Database", "check_format", "open_database"]
 
-# Seconds between two tries to get the file's lock. SQLite's own waiting sleeps ever longer: it can starve for seconds
-# beside a process that writes all the time.
+# Seconds between two attempts to lock the file. SQLite's own waiting sleeps longer after each attempt: beside a process
+# that writes continuously it can starve for seconds.
 _RETRY_INTERVAL = 0.0005
 
-_NEW = 0  # the version of a database without anything in it
+_NEW = 0  # the version of an empty database
 _JOURNAL_BYTES = 64 * 1024 * 1024
 
 
@@ -27,11 +27,11 @@ class Database:
 
     Args:
         path: The file; None for memory.
-        patience: Seconds to wait at most for the write transactions of other processes.
+        lock_timeout: Maximum wait in seconds for the write transactions of other processes.
 
     Attributes:
-        connection: SQLite's.
-        cursor: The one that all use.
+        connection: The SQLite connection.
+        cursor: The cursor of all transactions.
         lost: True if the file was removed or replaced.
     """
 
@@ -48,10 +48,10 @@ class Database:
         """Begin a write transaction, after those of other processes.
 
         Args:
-            durable: True if its commit must be on disk when that returns.
+            durable: True if its commit must be on disk when `commit` returns.
 
         Raises:
-            ConnectionLostError: The file was removed or replaced: what is written to it now is lost.
+            ConnectionLostError: The file was removed or replaced: writes to it would be lost.
             sqlite3.OperationalError: The file stayed locked.
         """
         if self._path is None:
@@ -62,15 +62,15 @@ class Database:
         self.cursor.execute("PRAGMA busy_timeout = 0")
         try:
             self._begin_with_retry()
-        finally:  # whoever reads waits as SQLite does, for a process that repairs the journal of a killed one
+        finally:  # reads use SQLite's own wait, for a process that repairs the journal of a killed one
             self.cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
 
     def commit(self) -> None:
-        """Commit, or roll back and say what is known.
+        """Commit; roll back if that fails.
 
         Raises:
             TransactionRolledBackError: The commit did not happen.
-            TransactionInDoubtError: It may or may not have happened.
+            TransactionInDoubtError: The commit may or may not have happened.
         """
         try:
             self.cursor.execute("COMMIT")
@@ -79,7 +79,7 @@ class Database:
             raise commit_error(error, self._path) from error
 
     def roll_back(self) -> None:
-        """Roll back, unless SQLite has done so by itself, as when the disk is full."""
+        """Roll back, unless SQLite has done so itself, for example when the disk is full."""
         if self.connection.in_transaction:
             self.cursor.execute("ROLLBACK")
 
@@ -113,7 +113,7 @@ class Database:
 
 
 def _file_identity(path: Path | None) -> tuple[int, int] | None:
-    """What tells a file from another one of its name; None if there is none."""
+    """Return device and inode, which differ between two files of one name; None if there is no file."""
     if path is None:
         return None
     try:
@@ -124,15 +124,15 @@ def _file_identity(path: Path | None) -> tuple[int, int] | None:
 
 
 def open_database(path: Path | None, lock_timeout: float) -> sqlite3.Connection:
-    """Open the database of a broker.
+    """Open the database of a broker; create or convert it if necessary.
 
     Args:
         path: The file; None for memory.
-        lock_timeout: Seconds to wait for another process that holds the file's lock.
+        lock_timeout: Maximum wait in seconds for another process that holds the file's lock.
 
     Raises:
         InvalidURLError: The path cannot be a broker's file.
-        ResourceAllocationError: Another process kept it locked, or there is no space for it.
+        ResourceAllocationError: Another process kept the file locked, or there is no disk space for it.
         StoreError: The file is foreign, damaged, of a later version, or in use by an earlier release.
     """
     if path is not None:
@@ -151,14 +151,14 @@ def open_database(path: Path | None, lock_timeout: float) -> sqlite3.Connection:
 
 
 def check_format(cursor: sqlite3.Cursor, path: Path | None) -> None:
-    """Make sure that a database is of this release's format still; no other release migrated it meanwhile.
+    """Check that a database still has this release's format: another release may have converted it meanwhile.
 
     Args:
         cursor: A transaction.
         path: The file.
 
     Raises:
-        StoreError: It is not.
+        StoreError: It has another format.
     """
     version = _version(cursor, path)
     if version != VERSION:
@@ -167,20 +167,20 @@ def check_format(cursor: sqlite3.Cursor, path: Path | None) -> None:
 
 def _configure(db: sqlite3.Connection, path: Path | None) -> None:
     cursor = db.cursor()
-    with _transaction(cursor, "DEFERRED"):  # refuses a foreign file before anything in it is changed
+    with _transaction(cursor, "DEFERRED"):  # refuses a file of another program before it is changed
         version = _version(cursor, path)
     if path is not None:
         _require_pragma(cursor, "journal_mode", "wal", set_to="WAL")
         _require_pragma(cursor, "synchronous", 2, set_to="FULL")
         cursor.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-        cursor.execute("PRAGMA cell_size_check = ON")  # finds some damage before it does more
+        cursor.execute("PRAGMA cell_size_check = ON")  # detects some damage before it spreads
     if version != VERSION:
         with _transaction(cursor, "IMMEDIATE"):
             _create_or_migrate(cursor, path)
 
 
 def _create_or_migrate(cursor: sqlite3.Cursor, path: Path | None) -> None:
-    version = _version(cursor, path)  # read again: others may have been faster
+    version = _version(cursor, path)  # read again: another process may have been faster
     if version == _NEW:
         create_tables(cursor)
     elif path is not None and version < VERSION:
@@ -211,7 +211,7 @@ def _require_pragma(cursor: sqlite3.Cursor, pragma: str, wanted: str | int, *, s
 
 @contextmanager
 def _transaction(cursor: sqlite3.Cursor, kind: str) -> Generator[None]:
-    """What is read within is of one moment; what is written is there with all of it or not at all."""
+    """Run a block in one transaction: its reads see one snapshot, its writes are committed together or not at all."""
     cursor.execute(f"BEGIN {kind}")
     try:
         yield

@@ -19,23 +19,24 @@ __all__ = [
     "prepare_folder",
 ]
 
-# To consume takes room too: the journal grows to about four megabytes, and then as much goes from it into the file.
+# Bytes of disk space kept free for consumers: they write too. The journal grows to about four megabytes, and then as
+# much is copied from it into the file.
 _RESERVE = 8 * 1024 * 1024
 
-# What SQLite keeps beside a database.
+# Endings of the files that SQLite keeps beside a database.
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 def prepare_file(path: Path) -> None:
-    """Make the file of a broker, or find out whether it can be used.
+    """Create the file of a broker, or check that an existing one can be used.
 
-    A file that is there is not opened: closing it would end the locks that SQLite may have on it in this process.
+    An existing file is not opened: closing it would release the locks that SQLite may have on it in this process.
 
     Args:
-        path: The resolved path: a symbolic link there was put there since.
+        path: The resolved path. A symbolic link at it was created after that, and is refused.
 
     Raises:
-        InvalidURLError: It cannot be, or others could read or change what will be in it.
+        InvalidURLError: The file cannot be used, or other users could read or change it.
     """
     try:
         if not path.parent.is_dir():
@@ -50,11 +51,11 @@ def prepare_file(path: Path) -> None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder of the lock files, or find out whether it is ours.
+    """Create the folder of the lock files, or check that an existing one belongs to this user.
 
     Raises:
-        InvalidURLError: It is not.
-        OSError: It cannot be made.
+        InvalidURLError: It is not a folder of this user.
+        OSError: It cannot be created.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
@@ -63,19 +64,19 @@ def prepare_folder(folder: Path) -> None:
 
 
 def open_lock_file(path: Path, *, create: bool = False) -> int:
-    """Open a lock file, and nothing that a link leads to.
+    """Open a lock file without following a symbolic link, and return its descriptor.
 
     Args:
         path: The lock file.
         create: True to create it.
 
     Raises:
-        OSError: It is not there, or cannot be opened.
+        OSError: It does not exist, or cannot be opened.
     """
     fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
     if (
         create and os.geteuid() == 0
-    ):  # as SQLite does: what root makes must not lock out the user whom the file belongs to
+    ):  # as SQLite does: a lock file of root must not lock out the owner of the broker's file
         owner = path.parent.stat()
         os.fchown(fd, owner.st_uid, owner.st_gid)
     return fd
@@ -94,12 +95,12 @@ def _check_file(path: Path, status: os.stat_result) -> None:
         )
     if _is_owned_by_other(status):
         raise InvalidURLError(
-            f"{path} belongs to another user (id {status.st_uid}), who could read and change what this process puts "
-            "into it; name a file of your own."
+            f"{path} belongs to another user (id {status.st_uid}), who could read and change the messages of this "
+            "process; name a file of your own."
         )
     if status.st_nlink > 1:
         raise InvalidURLError(
-            f"{path} has {status.st_nlink} names (hard links); opened by two of them at a time it would be destroyed. "
+            f"{path} has {status.st_nlink} names (hard links); opened under two names at once it would be destroyed. "
             "Remove the others, or copy the file."
         )
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
@@ -119,7 +120,7 @@ def _check_companions(path: Path) -> None:
 
 
 def _is_owned_by_other(status: os.stat_result) -> bool:
-    """Tell whether somebody else owns a file. Root may use everybody's."""
+    """Return True if another user owns a file. Root may use all files."""
     return os.geteuid() not in (0, status.st_uid)
 
 
@@ -145,13 +146,13 @@ class _Mount(NamedTuple):
 def check_local_filesystem(path: Path) -> None:
     """Refuse a file on a network file system: there, memory is not shared and locks may not hold.
 
-    Systems that do not tell their mounts as Linux does are not checked.
+    Systems without ``/proc/self/mountinfo`` (Linux has it) are not checked.
 
     Args:
         path: The resolved path of the file.
 
     Raises:
-        InvalidURLError: It is on one.
+        InvalidURLError: The file is on a network file system.
     """
     try:
         mounts = _MOUNTS.read_text(errors="surrogateescape")
@@ -167,7 +168,7 @@ def check_local_filesystem(path: Path) -> None:
 
 
 def _mount_of(path: Path, mounts: str) -> _Mount | None:
-    """The mount that a path is on: the deepest one, of several at one place the last."""
+    """Return the mount that a path is on: the deepest one; of several at one mount point, the last."""
     found = None
     for line in mounts.splitlines():
         mount = _parse(line)
@@ -190,11 +191,11 @@ def _is_network(kind: str) -> bool:
 
 
 def has_disk_space(path: Path, size: int) -> bool:
-    """Tell whether a file can grow by so many bytes and leave some room.
+    """Return True if the disk has space for new messages and a reserve for consumers.
 
     Args:
         path: The broker's file.
-        size: The bytes of what is to be sent; they go into the journal, and from there into the file.
+        size: Bytes to be sent; they are written to the journal, and copied from there into the file.
     """
     disk = os.statvfs(path.parent)
     reserve = min(_RESERVE, disk.f_blocks * disk.f_frsize // 2)  # half of a small disk
@@ -202,10 +203,10 @@ def has_disk_space(path: Path, size: int) -> bool:
 
 
 def check_free_pages(cursor: sqlite3.Cursor, path: Path, size: int) -> None:
-    """Make sure that the space of messages that are gone is enough for so many bytes, and as much again.
+    """Check that the unused pages of the file have space for twice `size` bytes.
 
     Raises:
-        ResourceAllocationError: It is not.
+        ResourceAllocationError: They have not.
     """
     pages, page_size = (cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))
     if pages * page_size < 2 * size + page_size:

@@ -1,7 +1,7 @@
-"""Group commit: jobs that come at the same time share one transaction, and so one wait for the disk.
+"""Group commit: jobs submitted at the same time share one transaction, and so one wait for the disk.
 
-Threads wait here on locks of their own. A condition would be shorter, but a thread that is interrupted while it waits
-for one (Ctrl-C, a signal handler that raises) can leave it broken for all others.
+Each thread waits on a lock of its own. A condition would be shorter, but a thread that is interrupted while it waits
+for a condition (Ctrl-C, a signal handler that raises) can leave it broken for all others.
 """
 
 import sqlite3
@@ -18,16 +18,17 @@ _T = TypeVar("_T")
 Job = Callable[[sqlite3.Cursor], _T]  #: a part of a write transaction; it may be called again after a rollback
 
 _MAX_GROUP = 64
-# A leader waits so long, in seconds, for as many jobs as came last time: threads that were just told need a moment to
-# come again, and without it their next group would be cut in two.
+# Seconds for which a leader waits for as many jobs as the last group had: threads of the last group that were just
+# released need a moment to submit again, and without the wait their next group would be cut in two.
 _COLLECT_TIMEOUT = 0.0005
 
 
 class GroupCommit:
-    """Runs jobs in write transactions. Whoever finds nobody at it leads: it runs all jobs that wait, for everybody.
+    """Runs jobs in shared write transactions. The thread that finds no leader leads: it runs all waiting jobs.
 
     Args:
-        write: Begins a write transaction, commits it at the end, rolls it back on an exception.
+        write: Returns a context manager that begins a write transaction, commits it at the end, and rolls it back on
+            an exception.
     """
 
     def __init__(self, write: Callable[[], AbstractContextManager[sqlite3.Cursor]]) -> None:
@@ -42,10 +43,10 @@ class GroupCommit:
     def submit(self, job: Job[_T]) -> _T:
         """Run a job and return its result when it is committed; raise its error when it was rolled back.
 
-        A job that fails undoes nothing but itself.
+        A job that fails rolls back only itself.
 
         Raises:
-            TransactionInDoubtError: It may or may not have been committed.
+            TransactionInDoubtError: The job may or may not have been committed.
         """
         request = _Request(job)
         try:
@@ -86,7 +87,7 @@ class GroupCommit:
             with self._write() as cursor:
                 begun = True
                 results = [request.job(cursor) for request in group]
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is raised where the job came from
+        except Exception as error:  # noqa: BLE001  # submit raises it on the threads of the jobs
             if begun and len(group) > 1 and not isinstance(error, TransactionInDoubtError):
                 self._run_alone(group)
             else:
@@ -97,12 +98,15 @@ class GroupCommit:
                 request.finish(result)
 
     def _run_alone(self, group: "list[_Request]") -> None:
-        """Give each job a transaction of its own, so that the one that failed fails alone."""
+        """Run each job in a transaction of its own, so that only the faulty job fails."""
         for request in group:
             self._run([request])
 
     def _hand_over(self, request: "_Request") -> None:
-        """Tell the group, and let the next one lead. An interrupted thread leaves no job behind that nobody began."""
+        """Release the threads of the group and appoint the next leader; withdraw a job that was not begun.
+
+        A job is withdrawn when its thread was interrupted.
+        """
         with self._mutex:
             if not request.done and request in self._waiting:
                 self._waiting.remove(request)
@@ -116,28 +120,28 @@ class GroupCommit:
 
 
 class _Signal:
-    """Lets one thread wait for another."""
+    """A signal from one thread to another one that waits for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lock.acquire()
 
     def set(self) -> None:
-        """End the wait, or the next one."""
+        """End the current wait or, if no thread waits, the next one."""
         if self._lock.locked():
             self._lock.release()
 
     def wait(self, timeout: float = -1) -> None:
-        """Wait for so many seconds at most; -1 waits for ever."""
+        """Wait for the signal, `timeout` seconds at most; -1 waits forever."""
         self._lock.acquire(timeout=timeout)
 
     def clear(self) -> None:
-        """Let the next wait be one, if nobody waited for the last signal."""
+        """Discard a signal that no thread has waited for."""
         self._lock.acquire(blocking=False)
 
 
 class _Request:
-    """One job, and what became of it. Its signal is given when it is done, or when it is to lead."""
+    """One job and its outcome. Its signal is set when the job is done, or when its thread becomes the leader."""
 
     __slots__ = ("done", "error", "job", "result", "signal")
 
@@ -149,11 +153,11 @@ class _Request:
         self.error: Exception | None = None
 
     def finish(self, result: object = None, error: Exception | None = None) -> None:
-        """Note what became of the job."""
+        """Record the outcome of the job."""
         self.result, self.error, self.done = result, error, True
 
     def release(self) -> None:
-        """Let its thread go on."""
-        if not self.done:  # the leader was interrupted; that exception is its own
+        """Wake the thread of the job."""
+        if not self.done:  # the leader was interrupted; only its own thread raises that exception
             self.finish(error=TransactionInDoubtError("The thread that wrote this unit with its own was interrupted."))
         self.signal.set()

@@ -39,19 +39,19 @@ __all__ = [
 ]
 
 Row: TypeAlias = tuple[int, int, int | None, bytes, bytes | None, int | None]
-"""A message as it lies in the store: id, deliveries (this one included), when it expires, headers, body, digest."""
+"""A stored message: id, deliveries (this one included), expiration, headers, body, checksum."""
 
-# +: by the ids, not by the index of owners.
+# The + makes SQLite search by the ids, not by the index of owners.
 _SETTLE = "DELETE FROM message WHERE id BETWEEN ? AND ? AND +owner = ? AND token = ?"
 _RELEASE = """UPDATE message SET owner = NULL, token = NULL, due = ?, deliveries = deliveries - ?
               WHERE id = ? AND owner = ? AND token = ?"""
-# What was held while its queue or subscription was removed has no place to go back to.
+# Messages that were held while their queue or subscription was removed have no queue to return to.
 _DELETE_WITHOUT_QUEUE = """DELETE FROM message WHERE id = ? AND owner IS NULL
             AND NOT EXISTS (SELECT 1 FROM mailbox WHERE mailbox.id = message.mailbox)"""
 
 
 class Lease(NamedTuple):
-    """What one claim holds its messages by: only this owner, and by this very claim, can settle them."""
+    """Lease on claimed messages: only its owner, with the token of that claim, can settle them."""
 
     queue_id: int
     owner: int
@@ -59,34 +59,34 @@ class Lease(NamedTuple):
 
 
 class Leased(Protocol):
-    """What is settled or given back: a row, and what proves that it is ours."""
+    """A claimed message, as `settle` and `release` need it."""
 
     @property
     def id(self) -> int:
-        """The row's id."""
+        """The id of the row."""
         ...
 
     @property
     def lease(self) -> Lease:
-        """What proves, with the id, that it is ours."""
+        """The lease of the claim."""
         ...
 
 
 def settle(cursor: sqlite3.Cursor, deliveries: Sequence[Leased]) -> bool:
-    """Remove settled messages. False if one was not ours any more; then the transaction must roll back."""
+    """Delete settled messages. Return False if a lease was lost; then the caller must roll back the transaction."""
     return sum(cursor.execute(_SETTLE, run).rowcount for run in _leased_ranges(deliveries)) == len(deliveries)
 
 
 def release(
     cursor: sqlite3.Cursor, deliveries: Sequence[Leased], *, uncount: Literal[0, 1], due: int | None = None
 ) -> None:
-    """Give messages back to their mailbox; one that failed too often goes where its destination's settings say.
+    """Release messages to their queue; those that reached the maximum of deliveries are dead-lettered.
 
     Args:
         cursor: A write transaction.
-        deliveries: The messages; one that is not ours any more is left alone.
-        uncount: 1 to take the delivery back from the count.
-        due: When they may be delivered again, in milliseconds since the epoch.
+        deliveries: The messages; after a lost lease a message stays as it is.
+        uncount: 1 to subtract this delivery from the delivery count.
+        due: When they may be redelivered, in milliseconds since the epoch; None for at once.
     """
     cursor.executemany(_RELEASE, [(due, uncount, d.id, d.lease.owner, d.lease.token) for d in deliveries])
     cursor.executemany(_DELETE_WITHOUT_QUEUE, [(d.id,) for d in deliveries])
@@ -97,7 +97,7 @@ def release(
 
 
 def id_ranges(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Put ids that follow one another together: a statement for a range costs as much as one for a row.
+    """Combine consecutive ids to ranges: a statement for a range costs as much as one for a row.
 
     >>> list(runs([4, 5, 6, 9]))
     [(4, 6), (9, 9)]
@@ -123,7 +123,7 @@ def _leased_ranges(deliveries: Iterable[Leased]) -> Iterator[tuple[int, int, int
             yield first, last, lease.owner, lease.token
 
 
-# Read as bytes: SQLite does not check that text is text, and a receive must not fail over that.
+# Read as bytes: SQLite does not check that text is valid UTF-8, and a receive must not fail because of that.
 _READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest FROM message
             WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND bucket IS NULL ORDER BY urgency, id LIMIT ?"""
 _READY_BY_ID = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest, bucket
@@ -136,37 +136,37 @@ _CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 W
 
 
 def has_due(cursor: sqlite3.Cursor, queue_id: int, now: int) -> bool:
-    """Tell whether a scheduled message of a mailbox is due by now."""
+    """Return True if a scheduled message of a queue is due."""
     return bool(cursor.execute(_HAS_DUE, (queue_id, now)).fetchone())
 
 
 def make_due_ready(cursor: sqlite3.Cursor, queue_id: int, now: int) -> None:
-    """Let what is due by now take its place among the ready messages of a mailbox."""
+    """Move the due messages of a queue to its ready messages."""
     if cursor.execute(_MAKE_DUE_READY, (queue_id, now)).rowcount:
         count_return(cursor, [queue_id])
 
 
 def next_due(cursor: sqlite3.Cursor, queue_id: int) -> int | None:
-    """When the next scheduled message of a mailbox becomes due, in milliseconds since the epoch."""
+    """Return when the next scheduled message of a queue is due, in milliseconds since the epoch; None without one."""
     moment: int | None = cursor.execute(_NEXT_DUE, (queue_id,)).fetchone()[0]
     return moment
 
 
 def ready_messages(cursor: sqlite3.Cursor, queue_id: int, limit: int) -> Iterable[Row]:
-    """The next messages of a mailbox that belong to no group."""
+    """Return the next messages of a queue that belong to no group."""
     return cursor.execute(_READY, (queue_id, limit))
 
 
 def candidates_by_id(
     cursor: sqlite3.Cursor, queue_id: int, consumer: int, ids: Sequence[int], max_deliveries: int | None
 ) -> Iterator[Row]:
-    """Those of some messages that are ready still, and whose group is no other consumer's: then it is this one's.
+    """Yield the messages that are still ready and whose group is free or this consumer's, and claim the group.
 
-    Of what was delivered too often already nobody gets the group: he would have it without a message.
+    A message that was delivered too often does not claim its group: the consumer would own it without a message.
     """
     for number in ids:
         values = cursor.execute(_READY_BY_ID, (number,)).fetchone()
-        if values is None:  # somebody else was faster
+        if values is None:  # another consumer was faster
             continue
         *fields, bucket = values
         row = cast("Row", tuple(fields))
@@ -181,17 +181,17 @@ def candidates_by_id(
 def claim(
     cursor: sqlite3.Cursor, lease: Lease, rows: Iterable[Row], max_bytes: int, max_deliveries: int | None
 ) -> tuple[list[Row], list[int]]:
-    """Make messages somebody's.
+    """Claim messages for the owner of a lease.
 
     Args:
         cursor: A write transaction.
-        lease: Whose, and by which claim.
-        rows: Which, in order; the last ones are left when they would be too many bytes.
-        max_bytes: The largest size of all bodies together; one message always passes.
-        max_deliveries: How often a message is delivered at most; None without limit.
+        lease: The lease of this claim.
+        rows: Candidates in order; those that exceed `max_bytes` are left.
+        max_bytes: Maximum size of all bodies in bytes; one message always passes.
+        max_deliveries: Maximum number of deliveries of a message; None for no limit.
 
     Returns:
-        What was claimed, and the ids of what was delivered too often already.
+        The claimed messages, and the ids of those that were delivered too often.
     """
     taken: list[Row] = []
     failed: list[int] = []
@@ -221,11 +221,11 @@ _Parameters = tuple[int | str | bytes | None, ...]
 
 
 class SenderInfo(NamedTuple):
-    """Who sends.
+    """Identity and settings of a sender.
 
     Args:
-        marks: What a subscriber's ``no_local`` is compared with.
-        history: How many duplicate ids are remembered per destination.
+        tags: Compared with the ``no_local`` tag of subscribers.
+        history: Number of duplicate ids remembered per destination.
     """
 
     tags: tuple[str, ...] = ()
@@ -233,15 +233,15 @@ class SenderInfo(NamedTuple):
 
 
 def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: SenderInfo) -> None:
-    """Put messages into their queue, or into every subscription of their topic.
+    """Add messages to their queue, or to every subscription of their topic.
 
     Args:
         cursor: A write transaction.
-        messages: What is sent. One whose duplicate id is known for its destination is dropped.
-        sender: Who sends.
+        messages: The messages. One whose duplicate id is known for its destination is dropped.
+        sender: Identity and settings of the sender.
 
     Raises:
-        InvalidDestinationError: A temporary destination is gone.
+        InvalidDestinationError: A temporary destination does not exist any more.
     """
     targets: dict[Destination, Sequence[Subscriber]] = {}
     rows: list[_Parameters] = []
@@ -305,7 +305,7 @@ class _Content(NamedTuple):
 
 
 def expire(cursor: sqlite3.Cursor, now: int) -> bool:
-    """Take away what has expired by now, in all mailboxes; tell whether anything was moved.
+    """Move or delete the expired messages of all queues; return True if a message was moved.
 
     Args:
         cursor: A write transaction.
@@ -322,7 +322,7 @@ def expire(cursor: sqlite3.Cursor, now: int) -> bool:
 
 
 def dead_letter_failed(cursor: sqlite3.Cursor, queue_id: int, messages: Iterable[int]) -> None:
-    """Take away those of a mailbox's messages that were delivered as often as its settings allow."""
+    """Dead-letter those messages of a queue that reached the maximum of deliveries in its settings."""
     settings = read_queue_settings(cursor, queue_id)
     if settings is None or settings.max_deliveries is None:
         return
@@ -331,7 +331,7 @@ def dead_letter_failed(cursor: sqlite3.Cursor, queue_id: int, messages: Iterable
 
 
 def dead_letter(cursor: sqlite3.Cursor, messages: Iterable[int], to: Destination | None) -> None:
-    """Move messages to a dead-letter destination; without one they are deleted."""
+    """Move messages to a dead-letter destination; without one (None) delete them."""
     for message in messages:
         _move(cursor, message, to)
 
@@ -348,7 +348,10 @@ def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None, *, expir
 
 
 def _with_origin_headers(content: _Content, to: Destination, *, expired: bool) -> str | bytes:
-    """The headers with the new destination, and the old one as Artemis names it; as they are if they are no headers."""
+    """Return the headers with the new destination, and the old one in the properties that Artemis sets.
+
+    Headers that cannot be decoded are returned unchanged.
+    """
     try:
         fields: dict[str, Any] = from_json(content.headers.decode())
         properties = fields.setdefault("p", {})

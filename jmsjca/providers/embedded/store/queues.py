@@ -34,28 +34,28 @@ __all__ = [
 
 _TRIM_EVERY = 1000
 
-# One statement for all that a claim must know: most of a statement's cost is to run it at all.
+# One statement for everything that a claim needs: most of the cost of a statement does not depend on its text.
 _STATE = """SELECT returns, grouped, settings,
                    EXISTS (SELECT 1 FROM message
                            WHERE message.mailbox = mailbox.id AND message.owner IS NULL AND due IS NULL),
                    EXISTS (SELECT 1 FROM message WHERE message.mailbox = mailbox.id AND due <= ?),
                    EXISTS (SELECT 1 FROM message WHERE expires <= ? AND message.owner IS NULL)
             FROM mailbox WHERE id = ?"""
-# Two statements, as each has an index of its own.
+# Two statements, since each has its own index.
 _PURGE_READY = "DELETE FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
 _PURGE_SCHEDULED = "DELETE FROM message WHERE mailbox = ? AND due IS NOT NULL"
 
 
 class QueueState(NamedTuple):
-    """What a consumer must know of its mailbox before it claims from it.
+    """State of a queue that a consumer reads before it claims messages.
 
     Attributes:
-        returns: How often messages came back or became due.
+        returns: Number of times that messages were released or became due.
         grouped: True if messages of groups were sent to it.
-        settings: Those of its address; None if there are none.
-        ready: True if something waits in it.
+        settings: The settings of its address, or None.
+        ready: True if it has ready messages.
         due: True if a scheduled message is due.
-        expired: True if some message of the broker has expired.
+        expired: True if any message of the broker has expired.
     """
 
     returns: int
@@ -67,19 +67,19 @@ class QueueState(NamedTuple):
 
 
 def read_queue(cursor: sqlite3.Cursor, queue_id: int, now: int) -> QueueState | None:
-    """Read a mailbox as it is now, in milliseconds since the epoch; None if it was removed."""
+    """Return the state of a queue at `now`, in milliseconds since the epoch; None if it was removed."""
     row = cursor.execute(_STATE, (now, now, queue_id)).fetchone()
     return None if row is None else QueueState(row[0], row[1] == 1, decode_settings(row[2]), *row[3:])
 
 
 def read_queue_settings(cursor: sqlite3.Cursor, queue_id: int) -> DestinationSettings | None:
-    """Read the settings of a mailbox; None if there are none, or it was removed."""
+    """Return the settings of a queue; None without settings, or if it was removed."""
     row = cursor.execute("SELECT settings FROM mailbox WHERE id = ?", (queue_id,)).fetchone()
     return None if row is None else decode_settings(row[0])
 
 
 def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
-    """Find the mailbox of a queue, or make it: queues exist from their first use."""
+    """Return the id of a named queue. A queue is created at its first use."""
     row = cursor.execute("SELECT id FROM mailbox WHERE kind = 'queue' AND name = ?", (name,)).fetchone()
     if row is None:
         row = cursor.execute(
@@ -90,7 +90,7 @@ def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
 
 
 def find_queue(cursor: sqlite3.Cursor, source: Destination | Subscription) -> int | None:
-    """Find the mailbox of a queue or a named subscription; None if there is none."""
+    """Return the id of a queue or of the queue of a named subscription, or None."""
     if isinstance(source, Topic):
         raise InvalidDestinationError(f"{source} holds no messages; its subscriptions do.")
     key = subscription_key(source) if isinstance(source, Subscription) else ("queue", source.name)
@@ -100,29 +100,29 @@ def find_queue(cursor: sqlite3.Cursor, source: Destination | Subscription) -> in
 
 @lru_cache(1000)
 def subscription_key(subscription: Subscription) -> tuple[str, str]:
-    """The kind of a named subscription's mailbox and its name, unique with its client id."""
-    # The dots of the client id are marked, or "a.b" with "c" would be the same as "a" with "b.c".
+    """Return kind and name of the queue of a named subscription; the name contains the client id."""
+    # The dots of the client id are escaped: otherwise "a.b" with "c" would be the same as "a" with "b.c".
     client_id = (subscription.client_id or "").replace("\\", "\\\\").replace(".", "\\.")
     return "durable" if subscription.durable else "shared", f"{client_id}.{subscription.name}"
 
 
 def has_consumers(cursor: sqlite3.Cursor, queue_id: int) -> bool:
-    """Tell whether somebody consumes from a mailbox now."""
+    """Return True if a queue has consumers."""
     return cursor.execute("SELECT 1 FROM consumer WHERE mailbox = ? LIMIT 1", (queue_id,)).fetchone() is not None
 
 
 def count_return(cursor: sqlite3.Cursor, queue_ids: Iterable[int]) -> None:
-    """Tell consumers that passed over messages of these mailboxes to begin anew."""
+    """Make consumers that skipped messages of these queues scan them again from the start."""
     cursor.executemany("UPDATE mailbox SET returns = returns + 1 WHERE id = ?", [(m,) for m in queue_ids])
 
 
 def purge_queue(cursor: sqlite3.Cursor, queue_id: int) -> int:
-    """Remove what waits in a mailbox, due or not; tell how many messages that were. What somebody holds stays."""
+    """Delete the waiting messages of a queue, scheduled ones too, and return their number; held ones stay."""
     return sum(cursor.execute(statement, (queue_id,)).rowcount for statement in (_PURGE_READY, _PURGE_SCHEDULED))
 
 
 def drop_queue(cursor: sqlite3.Cursor, queue_id: int) -> None:
-    """Remove a mailbox with what waits in it. What a unit holds stays until the unit ends."""
+    """Delete a queue with its waiting messages. Those that a unit holds stay until the unit ends."""
     purge_queue(cursor, queue_id)
     cursor.execute("DELETE FROM message_group WHERE mailbox = ?", (queue_id,))
     cursor.execute("DELETE FROM mailbox WHERE id = ?", (queue_id,))
@@ -132,8 +132,8 @@ def remove_queue(cursor: sqlite3.Cursor, what: Destination | Subscription) -> No
     """Remove a queue or a named subscription.
 
     Raises:
-        InvalidDestinationError: There is none.
-        IllegalStateError: Somebody consumes from it.
+        InvalidDestinationError: It does not exist.
+        IllegalStateError: It has consumers.
     """
     queue_id = find_queue(cursor, what)
     if queue_id is None:
@@ -146,7 +146,7 @@ def remove_queue(cursor: sqlite3.Cursor, what: Destination | Subscription) -> No
 
 
 def list_destinations(cursor: sqlite3.Cursor) -> list[Destination]:
-    """All queues, and all topics that have subscriptions."""
+    """Return all queues, and all topics that have subscriptions."""
     names = cursor.execute(
         """SELECT DISTINCT kind, name, EXISTS (SELECT 1 FROM temporary WHERE address = kind || ':' || name)
            FROM (SELECT CASE WHEN topic IS NULL THEN 'queue' ELSE 'topic' END AS kind, coalesce(topic, name) AS name
@@ -155,27 +155,27 @@ def list_destinations(cursor: sqlite3.Cursor) -> list[Destination]:
     return [destination(name, kind, temporary=temporary == 1) for kind, name, temporary in names]
 
 
-_DEFAULT = ""  # the address of the settings that hold where there are none of one's own
+_DEFAULT = ""  # the address of the default settings
 
 
 def write_settings(cursor: sqlite3.Cursor, address: Destination | None, settings: DestinationSettings) -> None:
-    """Keep settings for an address, or for all that have none (None), and apply them to the mailboxes there are."""
+    """Store the settings of an address, or the default settings (None), and apply them to existing queues."""
     key = _DEFAULT if address is None else str(address)
     cursor.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (key, _encode_settings(settings)))
     for queue_id, name, topic in cursor.execute("SELECT id, name, topic FROM mailbox").fetchall():
         of = destination(name, "queue") if topic is None else destination(topic, "topic")
-        if address is None or str(address) == str(of):  # a temporary queue's mailbox is a queue's
+        if address is None or str(address) == str(of):  # temporary queues too
             cursor.execute("UPDATE mailbox SET settings = ? WHERE id = ?", (settings_text(cursor, of), queue_id))
 
 
 def read_settings(cursor: sqlite3.Cursor, address: Destination | None) -> DestinationSettings:
-    """Tell what holds for an address; for None, what holds where nothing else does."""
+    """Return the effective settings of an address; None returns the default settings."""
     text = _stored_settings(cursor, _DEFAULT) if address is None else settings_text(cursor, address)
     return decode_settings(text) or DestinationSettings()
 
 
 def settings_text(cursor: sqlite3.Cursor, address: Destination) -> str | None:
-    """The settings of an address as a mailbox keeps them; None if there are none."""
+    """Return the settings of an address as they are stored with a queue, or None."""
     text = _stored_settings(cursor, str(address)) or _stored_settings(cursor, _DEFAULT)
     settings = decode_settings(text)
     return None if settings is None else _encode_settings(_without_self_reference(settings, address))
@@ -183,7 +183,7 @@ def settings_text(cursor: sqlite3.Cursor, address: Destination) -> str | None:
 
 @lru_cache(1000)
 def decode_settings(text: str | None) -> DestinationSettings | None:
-    """Read settings as a mailbox keeps them."""
+    """Decode settings that are stored with a queue; None stands for none."""
     if text is None:
         return None
     fields: dict[str, Any] = json.loads(text)
@@ -200,7 +200,10 @@ def _encode_settings(settings: DestinationSettings) -> str:
 
 
 def _without_self_reference(settings: DestinationSettings, address: Destination) -> DestinationSettings:
-    """A dead-letter or expiry destination does not send messages to itself: there they stay, or are deleted."""
+    """Return settings by which a dead-letter or expiry destination does not move messages to itself.
+
+    There, failed messages stay, and expired ones are deleted.
+    """
     fails, expires = settings.dead_letter == address, settings.expiry == address
     return DestinationSettings(
         max_deliveries=None if fails else settings.max_deliveries,
@@ -216,13 +219,13 @@ def _stored_settings(cursor: sqlite3.Cursor, key: str) -> str | None:
 
 
 def record_duplicate_id(cursor: sqlite3.Cursor, address: str, key: str, history: int) -> bool:
-    """Note the id of a message that is sent to an address; False if it was noted there before.
+    """Record the duplicate id of a message to an address; return False if it is recorded already.
 
     Args:
         cursor: A write transaction.
-        address: Where the message goes.
-        key: Its id.
-        history: How many ids are remembered; a few more are until they are trimmed.
+        address: The destination of the message.
+        key: The duplicate id.
+        history: Number of ids to remember. Up to a thousand more are kept until the next trim.
     """
     cursor.execute("INSERT OR IGNORE INTO duplicate (address, key) VALUES (?, ?)", (address, key))
     if cursor.rowcount == 0:
@@ -237,5 +240,5 @@ def record_duplicate_id(cursor: sqlite3.Cursor, address: str, key: str, history:
 
 
 def forget_duplicate_ids(cursor: sqlite3.Cursor, address: str) -> None:
-    """Forget the ids of an address that is removed: what is sent to its name later is new."""
+    """Delete the recorded ids of a removed address: later messages to its name are new."""
     cursor.execute("DELETE FROM duplicate WHERE address = ?", (address,))

@@ -1,4 +1,4 @@
-"""The tables, and the migrations of older files: who changes the tables raises the version and adds a step."""
+"""The tables, and the migration of older files. Each change of the tables needs a new version and a migration step."""
 
 import sqlite3
 from pathlib import Path
@@ -8,14 +8,21 @@ from jmsjca.providers.embedded.store.processes import live_processes, lock_folde
 
 __all__ = ["APPLICATION_ID", "VERSION", "create_tables", "execute_all", "migrate"]
 
-APPLICATION_ID = 0x4A4D5331  # "JMS1": tells our files from other people's
+APPLICATION_ID = 0x4A4D5331  # "JMS1": marks a broker's file, so that files of other programs are refused
 VERSION = 2
 
-# A mailbox is a queue or one subscription of a topic. A message belongs to one mailbox; a topic's message is copied
-# to each. owner and token are the fence: only who claimed a message, and by that very claim, can settle it.
-# A mailbox's returns counts how often messages came back or became due: a consumer that passes over messages, for its
-# selector or their group, goes on from where it was until that number changes. Its settings are those of its address.
-# Message groups share a fixed number of buckets; a bucket belongs to the consumer that got its first message.
+# The names of tables and columns are those of the first release. In Python some have other names:
+#
+#   mailbox            a queue; its id is `queue_id`. A named queue and each subscription of a topic have one.
+#   owner              a process (`ProcessMembership`); owner.bell is the path of its wakeup socket.
+#   owner, token       of a message: its `Lease`. Only the owner, with the token of its claim, can settle the message.
+#   digest             the checksum.
+#   bucket             message groups share a fixed number of buckets; the consumer that got the first message of a
+#                      bucket owns it.
+#
+# A message belongs to one queue; a message to a topic is copied to each subscription. mailbox.returns counts how often
+# messages were released or became due: a consumer that skips messages, because of its selector or of groups, continues
+# its scan until that number changes. mailbox.settings are those of its address.
 _TABLES = """
 CREATE TABLE mailbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -94,19 +101,19 @@ CREATE INDEX duplicate_age ON duplicate (address, id);
 
 
 def create_tables(cursor: sqlite3.Cursor) -> None:
-    """Make a broker of an empty database, inside a transaction."""
+    """Create the tables of a broker in an empty database, inside a transaction."""
     execute_all(cursor, _TABLES)
     cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     cursor.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def execute_all(cursor: sqlite3.Cursor, statements: str) -> None:
-    """Execute statements that each end with a semicolon and a new line; unlike `executescript` it commits nothing."""
+    """Execute statements that each end with a semicolon and a new line; unlike `executescript`, commit nothing."""
     for statement in statements.strip().split(";\n"):
         cursor.execute(statement)
 
 
-# From which version, what makes it the next. Text of its own, not of the schema: that goes on changing.
+# The statements that convert a version to the next one. They do not use the text of the tables above, which changes.
 _STEPS = {
     1: """
 ALTER TABLE mailbox RENAME TO mailbox_1;

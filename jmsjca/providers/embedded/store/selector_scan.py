@@ -1,7 +1,7 @@
-"""Scans of a mailbox for consumers that pass over messages, because of selectors or message groups.
+"""Scans of a queue for consumers that skip messages because of a selector or of message groups.
 
-A scan goes on from where it was, so that what it passed over once is not looked at again: the cost of a claim does not
-grow with the number of messages that others must take. When one came back or became due it begins anew.
+A scan continues at its last position, so it reads a skipped message only once: the cost of a claim does not grow with
+the number of messages for other consumers. When a message was released or became due, the scan starts again.
 """
 
 import sqlite3
@@ -29,7 +29,7 @@ _HEADERS = {
 
 
 class IdRange(NamedTuple):
-    """The messages of one urgency in a mailbox with ids after one and up to another."""
+    """The messages of one urgency in a queue whose ids are greater than `after` and at most `last`."""
 
     queue_id: int
     urgency: int
@@ -38,11 +38,11 @@ class IdRange(NamedTuple):
 
 
 class CandidateQuery:
-    """Finds the ids of candidates.
+    """The query for messages that a consumer may claim.
 
     Args:
-        selector: Which messages; None for all.
-        consumer: Whose groups are its own.
+        selector: Only messages that match; None for all.
+        consumer: The consumer; messages in groups of other consumers are skipped.
     """
 
     def __init__(self, selector: str | None, consumer: int) -> None:
@@ -51,19 +51,19 @@ class CandidateQuery:
         self._consumer = consumer
 
     def ids(self, cursor: sqlite3.Cursor, where: IdRange, limit: int) -> list[int]:
-        """The first candidates of a stretch, in order."""
+        """Return the ids of the first candidates of a range, in order."""
         rows = cursor.execute(self._query, (*where, self._consumer, *self._parameters, limit))
         return [number for (number,) in rows]
 
 
 @lru_cache(1000)
 def condition_of(selector: str | None) -> tuple[str, tuple[str | int | float, ...]]:
-    """What a selector adds to the WHERE of a query of messages, with its parameters.
+    """Return the SQL that a selector adds to the WHERE clause of a query of messages, with its parameters.
 
-    A message whose headers are damaged matches no selector; it is found by those who have none.
+    A message with damaged headers matches no selector; only consumers without a selector find it.
 
     Raises:
-        InvalidSelectorError: It is not a selector.
+        InvalidSelectorError: The selector is invalid.
     """
     if not selector:
         return "", ()
@@ -73,7 +73,7 @@ def condition_of(selector: str | None) -> tuple[str, tuple[str | int | float, ..
     return f" AND json_valid(headers) AND ({condition.sql})", condition.parameters
 
 
-# How many messages are looked at under one hold of the lock: few at first, as most often the next one is near.
+# Number of messages read under one acquisition of the lock: few at first, as the next match is usually near.
 _SMALLEST_CHUNK, _LARGEST_CHUNK = 50, 5000
 _NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'message'"
 _NEXT_URGENCY = """SELECT urgency FROM message
@@ -83,7 +83,7 @@ _BOUND = """SELECT id FROM message WHERE mailbox = ? AND urgency = ? AND id > ? 
 
 
 class Candidate(NamedTuple):
-    """A message that the consumer may take."""
+    """A message that the consumer may claim."""
 
     urgency: int
     id: int
@@ -94,8 +94,8 @@ class QueueScan:
 
     Args:
         store: The broker's database.
-        mailbox: Where to look.
-        match: Which messages.
+        queue_id: The queue to scan.
+        query: Finds the messages that the consumer may claim.
     """
 
     def __init__(self, store: Store, queue_id: int, match: CandidateQuery) -> None:
@@ -103,14 +103,14 @@ class QueueScan:
         self._queue_id = queue_id
         self._query = match
         self._returns = -1
-        self._scanned_to: dict[int, int] = {}  # by urgency, up to which id everything was looked at
+        self._scanned_to: dict[int, int] = {}  # by urgency: the id up to which messages were read
 
     def find(self, returns: int, limit: int) -> list[Candidate]:
-        """The next candidates, by priority and age.
+        """Return the next candidates, by priority and age.
 
         Args:
-            returns: The mailbox's number of returns as it was read before.
-            limit: How many at most.
+            returns: The queue's count of returns, read before this call.
+            limit: Maximum number of candidates.
         """
         if returns != self._returns:
             self._returns = returns
@@ -123,7 +123,7 @@ class QueueScan:
         return found
 
     def put_back(self, candidates: Iterable[Candidate]) -> None:
-        """Find these again next time: they were not claimed."""
+        """Make the next scan find these candidates again: they were not claimed."""
         for urgency, number in candidates:
             self._scanned_to[urgency] = min(self._scanned_to[urgency], number - 1)
 
@@ -139,7 +139,7 @@ class QueueScan:
 
     def _scan_chunk(self, cursor: sqlite3.Cursor, urgency: int, chunk: int, limit: int) -> tuple[list[int], bool]:
         after = self._scanned_to.get(urgency, 0)
-        newest = cursor.execute(_NEWEST).fetchone()[0]  # before the bound: what comes later was not looked at
+        newest = cursor.execute(_NEWEST).fetchone()[0]  # read before the bound: later messages were not read
         bound = cursor.execute(_BOUND, (self._queue_id, urgency, after, chunk - 1)).fetchone()
         last = newest if bound is None else bound[0]
         ids = self._query.ids(cursor, IdRange(self._queue_id, urgency, after, last), limit)

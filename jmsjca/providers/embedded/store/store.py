@@ -1,4 +1,4 @@
-"""One broker's database: shared by all connections of this process, with transactions under one lock."""
+"""The store of one broker: its database with transactions under one lock, shared by all connections of this process."""
 
 import atexit
 import itertools
@@ -29,13 +29,13 @@ _RELEASE_INTERVAL = 0.25
 
 
 class _ReadTransaction:
-    """A class, not a generator: every claim and every settlement pays for it."""
+    """The block of `Store.read`. A class, since a generator is slower and every claim and settlement runs this."""
 
     __slots__ = ("_lock", "_store")
 
     def __init__(self, store: "Store") -> None:
         self._store = store
-        self._lock = store.lock  # the same to the end, also in a child that forks meanwhile
+        self._lock = store.lock  # the block releases this lock, even in a child forked within it
 
     def __enter__(self) -> sqlite3.Cursor:
         store = self._store
@@ -54,7 +54,7 @@ class _ReadTransaction:
 
 
 class _WriteTransaction:
-    """Likewise."""
+    """The block of `Store.write`. A class for the same reason."""
 
     __slots__ = ("_durable", "_lock", "_store")
 
@@ -92,16 +92,18 @@ class _WriteTransaction:
 
 
 class Store:
-    """A broker's database, opened once per process, and this process among those that use it.
+    """A broker's database, opened once per process, and the membership of this process in a shared file.
 
     Args:
         path: The file; None for memory.
-        limits: The bounds of the first connection that opened it.
-        clock: Where time comes from.
+        limits: The limits of the connection that opens it first.
+        clock: The source of time.
 
     Attributes:
-        lock: Held by whoever reads or writes; hold it where more must happen before others do.
-        database: The database itself.
+        lock: Held during each read and write; hold it to combine several steps.
+        database: The SQLite connection.
+        wakeups: Counts the wakeups of consumers of this process.
+        users: Number of open connections.
     """
 
     def __init__(self, path: Path | None, limits: Limits, clock: Clock) -> None:
@@ -126,50 +128,53 @@ class Store:
                 raise
 
     def check_usable(self) -> None:
-        """Find out whether the database can be used here.
+        """Check that the database can be used in this process.
 
         Raises:
-            ConnectionLostError: It is closed, or the parent process's.
+            ConnectionLostError: It is closed, or this is a forked child and the parent opened it.
         """
         if self._closed:
             raise ConnectionLostError("This broker was closed; connect again.")
         self._fork_guard.check()
 
     def read(self) -> "_ReadTransaction":
-        """Look something up, in a block."""
+        """Return a context manager for reads; it yields the cursor and holds the lock."""
         return _ReadTransaction(self)
 
     def write(self, *, durable: bool = True) -> "_WriteTransaction":
-        """Run one short write transaction, in a block. It commits at the end, rolls back on an exception.
+        """Return a context manager for a short write transaction, which commits, or rolls back on an exception.
 
         Args:
-            durable: True if the commit must be on disk when this returns. False only where losing it to a power cut
-                does no harm: a claim.
+            durable: True if the commit must be on disk at the end of the block. False only for writes whose loss at a
+                power failure does no harm, such as claims.
 
         Raises:
             ConnectionLostError: The store is closed, or its file was removed.
             ResourceAllocationError: Another process kept the file locked.
             TransactionRolledBackError: The commit failed and did not happen.
-            TransactionInDoubtError: The commit failed in a way that tells nothing.
+            TransactionInDoubtError: The commit failed, and may or may not have happened.
         """
         return _WriteTransaction(self, durable=durable)
 
     def submit(self, job: Job[_T]) -> _T:
-        """Run a job in a durable write transaction, which it shares with those that others submit at the same time.
+        """Run a job in a durable write transaction, shared with the jobs that other threads submit at the same time.
 
-        Not to be called between `read` or `write` and their end: the one who runs the job may wait for that. It raises
-        what `write` raises, and what the job raises.
+        Do not call it within a block of `read` or `write`: the thread that runs the job may wait for the end of that
+        block. It raises the errors of `write` and of the job.
         """
         if self.path is not None:
             return self._groups.submit(job)
-        with self.write() as cursor:  # memory: nothing to wait for together
+        with self.write() as cursor:  # memory: no wait for the disk to share
             return job(cursor)
 
     def check_disk_space(self, size: int) -> None:
-        """Make sure that there is room on the disk for bodies of so many bytes, and some left to consume with.
+        """Refuse sends that would leave too little disk space for consumers.
+
+        Args:
+            size: Bytes of all bodies to be sent.
 
         Raises:
-            ResourceAllocationError: There is not.
+            ResourceAllocationError: There is too little disk space.
         """
         if self.path is not None and not has_disk_space(self.path, size):
             with self.read() as cursor:
@@ -177,34 +182,34 @@ class Store:
 
     @property
     def owner(self) -> int:
-        """The id under which this process holds messages."""
+        """The owner id of this process, under which it holds messages."""
         return self._member.id if self._member else _MEMORY_OWNER
 
     @property
     def lost(self) -> bool:
-        """True if the file was removed, or this process taken for dead: who connects again must open it anew."""
+        """True if the file was removed, or this process was taken for dead: a new connection must open another store."""
         return self.database.lost or (self._member is not None and self._member.lost)
 
     def next_token(self) -> int:
-        """A number that no other claim of this owner has."""
+        """Return a token that no other claim of this owner has."""
         return next(self._tokens)
 
     def now(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the time in milliseconds since the epoch."""
         return int(self.clock.now() * 1000)
 
     def wake_consumers(self, wakeup_paths: list[str]) -> None:
-        """Wake consumers here and behind these doorbells."""
+        """Wake the consumers of this process, and of those that listen on these wakeup sockets."""
         self.wakeups.notify()
         if self._member:
             self._member.wake_others(wakeup_paths)
 
     def other_wakeup_paths(self, cursor: sqlite3.Cursor) -> list[str]:
-        """The doorbells of the other processes that use the file."""
+        """Return the paths of the wakeup sockets of the other processes that use the file."""
         return self._member.other_wakeup_paths(cursor) if self._member else []
 
     def check_owner(self, cursor: sqlite3.Cursor) -> None:
-        """Make sure that what is claimed in this transaction will be given back when this process dies.
+        """Check that this process is registered, so that its claims are released if it dies.
 
         Raises:
             ConnectionLostError: Another process took this one for dead.
@@ -213,12 +218,16 @@ class Store:
             self._member.check_registered(cursor)
 
     def listen_for_wakeups(self) -> None:
-        """Let other processes wake us from now on."""
+        """Start to listen for wakeups of other processes."""
         if self._member:
             self._member.listen()
 
     def release_dead_owners(self, *, now: bool = False) -> bool:
-        """Give back what dead processes held; looks at most four times a second, or now. True if there were any."""
+        """Release the messages of dead processes; return True if there were any.
+
+        Args:
+            now: True to check now; otherwise it checks at most four times a second.
+        """
         moment = self.clock.monotonic()
         if self._member is None or (moment < self._next_release and not now):
             return False
@@ -234,7 +243,7 @@ class Store:
         return bool(dead)
 
     def close(self) -> None:
-        """Give back what is held and close the file; once is enough."""
+        """Release the messages of this process and close the file. Further calls do nothing."""
         if self._closed:
             return
         if self._member:
@@ -247,8 +256,8 @@ class Store:
                 self._close_files()
 
     def abandon_after_fork(self) -> None:
-        """In a forked child: let the parent's lock go, touch nothing else."""
-        self.lock = threading.RLock()  # a thread that does not exist here may hold the parent's
+        """Close the lock file and the socket in a forked child, and replace the locks; leave the rest to the parent."""
+        self.lock = threading.RLock()  # a thread that does not exist in the child may hold the old one
         self._groups = GroupCommit(self.write)
         if self._member:
             self._member.abandon_after_fork()
@@ -275,16 +284,16 @@ class Store:
 
 _lock = threading.Lock()
 _stores: dict[Path | str, Store] = {}
-_abandoned: list[Store] = []  # of the parent process: kept, so that nothing closes them here
+_abandoned: list[Store] = []  # stores of the parent process: a reference keeps the child from closing them
 
 
 def open_store(place: Path | str, limits: Limits, clock: Clock) -> Store:
-    """Open the store of a place, or join those who have it open.
+    """Return the store of a broker, opened if this process has not opened it yet; `close_store` ends its use.
 
     Args:
         place: The resolved path of a file, or the name of a memory broker.
-        limits: The bounds, if it is opened now.
-        clock: Where time comes from, if it is opened now.
+        limits: Its limits, if it is opened now.
+        clock: Its source of time, if it is opened now.
     """
     with _lock:
         store = _stores.get(place)
@@ -295,17 +304,17 @@ def open_store(place: Path | str, limits: Limits, clock: Clock) -> Store:
 
 
 def close_store(store: Store) -> None:
-    """Close a file when its last connection closes. A memory broker stays until the process ends."""
+    """End a connection's use of a store. A file is closed with its last connection; a memory broker stays."""
     with _lock:
         store.users -= 1
         if store.users == 0 and store.path is not None:
-            if _stores.get(store.path) is store:  # else it was lost, and another has taken its place
+            if _stores.get(store.path) is store:  # otherwise it was lost, and another store has replaced it
                 del _stores[store.path]
             store.close()
 
 
 def drop_memory_store(name: str) -> None:
-    """Drop a memory broker with all that is in it."""
+    """Delete a memory broker with all its messages."""
     with _lock:
         store = _stores.pop(name, None)
         if store is not None:
@@ -315,12 +324,12 @@ def drop_memory_store(name: str) -> None:
 @atexit.register
 def _close_files() -> None:
     for store in [s for s in _stores.values() if s.path is not None]:
-        with suppress(JMSError):  # what is held is given back when others find this process dead
+        with suppress(JMSError):  # other processes release the messages when they find this process dead
             store.close()
 
 
 def _abandon_all_after_fork() -> None:
-    global _lock  # noqa: PLW0603  # the parent's may be held by a thread that does not exist here
+    global _lock  # noqa: PLW0603  # a thread that does not exist in the child may hold the old one
     _lock = threading.Lock()
     for store in _stores.values():
         store.abandon_after_fork()

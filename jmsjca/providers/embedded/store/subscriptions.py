@@ -1,4 +1,4 @@
-"""Subscriptions of topics: how one is found, made, changed and shared (JMS 3.1, section 8.3)."""
+"""Subscriptions of topics: find, create, redefine and share them (JMS 3.1, section 8.3)."""
 
 import sqlite3
 import uuid
@@ -12,7 +12,7 @@ __all__ = ["Subscriber", "no_local_tag", "open_subscription", "sender_tags", "su
 
 
 class Subscriber(NamedTuple):
-    """One subscription as a sender sees it."""
+    """One subscription as a send needs it."""
 
     queue_id: int
     selector: str | None = None
@@ -20,7 +20,7 @@ class Subscriber(NamedTuple):
 
 
 class _Definition(NamedTuple):
-    """What distinguishes one subscription from another of its name."""
+    """Definition of a subscription; if it changes, the subscription is replaced."""
 
     topic: str
     selector: str | None
@@ -31,22 +31,24 @@ class _Definition(NamedTuple):
 def open_subscription(
     cursor: sqlite3.Cursor, subscription: Subscription, *, owner: int, selector: str | None, no_local: str | None
 ) -> int:
-    """Find or make the mailbox of a subscription; one that changed is made anew, which drops what it holds.
+    """Find or create the queue of a subscription, and return its id.
+
+    A subscription whose definition changed is replaced, which drops its messages.
 
     Args:
         cursor: A write transaction.
-        subscription: What is subscribed to.
-        owner: Whom one without a name dies with.
-        selector: Only messages that match reach it.
-        no_local: Whose messages do not reach it, as `no_local_mark` gives it.
+        subscription: The subscription.
+        owner: The process with which a subscription without a name ends.
+        selector: Only messages that match are delivered to it; None for all.
+        no_local: Tag of the senders whose messages it does not get, from `no_local_tag`; None for none.
 
     Raises:
-        IllegalStateError: It has a consumer already and is not shared, or is in use in another way.
+        IllegalStateError: It has a consumer already and is not shared, or is in use with another definition.
         InvalidDestinationError: It is durable, but its topic is temporary.
     """
     if subscription.durable and subscription.topic.temporary:
         raise InvalidDestinationError(
-            f"{subscription.topic} is temporary: a durable subscription would outlive it, one that is not will do."
+            f"{subscription.topic} is temporary: a durable subscription would outlive it. Use one that is not durable."
         )
     wanted = _Definition(subscription.topic.name, selector, no_local, int(subscription.shared))
     if subscription.name is None:
@@ -57,13 +59,13 @@ def open_subscription(
 
 
 def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[Subscriber]:
-    """All subscriptions of a topic."""
+    """Return all subscriptions of a topic."""
     rows = cursor.execute("SELECT id, selector, no_local FROM mailbox WHERE topic = ?", (topic,))
     return [Subscriber(*row) for row in rows]
 
 
 def no_local_tag(subscription: Subscription, connection: str) -> str:
-    """Whose messages a subscriber is spared: those of its client, or else of its connection.
+    """Return the tag of the senders whose messages a subscriber does not get: its client, or else its connection.
 
     Raises:
         NotSupportedError: The subscription is shared, so that there is no one connection (JMS 3.1, section 16.3.8).
@@ -74,13 +76,13 @@ def no_local_tag(subscription: Subscription, connection: str) -> str:
 
 
 def sender_tags(client_id: str | None, connection: str) -> tuple[str, ...]:
-    """What the `no_local_mark` of subscribers may be that are spared the messages of a connection."""
-    mark = f"connection {connection}"
-    return (mark,) if client_id is None else (mark, f"client {client_id}")
+    """Return the `no_local_tag` values of subscribers that do not get the messages of a connection."""
+    tag = f"connection {connection}"
+    return (tag,) if client_id is None else (tag, f"client {client_id}")
 
 
 def _find_matching(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Definition) -> int | None:
-    """The mailbox of that name, if it is what is wanted; one that is not is dropped."""
+    """Return the queue of that name if its definition matches; otherwise drop it and return None."""
     row = cursor.execute(
         "SELECT id, topic, selector, no_local, shared FROM mailbox WHERE kind = ? AND name = ?", key
     ).fetchone()

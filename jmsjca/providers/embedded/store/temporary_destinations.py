@@ -1,4 +1,4 @@
-"""Temporary destinations: they live as long as their connection (JMS 3.1, sections 4.1.5 and 4.2.7)."""
+"""Temporary destinations: they exist as long as their connection (JMS 3.1, sections 4.1.5 and 4.2.7)."""
 
 import sqlite3
 import uuid
@@ -20,41 +20,44 @@ __all__ = [
 
 
 def create_temporary(cursor: sqlite3.Cursor, kind: DestinationKind, owner: int, connection: str) -> Destination:
-    """Make a destination with a name that nobody has."""
+    """Create a destination with a unique name."""
     made = destination(f"temporary.{uuid.uuid4().hex}", kind, temporary=True)
     cursor.execute("INSERT INTO temporary VALUES (?, ?, ?)", (str(made), owner, connection))
     return made
 
 
 def check_exists(cursor: sqlite3.Cursor, to: Destination) -> None:
-    """Refuse to send to a temporary destination that is gone.
+    """Check that a temporary destination exists; other destinations always do.
 
     Raises:
         InvalidDestinationError: It was deleted, or its connection was closed.
     """
     if to.temporary and _connection_of(cursor, to) is None:
-        raise InvalidDestinationError(f"The temporary destination {to} is gone, as is whoever asked for a reply there.")
+        raise InvalidDestinationError(
+            f"The temporary destination {to} does not exist any more: it was deleted, or its connection is closed."
+        )
 
 
 def is_temporary(cursor: sqlite3.Cursor, what: Destination) -> bool:
-    """Tell whether a destination is or was temporary, also by the name of one that there is."""
+    """Return True if a destination is or was temporary, also if it only has the name of an existing one."""
     return what.temporary or _connection_of(cursor, what) is not None
 
 
 def check_owned(cursor: sqlite3.Cursor, source: Destination, connection: str) -> None:
-    """Refuse what only the connection that made a temporary destination may do: to consume from it, to delete it.
+    """Check that a connection may consume from or delete a destination: a temporary one only if it created it.
 
     Raises:
-        InvalidDestinationError: Another connection made it, or it is gone.
+        InvalidDestinationError: Another connection created it, or it does not exist any more.
     """
     if is_temporary(cursor, source) and _connection_of(cursor, source) != connection:
         raise InvalidDestinationError(
-            f"The temporary destination {source} is gone, or belongs to another connection: only that one consumes it."
+            f"The temporary destination {source} does not exist any more, or belongs to another connection: only the "
+            "connection that created it can consume from it."
         )
 
 
 def drop_temporary(cursor: sqlite3.Cursor, what: Destination) -> None:
-    """Delete a temporary destination with what waits in it.
+    """Delete a temporary destination with its waiting messages.
 
     Raises:
         IllegalStateError: It has consumers.
@@ -66,12 +69,12 @@ def drop_temporary(cursor: sqlite3.Cursor, what: Destination) -> None:
 
 
 def drop_of_connection(cursor: sqlite3.Cursor, connection: str) -> None:
-    """Delete what a connection made; its consumers are closed by now."""
+    """Delete the temporary destinations of a connection, whose consumers are closed."""
     _drop_found(cursor, "SELECT address FROM temporary WHERE connection = ?", connection)
 
 
 def drop_of_owner(cursor: sqlite3.Cursor, owner: int) -> None:
-    """Delete what a process that is gone has made."""
+    """Delete the temporary destinations of a dead process."""
     _drop_found(cursor, "SELECT address FROM temporary WHERE owner = ?", owner)
 
 

@@ -1,4 +1,4 @@
-"""Wakes consumers when there may be a message for them, in this process and in others."""
+"""Wakeup of consumers when there may be a message for them, in this process and in others."""
 
 import contextlib
 import socket
@@ -9,11 +9,11 @@ from pathlib import Path
 
 __all__ = ["WakeupCounter", "WakeupSocket"]
 
-_PREFIX, _NAME = "jmsjca-", "bell"
+_PREFIX, _NAME = "jmsjca-", "bell"  # earlier releases, which may use the same file, expect this name
 
 
 class WakeupCounter:
-    """Counts rings; a waiter that has seen the latest ring waits for the next, so no ring is missed."""
+    """Counts wakeups. A consumer waits for a value other than the one it has seen, so it misses no wakeup."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -21,26 +21,26 @@ class WakeupCounter:
 
     @property
     def value(self) -> int:
-        """How often it rang; read it before looking for work."""
+        """The number of wakeups; read it before the check for messages."""
         return self._value
 
     def notify(self) -> None:
-        """Wake all waiters of this process."""
+        """Wake all waiting consumers of this process."""
         with self._condition:
             self._value += 1
             self._condition.notify_all()
 
     def wait(self, seen: int, timeout: float) -> None:
-        """Return at a ring later than those seen, or after so many seconds."""
+        """Wait until the value differs from `seen`, `timeout` seconds at most."""
         with self._condition:
             self._condition.wait_for(lambda: self._value != seen, timeout)
 
 
 class WakeupSocket:
-    """One datagram socket per process that lets other processes ring a `Bell`.
+    """The datagram socket of this process, through which other processes wake its consumers.
 
     Args:
-        bell: What a datagram rings.
+        counter: Notified of each datagram.
 
     Raises:
         OSError: There is no folder for temporary files that can be written and has a short name.
@@ -65,21 +65,24 @@ class WakeupSocket:
         self._lock = threading.Lock()
 
     def listen(self) -> None:
-        """Start to listen; called by the first consumer that waits."""
+        """Start the thread that listens, if it does not run; the first consumer that waits calls this."""
         with self._lock:
             if self._thread is None and not self._stopped:
                 self._thread = threading.Thread(target=self._listen, name="jmsjca-wakeup", daemon=True)
                 self._thread.start()
 
     def wake_others(self, paths: Iterable[str]) -> None:
-        """Ring the doorbells of other processes. One that is full or gone is left alone: it will look by itself."""
+        """Wake other processes. A socket that is full or gone is ignored: its process polls anyway."""
         for path in paths:
             with contextlib.suppress(OSError):
                 self._sender.sendto(b"r", path)
 
     def stop(self) -> None:
-        """Stop listening; others can still be rung. Before the socket is removed, or the thread could not be told."""
-        with self._lock:  # a thread that is set up just now has been started when we have the lock
+        """Stop listening; other processes can still be woken.
+
+        Call it before `close`: the thread is woken through the socket.
+        """
+        with self._lock:  # a thread that `listen` creates at this moment has started when the lock is free
             self._stopped = True
             thread = self._thread
         if thread is not None:
@@ -92,7 +95,7 @@ class WakeupSocket:
         remove_wakeup_socket(self.path)
 
     def abandon_after_fork(self) -> None:
-        """Let go of the file descriptors without a word; for forked children."""
+        """Close the file descriptors only; for a forked child, whose parent still uses the socket."""
         self._socket.close()
         self._sender.close()
 
@@ -104,10 +107,10 @@ class WakeupSocket:
 
 
 def remove_wakeup_socket(path: str) -> None:
-    """Remove a doorbell with its folder, if it is there.
+    """Remove the wakeup socket of a process with its folder, if it exists.
 
-    The path stands in a file that others may write, so nothing is removed but a socket of its name, and its folder
-    only when that is empty then.
+    The path comes from a file that other processes write, so only a socket of the expected name is removed, and its
+    folder only if it is empty after that.
     """
     place = Path(path)
     if place.name != _NAME or not place.parent.name.startswith(_PREFIX):
