@@ -36,8 +36,6 @@ __all__ = [
     "RedeliveryHandlingText",
     "Seconds",
     "URLText",
-    "_destination_conflicts",
-    "_explain",
     "merge_options",
 ]
 

@@ -9,9 +9,7 @@ from jmsjca.config.text import did_you_mean
 from jmsjca.errors import InvalidOptionError, excerpt
 
 __all__ = [
-    "_SEPARATOR",
     "InboundOptions",
-    "_parse_properties",
     "is_jmsjca_option",
     "jmsjca_options",
     "normalise_names",

@@ -14,7 +14,9 @@ from jmsjca.inbound.capability_check import refuse_unavailable_handling
 from jmsjca.inbound.handler import is_current
 from jmsjca.inbound.handler_arguments import Given
 from jmsjca.messages import Message, Outcome, Settlement, TextMessage
+from jmsjca.messages.delivery import bind_delivery, original_message_id
 from jmsjca.messages.end_of_batch import end_of_batch_message
+from jmsjca.messages.settlement import forbid_waiting
 from jmsjca.outbound import Session
 from jmsjca.outbound.connection_state import ConnectionContext, ConnectionState
 from jmsjca.outbound.producer import message_from_body
@@ -126,13 +128,13 @@ class Delivered:
 
     def _settlement(self) -> Settlement:
         settlement = self._hand.work.settlement
-        settlement.guard(self._hand.is_asked_by_handler)
+        forbid_waiting(settlement, self._hand.is_asked_by_handler)
         return settlement
 
     @property
     def _id(self) -> str | None:
         message = self._message()
-        return None if message is None or self._end else message.delivered_id
+        return None if message is None or self._end else original_message_id(message)
 
 
 class RollbackData(MutableMapping[str, str]):
@@ -303,12 +305,12 @@ class InHand:
         return [self._bound(delivery.message, index) for index, delivery in enumerate(deliveries, before)]
 
     def _bound(self, message: Message, index: int) -> Message:
-        message.bind(self._context(message, index))
+        bind_delivery(message, self._context(message, index))
         return message
 
     def _end_of_batch(self) -> Message:
         message = end_of_batch_message()
-        message.bind(self._context(message, len(self.deliveries), end_of_batch=True))
+        bind_delivery(message, self._context(message, len(self.deliveries), end_of_batch=True))
         return message
 
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Delivered:
@@ -384,7 +386,7 @@ def _send_reply(session: Session, request: Message, result: object) -> None:
     if result is None or request.reply_to is None:
         return
     reply = result if isinstance(result, Message) else _message_of(result)
-    reply.correlation_id = request.correlation_id or request.delivered_id
+    reply.correlation_id = request.correlation_id or original_message_id(request)
     session.create_producer(request.reply_to).send(
         reply, priority=request.priority, delivery_mode=request.delivery_mode
     )

@@ -17,6 +17,7 @@ from jmsjca.inbound.handler_arguments import Given
 from jmsjca.inbound.listener_context import entered
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.messages import Outcome
+from jmsjca.messages.delivery import original_message_id
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.redelivery import Failure, RedeliveryHandler, RedeliveryPolicy
 
@@ -289,7 +290,7 @@ class Endpoint:
 def identity(delivery: spi.Delivery) -> str | None:
     """Tell which message it is: its id; what cannot be decoded is known by its bytes."""
     try:
-        return delivery.message.delivered_id
+        return original_message_id(delivery.message)
     except MessageFormatError:
         from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
 

@@ -17,6 +17,8 @@ from jmsjca.inbound.delay_queue import Waiting
 from jmsjca.inbound.delivery_attempt import Delivered, InHand
 from jmsjca.inbound.listener_context import inside
 from jmsjca.messages import Message, Settlement
+from jmsjca.messages.message import may_contain_property
+from jmsjca.messages.settlement import forbid_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +43,7 @@ def asked_timeout(message: Message, most: float) -> float | None:
         message: What was received.
         most: More than this does not count.
     """
-    if not message.may_contain_property(_PROPERTY):  # as nearly always
+    if not may_contain_property(message, _PROPERTY):  # as nearly always
         return None
     seconds = _number(message.properties.get(_PROPERTY))
     return min(seconds, most) if seconds > 0 else None
@@ -149,7 +151,7 @@ class HeldInHand(InHand):
         """Tells how it ended; the same for all of its messages, and whoever asks at the same time makes the same."""
         if self._settlement is None:
             settlement = self.work.settlement
-            settlement.guard(self.is_asked_by_handler)
+            forbid_waiting(settlement, self.is_asked_by_handler)
             self._settlement = settlement
         return self._settlement
 

@@ -7,7 +7,7 @@ from jmsjca.errors import MessageEOFError, MessageFormatError
 from jmsjca.messages.sequential_message import SequentialMessage, slice_bytes
 from jmsjca.messages.value_types import Char, EntryValue, type_name, typed_entry
 
-__all__ = ["BytesMessage", "_decode_modified_utf8", "_encode_modified_utf8"]
+__all__ = ["BytesMessage"]
 
 _LAYOUTS = {
     "boolean": struct.Struct(">?"),
@@ -43,7 +43,7 @@ class BytesMessage(SequentialMessage):
         self._check_writeable()
         self._body = self._checked(value)
 
-    def freeze(self) -> None:
+    def _freeze(self) -> None:
         """Make a decoded message read-only. For providers."""
         self._read_only = True  # as `reset` does, without a call for each message
         self._position = 0

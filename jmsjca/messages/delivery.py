@@ -6,7 +6,16 @@ from typing import NoReturn, Protocol
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages.settlement import Settlement
 
-__all__ = ["DeliveryContext", "DeliveryMixin", "EmptyRollbackData", "EndpointContext", "PreviousFailure"]
+__all__ = [
+    "DeliveryContext",
+    "DeliveryMixin",
+    "EndpointContext",
+    "PreviousFailure",
+    "begin_resend",
+    "bind_delivery",
+    "original_message_id",
+    "require_endpoint",
+]
 
 
 class DeliveryContext(Protocol):
@@ -164,7 +173,7 @@ class DeliveryMixin:
 
     @redelivery_handling.setter
     def redelivery_handling(self, text: str) -> None:
-        self.endpoint("changes how it is redelivered").redelivery_handling = text
+        self._require_endpoint("changes how it is redelivered").redelivery_handling = text
 
     @property
     def user_rollback_data(self) -> MutableMapping[str, str]:
@@ -173,7 +182,7 @@ class DeliveryMixin:
         Setting raises `IllegalStateError` if no listener delivered the message.
         """
         endpoint = self._endpoint()
-        return EmptyRollbackData() if endpoint is None else endpoint.user_rollback_data()
+        return _EmptyRollbackData() if endpoint is None else endpoint.user_rollback_data()
 
     @property
     def rollback_only(self) -> bool:
@@ -211,26 +220,25 @@ class DeliveryMixin:
         Raises:
             IllegalStateError: No listener delivered the message.
         """
-        self.endpoint("stops the delivery of messages").stop_message_delivery(reason)
+        self._require_endpoint("stops the delivery of messages").stop_message_delivery(reason)
 
-    def bind(self, context: DeliveryContext) -> None:
+    def _bind(self, context: DeliveryContext) -> None:
         """Tie a delivered message to its unit. For whoever delivers it."""
         self._context = context
 
-    def send_on(self) -> None:
+    def _begin_resend(self) -> None:
         """Note that the message gets another id, as it is sent. For whoever sends it."""
         if self._context is not None:
-            self._original_id = self.delivered_id
+            self._original_id = self._original_message_id()
 
-    @property
-    def delivered_id(self) -> str | None:
+    def _original_message_id(self) -> str | None:
         """The id that the message came with, also after it was sent on; of one that did not come its id."""
         try:
             return self._original_id
         except AttributeError:  # as nearly always
             return self.message_id
 
-    def endpoint(self, purpose: str) -> EndpointContext:
+    def _require_endpoint(self, purpose: str) -> EndpointContext:
         """Give the listener's delivery that the message came with. For the vendor's properties.
 
         Args:
@@ -254,7 +262,14 @@ class DeliveryMixin:
         return self._context
 
 
-class EmptyRollbackData(MutableMapping[str, str]):
+# For sessions, listeners and providers; methods of these names would be offered to every user of a message.
+bind_delivery = DeliveryMixin._bind  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+begin_resend = DeliveryMixin._begin_resend  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+original_message_id = DeliveryMixin._original_message_id  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+require_endpoint = DeliveryMixin._require_endpoint  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+class _EmptyRollbackData(MutableMapping[str, str]):
     """There is none, and nobody would find any again."""
 
     __slots__ = ()

@@ -10,6 +10,12 @@ from jmsjca.messages.vendor_properties import vendor_property
 __all__ = ["EndOfBatch", "end_of_batch_message"]
 
 
+class _NoProperties(Properties):
+    __slots__ = ()
+
+    _refusal = "The message at the end of a batch takes no properties; set those of a message of your own."
+
+
 class EndOfBatch(Message):
     """Tells a listener that its batch is over. Nobody sent it, so it has no id, no destination and no properties.
 
@@ -17,6 +23,12 @@ class EndOfBatch(Message):
     """
 
     __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.delivery_mode = DeliveryMode.NON_PERSISTENT
+        self.properties = _NoProperties.received({})
+        self._freeze()
 
     @property
     def end_of_batch(self) -> bool:
@@ -49,15 +61,5 @@ class EndOfBatch(Message):
 
 
 def end_of_batch_message() -> EndOfBatch:
-    """Make the message at the end of a batch."""
-    message = EndOfBatch()
-    message.delivery_mode = DeliveryMode.NON_PERSISTENT
-    message.properties = _NoProperties.received({})
-    message.freeze()
-    return message
-
-
-class _NoProperties(Properties):
-    __slots__ = ()
-
-    _refusal = "The message at the end of a batch takes no properties; set those of a message of your own."
+    """Return a new message for the end of a batch."""
+    return EndOfBatch()

@@ -47,9 +47,9 @@ class MapMessage(Message):
 
     _body: MapBody
 
-    def freeze(self) -> None:
+    def _freeze(self) -> None:
         """Make a decoded message read-only. For providers."""
-        super().freeze()
+        super()._freeze()
         self._body.read_only = True
 
     def get_map_names(self) -> list[str]:

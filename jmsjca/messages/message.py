@@ -14,7 +14,13 @@ from jmsjca.messages.properties import DELIVERY_COUNT, Properties
 from jmsjca.messages.value_types import Int, PropertyValue, as_boolean, as_integer, as_real, as_text, typed_property
 from jmsjca.messages.vendor_properties import vendor_property
 
-__all__ = ["DeliveryMode", "Message", "TextMessage", "_identity", "_set_if_unset"]
+__all__ = [
+    "DeliveryMode",
+    "Message",
+    "TextMessage",
+    "has_properties",
+    "may_contain_property",
+]
 
 T = TypeVar("T")
 
@@ -141,10 +147,10 @@ class Message(DeliveryMixin):
         message._context = None  # noqa: SLF001  # here and below: our own, and a method would be a call for each
         message._body = message._decoded(body)  # noqa: SLF001
         message._undecoded = headers  # noqa: SLF001
-        message.freeze()
+        message._freeze()  # noqa: SLF001
         return message
 
-    def may_contain_property(self, name: str) -> bool:
+    def _may_contain_property(self, name: str) -> bool:
         """Tell, at less than the cost of decoding them, that a received message has no such property: False then."""
         mentions = getattr(self._undecoded, "mentions", None)
         return mentions is None or mentions(name)
@@ -216,7 +222,7 @@ class Message(DeliveryMixin):
     def properties(self, value: Properties) -> None:
         self._properties = value
 
-    def has_properties(self) -> bool:
+    def _has_properties(self) -> bool:
         """Tell whether there are any. For providers."""
         return bool(self._properties)
 
@@ -314,7 +320,7 @@ class Message(DeliveryMixin):
         """Take all properties away and make them writeable. Headers and body stay."""
         self._properties = None
 
-    def freeze(self) -> None:
+    def _freeze(self) -> None:
         """Make a decoded message read-only. For providers."""
         self._read_only = True
 
@@ -343,6 +349,10 @@ class Message(DeliveryMixin):
         except MessageFormatError:  # its headers are damaged, which is found out here
             return f"<{type(self).__name__} that cannot be decoded>"
 
+
+# For providers and listeners; methods of these names would be offered to every user of a message.
+has_properties = Message._has_properties  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+may_contain_property = Message._may_contain_property  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
 _HEADERS["_properties"] = vars(Message)["_properties"]

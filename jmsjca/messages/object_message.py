@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.message import Message
 
-__all__ = ["ObjectMessage", "PlainData"]
+__all__ = ["ObjectMessage", "PlainData", "plain_data_of"]
 
 
 class PlainData(NamedTuple):
@@ -72,8 +72,7 @@ class ObjectMessage(Message):
         """The pickle as it was sent, or one of plain data; None if there is no object."""
         return self._checked(self._body.value) if isinstance(self._body, PlainData) else self._body
 
-    @property
-    def plain_data(self) -> PlainData | None:
+    def _plain_data(self) -> PlainData | None:
         """The data, where there is no need to unpickle; None for a pickle. For providers."""
         return self._body if isinstance(self._body, PlainData) else None
 
@@ -116,6 +115,10 @@ class ObjectMessage(Message):
         from jmsjca.messages.safe_pickle import dump  # noqa: PLC0415
 
         return None if body is None else dump(body)
+
+
+# For providers; a method of this name would be offered to every user of a message.
+plain_data_of = ObjectMessage._plain_data  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def _copy_data(data: Any) -> Any:

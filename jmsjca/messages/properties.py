@@ -15,8 +15,6 @@ __all__ = [
     "DUPLICATE_ID",
     "GROUP_ID",
     "KEYWORDS",
-    "_CLIENT_JMSX",
-    "_PROVIDER_JMSX",
     "Properties",
     "TypedMapping",
     "check_name",

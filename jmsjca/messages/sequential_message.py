@@ -30,7 +30,7 @@ class SequentialMessage(Message):
         self._read_only = True
         self._position = 0
 
-    def freeze(self) -> None:
+    def _freeze(self) -> None:
         """Make a decoded message read-only. For providers."""
         self.reset()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jmsjca.errors import IllegalStateError
 
-__all__ = ["Outcome", "Settlement"]
+__all__ = ["Outcome", "Settlement", "complete_settlement", "forbid_waiting"]
 
 
 class Outcome(Enum):
@@ -65,7 +65,7 @@ class Settlement:
     def __repr__(self) -> str:
         return f"<Settlement {self.outcome.value if self.outcome else 'open'}>"
 
-    def settle(self, outcome: Outcome) -> None:
+    def _complete(self, outcome: Outcome) -> None:
         """Note the outcome; whoever settles the unit calls this, once."""
         with self._lock:
             self._outcome, self._would_deadlock = outcome, None
@@ -73,7 +73,7 @@ class Settlement:
         if future is not None:
             future.set_result(outcome)
 
-    def guard(self, would_deadlock: Callable[[], bool]) -> None:
+    def _forbid_waiting(self, would_deadlock: Callable[[], bool]) -> None:
         """Let nobody wait for whom it would be in vain.
 
         Args:
@@ -100,3 +100,8 @@ class Settlement:
                 "A handler cannot wait for the outcome of its own unit, which is settled after it has returned. Let a "
                 "task or a thread of its own wait."
             )
+
+
+# For what settles units; methods of these names would be offered to every user of a settlement.
+complete_settlement = Settlement._complete  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+forbid_waiting = Settlement._forbid_waiting  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

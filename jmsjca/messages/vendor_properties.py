@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
-from jmsjca.messages.delivery import DeliveryMixin, EndpointContext
+from jmsjca.messages.delivery import DeliveryMixin, EndpointContext, require_endpoint
 from jmsjca.messages.properties import check_name
 from jmsjca.messages.value_types import PropertyValue, as_boolean, as_text
 
@@ -91,7 +91,7 @@ def _rollback_data(name: str) -> VendorProperty | None:
 
 
 def _of_endpoint(read: Callable[[EndpointContext], object]) -> Callable[[DeliveryMixin], object]:
-    return lambda message: read(message.endpoint("has this property"))
+    return lambda message: read(require_endpoint(message, "has this property"))
 
 
 def _of_failure(attribute: str) -> Callable[[DeliveryMixin], object]:

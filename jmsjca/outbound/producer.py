@@ -10,6 +10,7 @@ from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.hooks import Send
 from jmsjca.messages import BytesMessage, DeliveryMode, MapMessage, Message, Properties, TextMessage
+from jmsjca.messages.delivery import begin_resend
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session_lock import SessionLock
 
@@ -140,7 +141,7 @@ class BaseProducer(DeliveryOptions):
         delay = self.delivery_delay if delivery_delay is None else check_delay(delivery_delay)
         now = datetime.now(UTC)
         with self._lock:
-            message.send_on()
+            begin_resend(message)
             message.message_id = None if self.disable_message_id else next(self._message_ids)
             message.destination = to
             message.timestamp = None if self.disable_timestamp else now

@@ -11,6 +11,8 @@ from jmsjca.config import AcknowledgeMode
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError, TransactionRolledBackError
 from jmsjca.messages import Message, Outcome, Settlement
+from jmsjca.messages.delivery import bind_delivery
+from jmsjca.messages.settlement import complete_settlement
 from jmsjca.outbound.session_lock import SessionLock
 from jmsjca.outbound.unit_of_work import CurrentUnit, PrefetchOwner, UnitOfWork
 
@@ -196,7 +198,7 @@ class AcknowledgedContext:
     def __init__(self, lock: SessionLock) -> None:
         self._lock = lock
         self._settlement = Settlement()
-        self._settlement.settle(Outcome.COMMITTED)
+        complete_settlement(self._settlement, Outcome.COMMITTED)
 
     def acknowledge(self) -> Settlement:
         """Nothing is to be done."""
@@ -269,7 +271,7 @@ class AutoAcknowledge(SessionMode):
                 unit.rollback()  # if it has not ended
             source.return_prefetched()
             raise
-        message.bind(self._handed_over)
+        bind_delivery(message, self._handed_over)
         return message
 
     def recover(self) -> None:

@@ -8,6 +8,8 @@ from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, NotSupportedError, TransactionInDoubtError
 from jmsjca.messages import DeliveryContext, Message, Outcome, Settlement
+from jmsjca.messages.delivery import bind_delivery
+from jmsjca.messages.settlement import complete_settlement
 from jmsjca.outbound.session_lock import SessionLock
 
 __all__ = ["CurrentUnit", "PrefetchOwner", "UnitOfWork"]
@@ -52,7 +54,7 @@ class UnitOfWork:
             if self._settlement is None:
                 self._settlement = Settlement()
                 if self.outcome is not None:
-                    self._settlement.settle(self.outcome)
+                    complete_settlement(self._settlement, self.outcome)
             return self._settlement
 
     def send(self, message: Message, to: Destination) -> None:
@@ -80,7 +82,7 @@ class UnitOfWork:
         """
         self.unit.take([delivery])
         message = delivery.message
-        message.bind(bound_to or self)
+        bind_delivery(message, bound_to or self)
         return message
 
     def commit(self, *, confirmed: bool = True) -> None:
@@ -142,7 +144,7 @@ class UnitOfWork:
             self.outcome = outcome
             waiting = self._settlement
         if waiting is not None:
-            waiting.settle(outcome)
+            complete_settlement(waiting, outcome)
 
 
 def _outcome(error: JMSError) -> Outcome:

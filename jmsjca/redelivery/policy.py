@@ -15,8 +15,6 @@ from jmsjca.errors import InvalidRedeliveryHandlingError, excerpt
 
 __all__ = [
     "DEFAULT_REDELIVERY_HANDLING",
-    "_MAX_DELAY",
-    "_MAX_INDEX",
     "Action",
     "Delay",
     "Delete",
@@ -24,8 +22,6 @@ __all__ = [
     "Move",
     "RedeliveryPolicy",
     "Source",
-    "_Rule",
-    "_parse_rules",
 ]
 
 

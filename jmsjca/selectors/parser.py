@@ -35,16 +35,6 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_LENGTH",
     "MAX_TOKENS",
-    "_AstBuilder",
-    "_invalid_name_reason",
-    "_read_expression",
-    "_read_token",
-    "_require_comparable",
-    "_require_condition",
-    "_require_identifier",
-    "_require_number",
-    "_syntax_error",
-    "_unexpected_input_error",
     "parse",
 ]
 

@@ -15,8 +15,6 @@ from jmsjca.selectors.literals import write_literal
 
 __all__ = [
     "INDEXED",
-    "_NAMED",
-    "_expand",
     "build_indexed_selector",
     "build_selector",
     "item",

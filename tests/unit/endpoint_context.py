@@ -6,6 +6,7 @@ from typing import Self
 
 from jmsjca.errors import IllegalStateError, InvalidRedeliveryHandlingError
 from jmsjca.messages import Message, Properties, PropertyValue, Settlement
+from jmsjca.messages.delivery import bind_delivery
 from jmsjca.redelivery import Failure
 
 
@@ -85,5 +86,5 @@ def received(properties: Mapping[str, PropertyValue] | None = None, *, delivery_
 def delivered(properties: Mapping[str, PropertyValue] | None = None) -> tuple[Message, ListenerDelivery]:
     """A message that a listener delivers, and what it is bound to."""
     message, context = received(properties), ListenerDelivery()
-    message.bind(context)
+    bind_delivery(message, context)
     return message, context

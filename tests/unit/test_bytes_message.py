@@ -127,7 +127,7 @@ def test_new_message_is_written_not_read(name):
 @pytest.mark.parametrize(("name", "value", "written"), WRITTEN)
 def test_received_message_cannot_be_written(name, value, written):
     message = BytesMessage(b"x")
-    message.freeze()
+    message._freeze()
     with pytest.raises(MessageNotWriteableError):
         getattr(message, f"write_{name}")(value)
     with pytest.raises(MessageNotWriteableError):
@@ -137,7 +137,7 @@ def test_received_message_cannot_be_written(name, value, written):
 
 def test_received_message_is_read_from_its_beginning_and_again():
     message = BytesMessage(b"\1\2")
-    message.freeze()
+    message._freeze()
     assert (message.read_byte(), message.read_byte()) == (1, 2)
     message.reset()
     assert message.read_byte() == 1
@@ -239,7 +239,7 @@ def test_whatever_is_written_is_read(parts):
     for name, value in parts:
         getattr(message, f"write_{name}")(value)
     received = BytesMessage(message.body)
-    received.freeze()
+    received._freeze()
     assert [(name, getattr(received, f"read_{name}")()) for name, _ in parts] == parts
     assert received.read_bytes() is None
 

@@ -7,12 +7,13 @@ import pytest
 from jmsjca import DeliveryMode, Message
 from jmsjca.errors import IllegalStateError, MessageNotWriteableError
 from jmsjca.messages import end_of_batch_message
+from jmsjca.messages.delivery import bind_delivery
 from tests.unit.endpoint_context import ListenerDelivery
 
 
 def bound() -> tuple[Message, ListenerDelivery]:
     message, context = end_of_batch_message(), ListenerDelivery(batch_index=3, redelivery_count=0)
-    message.bind(context)
+    bind_delivery(message, context)
     return message, context
 
 

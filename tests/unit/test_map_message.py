@@ -99,7 +99,7 @@ def test_what_is_set_is_copied():
 
 def test_received_body_cannot_be_changed():
     message = MapMessage({"a": 1})
-    message.freeze()
+    message._freeze()
     with pytest.raises(MessageNotWriteableError, match="clear_body"):
         message.set_int("a", 2)
     with pytest.raises(MessageNotWriteableError):

@@ -21,7 +21,7 @@ EMPTY = {Message: None, TextMessage: None, BytesMessage: None, MapMessage: {}, S
 def received(kind: type[Message]) -> Message:
     message = kind(BODIES.get(kind))
     message.properties = Properties.received({"a": 1})
-    message.freeze()
+    message._freeze()
     return message
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import jmsjca
 from jmsjca import ObjectMessage
 from jmsjca.errors import MessageFormatError, MessageNotWriteableError
+from jmsjca.messages.object_message import plain_data_of
 from tests.unit.objects import CALLS, GADGETS, HERE, Colour, Order, bomb, named, nested_tuple, text
 
 ALLOWED = frozenset({("decimal", "Decimal")})
@@ -76,7 +77,7 @@ def test_pickle_is_kept_as_it_is():
 
 def test_received_message_is_read_only_until_it_is_cleared():
     message = ObjectMessage(1)
-    message.freeze()
+    message._freeze()
     with pytest.raises(MessageNotWriteableError):
         message.body = 2
     assert message.get_object(ALLOWED) == 1
@@ -330,7 +331,7 @@ def test_plain_data_is_a_copy_that_nobody_changes():
     pickled = ObjectMessage.from_pickled(message.pickled)  # for what has no form for data
     assert pickled.get_object(ALLOWED) == {"parts": [1, "two", None]}
     message.clear_body()
-    assert (message.body, message.plain_data) == (None, None)
+    assert (message.body, plain_data_of(message)) == (None, None)
 
 
 def nested(depth):

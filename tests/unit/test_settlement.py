@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from jmsjca import Outcome, Settlement
+from jmsjca.messages.settlement import complete_settlement
 from jmsjca.outbound.unit_of_work import UnitOfWork
 
 PATIENCE = 30
@@ -14,7 +15,7 @@ PATIENCE = 30
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_outcome_is_what_it_was_settled_with(outcome):
     settlement = Settlement()
-    settlement.settle(outcome)
+    complete_settlement(settlement, outcome)
     assert settlement.outcome is settlement.wait(0) is settlement.wait() is outcome
     assert outcome.value in repr(settlement)
 
@@ -32,14 +33,14 @@ def test_waiting_ends_when_another_thread_settles():
     results: list[Outcome | None] = []
     waiter = threading.Thread(target=lambda: results.append(settlement.wait(PATIENCE)))
     waiter.start()
-    settlement.settle(Outcome.COMMITTED)
+    complete_settlement(settlement, Outcome.COMMITTED)
     waiter.join(PATIENCE)
     assert results == [Outcome.COMMITTED]
 
 
 def test_awaiting_ends_when_another_thread_settles():
     async def wait_for(settlement: Settlement) -> Outcome:
-        thread = threading.Thread(target=settlement.settle, args=[Outcome.LOST])
+        thread = threading.Thread(target=complete_settlement, args=[settlement, Outcome.LOST])
         asyncio.get_running_loop().call_soon(thread.start)
         outcome = await settlement
         thread.join(PATIENCE)
@@ -53,7 +54,7 @@ def test_awaiting_what_is_settled():
         return [await settlement, await settlement]
 
     settlement = Settlement()
-    settlement.settle(Outcome.IN_DOUBT)
+    complete_settlement(settlement, Outcome.IN_DOUBT)
     assert asyncio.run(wait_for(settlement)) == [Outcome.IN_DOUBT, Outcome.IN_DOUBT]
 
 
@@ -67,7 +68,7 @@ def test_giving_up_the_wait_leaves_the_settlement_alone():
     settlement = Settlement()
     asyncio.run(give_up(settlement))
     assert settlement.outcome is None
-    settlement.settle(Outcome.COMMITTED)
+    complete_settlement(settlement, Outcome.COMMITTED)
     assert settlement.outcome is Outcome.COMMITTED
 
 
@@ -89,7 +90,7 @@ def test_whoever_begins_to_wait_while_it_is_settled_learns_the_outcome():
         for waiter in waiters:
             waiter.start()
         together.wait()
-        settlement.settle(Outcome.COMMITTED)
+        complete_settlement(settlement, Outcome.COMMITTED)
         for waiter in waiters:
             waiter.join(PATIENCE)
         assert results == [Outcome.COMMITTED] * 2

@@ -106,7 +106,7 @@ def test_cleared_message_is_written_from_the_beginning():
 
 def test_received_message_is_read_from_its_beginning():
     message = StreamMessage([1, 2])
-    message.freeze()
+    message._freeze()
     assert (message.read_int(), message.read_int()) == (1, 2)
 
 

@@ -14,6 +14,7 @@ from jmsjca.errors import (
     MessageNotWriteableError,
 )
 from jmsjca.messages import Int, rollback_key, vendor_names
+from jmsjca.messages.delivery import bind_delivery
 from jmsjca.redelivery import Failure
 from tests.unit.endpoint_context import ListenerDelivery, SessionDelivery, delivered, received
 
@@ -236,7 +237,7 @@ def test_without_a_listener_a_name_is_ordinary(name):
     message.set_object_property(name, "mine")
     assert message.get_object_property(name) == message.properties[name] == "mine"
     message = received({name: "sent"})
-    message.bind(SessionDelivery())
+    bind_delivery(message, SessionDelivery())
     assert message.get_string_property(name) == "sent"
     with pytest.raises(MessageNotWriteableError):
         message.set_boolean_property(name, True)
@@ -246,7 +247,7 @@ def test_without_a_listener_a_name_is_ordinary(name):
 def test_without_a_listener_attributes_are_neutral(context):
     message = received(delivery_count=3)
     if context is not None:
-        message.bind(context)
+        bind_delivery(message, context)
     neutral = attrgetter("batch_index", "batch_size", "end_of_batch", "redelivery_handling", "rollback_only")
     assert neutral(message) == (0, 1, False, "", False)
     assert message.redelivery_count == 2
@@ -258,7 +259,7 @@ def test_without_a_listener_attributes_are_neutral(context):
 def test_without_a_listener_nothing_can_be_controlled(context):
     message = received()
     if context is not None:
-        message.bind(context)
+        bind_delivery(message, context)
     with pytest.raises(IllegalStateError, match="No listener delivered"):
         message.redelivery_handling = "1:delete"
     with pytest.raises(IllegalStateError, match="No listener delivered"):
@@ -271,6 +272,6 @@ def test_without_a_listener_nothing_can_be_controlled(context):
 
 def test_a_session_tells_that_it_will_roll_back():
     message = received()
-    message.bind(SessionDelivery())
+    bind_delivery(message, SessionDelivery())
     message.set_rollback_only()
     assert message.rollback_only

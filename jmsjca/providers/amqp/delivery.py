@@ -5,6 +5,7 @@ from typing import Protocol
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import BytesMessage, Message, ObjectMessage, TextMessage
+from jmsjca.messages.object_message import plain_data_of
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.sections import encoded_body, read_header
@@ -65,7 +66,7 @@ def _raw_body(message: Message, encoded: bytes) -> bytes:
         return (message.body or "").encode()
     if isinstance(message, BytesMessage):
         return message.body or b""
-    if isinstance(message, ObjectMessage) and message.plain_data is None:
+    if isinstance(message, ObjectMessage) and plain_data_of(message) is None:
         return message.pickled or b""
     return encoded_body(encoded)
 

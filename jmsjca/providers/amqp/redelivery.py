@@ -8,6 +8,7 @@ from threading import Lock
 from typing import NamedTuple, Self
 
 from jmsjca.errors import MessageFormatError
+from jmsjca.messages.delivery import original_message_id
 from jmsjca.providers.amqp.codec.sections import bare_message
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 
@@ -125,6 +126,6 @@ class Failures:
 def _is_known(delivery: AMQPDelivery) -> bool:
     """True if no other message has the same bytes; one that cannot be decoded is known by them."""
     try:
-        return delivery.message.delivered_id is not None
+        return original_message_id(delivery.message) is not None
     except MessageFormatError:
         return True

@@ -14,6 +14,7 @@ from zlib import crc32
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DUPLICATE_ID, GROUP_ID, DeliveryMode, Message, Properties, type_name, typed_property
+from jmsjca.messages.message import has_properties
 from jmsjca.providers.common.json_codec import (
     BODY_DECODERS,
     BodyDecoder,
@@ -205,7 +206,7 @@ def encode(message: Message, to: Destination, *, with_checksum: bool = False) ->
         written = headers.encode()  # refuse invalid text here, not at the commit
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
-    duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if message.has_properties() else (None, None)
+    duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if has_properties(message) else (None, None)
     expires, due = _milliseconds(message.expiration), _milliseconds(message.delivery_time)
     checksum = checksum_of(written, body) if with_checksum else None
     return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket, checksum)
@@ -228,7 +229,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
         fields["type"] = message.type
     if message.delivery_time is not None:
         fields["due"] = _milliseconds(message.delivery_time)
-    if message.has_properties():
+    if has_properties(message):
         values = fields["p"] = dict(message.properties)
         fields["t"] = {name: special for name, value in values.items() if (special := type_tag(value))}
     return fields

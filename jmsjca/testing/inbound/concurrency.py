@@ -38,7 +38,7 @@ class TestConcurrency(Inbound):
 
     def test_serial_has_one(self, stage: Stage) -> None:
         """Whatever the size of the pool."""
-        activation = stage.listen(Message.freeze, concurrency_mode="serial", endpoint_pool_max_size=5)
+        activation = stage.listen(Message.clear_properties, concurrency_mode="serial", endpoint_pool_max_size=5)
         stage.send(*"abcdefghij")
         stage.heard.await_outcome(Outcome.COMMITTED, 10)
         assert activation.stats.n_highest_active_endpoints == activation.stats.n_configured_endpoints == 1

@@ -77,7 +77,7 @@ def test_what_failed_first_is_forgotten_first():
     class Failed:
         def __init__(self, body):
             self.encoded, self.message = body, self
-            self.delivered_id = "id"
+            self._original_id = "id"
 
     memory = redelivery.Failures(most=2)
     memory.note(map(Failed, [b"a", b"b", b"a", b"c"]))

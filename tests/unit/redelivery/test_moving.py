@@ -59,7 +59,7 @@ def types(values):
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 def test_every_type_of_message_keeps_its_body(message):
-    message.freeze()
+    message._freeze()
     copy = moved_copy(message, FACTS)
     assert type(copy) is type(message)
     assert copy.body == message.body
@@ -78,7 +78,7 @@ def test_pickles_are_passed_on_unseen(pickled):
 
 def test_a_message_that_is_half_read_is_copied_whole():
     message = StreamMessage(["a", "b"])
-    message.freeze()
+    message._freeze()
     message.read_string()
     assert moved_copy(message, FACTS).body == ("a", "b")
     assert message.read_string() == "b"

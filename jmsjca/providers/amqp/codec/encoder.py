@@ -20,6 +20,8 @@ from jmsjca.messages import (
     StreamMessage,
     TextMessage,
 )
+from jmsjca.messages.message import has_properties
+from jmsjca.messages.object_message import plain_data_of
 from jmsjca.providers.amqp.codec.addresses import (
     DESTINATION_TYPE,
     REPLY_TO_TYPE,
@@ -87,7 +89,7 @@ def encode_message(message: Message, to: Destination, now: float, naming: Addres
         MessageFormatError: Something in it cannot be encoded.
         ValueError: The same.
     """
-    kind, properties = message_type_of(message), message.properties if message.has_properties() else None
+    kind, properties = message_type_of(message), message.properties if has_properties(message) else None
     body, content_type = BODY_ENCODERS[kind](message)
     lasting = properties is None and message.expiration is None  # as most are
     parts = (
@@ -225,7 +227,7 @@ def _stream_body(message: StreamMessage) -> tuple[bytes, bytes]:
 
 def _object_body(message: ObjectMessage) -> tuple[bytes, bytes]:
     """As the bytes that they are; as a value of AMQP if it holds one, or is to hold none and be one."""
-    plain, typed = message.plain_data, message.properties.get(TYPED_ENCODING) is True
+    plain, typed = plain_data_of(message), message.properties.get(TYPED_ENCODING) is True
     if plain is not None:
         return _VALUE_DESCRIPTOR + write(plain.value), NULL
     if not typed:
