@@ -43,11 +43,11 @@ _MAX_SHOWN_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class ManagementResponse:
-    """What the management said.
+    """A response of the broker's management.
 
     Args:
         properties: The application properties.
-        body: The value of the body, of any type of AMQP's.
+        body: The value of the body, of any AMQP type.
     """
 
     properties: Mapping[str, Any]
@@ -55,32 +55,32 @@ class ManagementResponse:
 
 
 class ManagementConnection(Protocol):
-    """What is needed of a connection."""
+    """The part of a connection that management requests use."""
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Make a temporary destination."""
+        """Create a temporary destination."""
         ...
 
     def consumer(self, source: Destination | Subscription) -> AMQPConsumer:
-        """Consume from a destination."""
+        """Open a consumer."""
         ...
 
     def unit(self, *, atomic: bool = True) -> AMQPUnit:
-        """Open a unit."""
+        """Open a unit of work."""
         ...
 
     def remove(self, what: Destination | Subscription) -> None:
-        """Remove a temporary destination."""
+        """Delete a temporary destination."""
         ...
 
 
 class ManagementClient:
-    """Asks one at a time; answers come to a temporary queue of its own.
+    """Sends one management request at a time, with a temporary queue of its own for the responses.
 
     Args:
-        connection: Where to ask.
-        address: Where the broker takes requests.
-        timeout: How long to wait for an answer.
+        connection: The connection to the broker.
+        address: The broker's management address.
+        timeout: Seconds to wait for a response.
     """
 
     def __init__(self, connection: ManagementConnection, address: str, timeout: float) -> None:
@@ -92,12 +92,12 @@ class ManagementClient:
         self._reply_consumer: AMQPConsumer | None = None
 
     def request(self, request: Message) -> ManagementResponse:
-        """Send a request, and wait for its answer.
+        """Send a request and wait for its response.
 
         Raises:
-            JMSSecurityError: The broker takes no requests from this user.
-            ConnectionLostError: The connection broke; what was asked for may have been done.
-            JMSError: It does not answer.
+            JMSSecurityError: The user may not send management requests.
+            ConnectionLostError: The connection broke; the broker may have performed the request.
+            JMSError: The broker did not respond in time.
         """
         with self._lock:
             replies = self._open_reply_queue()
@@ -107,7 +107,7 @@ class ManagementClient:
             return self._await_response(request.correlation_id, replies)
 
     def discard(self, queue: Queue, limit: int) -> int:
-        """Take messages out of a queue, at limit so many; tell how many that were."""
+        """Receive and acknowledge at most `limit` messages of a queue; return their number."""
         if not limit:
             return 0
         left, consumer = limit, self._connection.consumer(queue)
@@ -140,16 +140,16 @@ class ManagementClient:
             unit.commit()
         except TransactionRolledBackError as error:
             raise JMSSecurityError(
-                f"The broker takes no requests for its management from this user at {self._address.name}; give it the"
-                f" permission, or do without: {error}"
+                f"This user may not send management requests to {self._address.name}; grant the permission, or do"
+                f" without: {error}"
             ) from error
         except TransactionInDoubtError as error:
             raise ConnectionLostError(
-                f"The connection broke while the broker's management was asked, which may have done it: {error}"
+                f"The connection broke during a management request, which the broker may have performed: {error}"
             ) from error
 
     def _await_response(self, correlation: str, replies: AMQPConsumer) -> ManagementResponse:
-        """What answers an earlier request came too late, and is passed over."""
+        """Wait for the response to a request; late responses to earlier requests are skipped."""
         while chunk := self._receive_reply(replies):
             self._settle(chunk)
             answer = _parse_response(chunk[0].encoded, correlation)
@@ -158,7 +158,7 @@ class ManagementClient:
         raise JMSError(f"The broker's management did not answer within {self._timeout:g} s.")
 
     def _receive_reply(self, replies: AMQPConsumer) -> Sequence[AMQPDelivery]:
-        """An answer that is too large, for one, ends the consumer, and would end the next one of its queue."""
+        """Receive a response; an error drops the reply queue, as an oversized response would fail its next consumer."""
         try:
             return replies.receive(1, self._timeout)
         except JMSError:
@@ -166,7 +166,7 @@ class ManagementClient:
             raise
 
     def _drop_reply_queue(self, replies: AMQPConsumer) -> None:
-        """Let the next request have a queue of its own."""
+        """Discard the reply queue, so that the next request creates a new one."""
         reply_to, self._reply_to, self._reply_consumer = self._reply_to, None, None
         with suppress(JMSError):
             replies.close()
@@ -179,32 +179,32 @@ class ManagementClient:
 
 
 def _parse_response(encoded: bytes, correlation: str) -> ManagementResponse | None:
-    """What a message says, if it is the answer that is waited for."""
+    """Return the response in a message; None if it belongs to another request."""
     try:
         found = EncodedMessage(encoded, ReceiveContext(None))
         if found.fields[_CORRELATION_ID] != correlation:
             return None
         return ManagementResponse(found.map_of_section(APPLICATION_PROPERTIES), found.value_of(VALUE))
     except UNDECODABLE as error:
-        raise unexpected_response("a message", encoded) from error
+        raise unexpected_response("a message,", encoded) from error
 
 
 def unexpected_response(expected: str, found: Any) -> JMSError:
-    """The error for something that is of another shape.
+    """Return the error for a response of an unexpected form.
 
     Args:
-        expected: What should be there.
-        found: What came.
+        expected: A description of the expected value.
+        found: The actual value.
     """
     shown = repr(found)[:_MAX_SHOWN_CHARACTERS]
-    return JMSError(f"An answer of the broker's management cannot be read: {expected} should be there, and not {shown}")
+    return JMSError(f"A response of the broker's management is invalid: expected {expected} got {shown}")
 
 
 def expect_list(what: str, found: Any) -> list[Any]:
-    """A list.
+    """Return a value that must be a list.
 
     Raises:
-        JMSError: It is none.
+        JMSError: The value is not a list.
     """
     if not isinstance(found, list):
         raise unexpected_response(f"a list, {what},", found)
@@ -212,10 +212,10 @@ def expect_list(what: str, found: Any) -> list[Any]:
 
 
 def expect_number(what: str, found: Any) -> int:
-    """A number of things, which may be written as a text.
+    """Return a count, which the broker may send as a string.
 
     Raises:
-        JMSError: It is none.
+        JMSError: The value is not a count.
     """
     text = str(int(found)) if isinstance(found, int) and not isinstance(found, bool) else found
     if isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
@@ -224,43 +224,43 @@ def expect_number(what: str, found: Any) -> int:
 
 
 class ResponseFields:
-    """A map.
+    """The fields of a map in a response. Each method but `get` raises `JMSError` for a field of another type.
 
     Args:
-        found: What came.
+        found: The value, which must be a map.
 
     Raises:
-        JMSError: It is no map; of its methods: it has no such field.
+        JMSError: The value is not a map.
     """
 
     def __init__(self, found: Any) -> None:
         if not isinstance(found, Mapping):
-            raise unexpected_response("a map", found)
+            raise unexpected_response("a map,", found)
         self._found: Mapping[Any, Any] = found
 
     def get(self, name: str) -> Any:
-        """A field of any shape; None if there is none."""
+        """Return a field of any type; None without it."""
         return self._found.get(name)
 
     def text(self, name: str) -> str:
-        """A text."""
+        """Return a string field."""
         found = self.get(name)
         if not isinstance(found, str):
-            raise unexpected_response(f"a text, {name},", found)
+            raise unexpected_response(f"a string, {name},", found)
         return found
 
     def number(self, name: str) -> int:
-        """A number of things."""
+        """Return a field that is a count."""
         return expect_number(name, self.get(name))
 
     def list(self, name: str) -> list[Any]:
-        """A list."""
+        """Return a list field."""
         return expect_list(name, self.get(name))
 
 
 class ManagementAdmin(Admin, Protocol):
-    """Removes queues, besides what `Admin` does."""
+    """An `Admin` that also deletes queues."""
 
     def remove(self, queue: Destination) -> None:
-        """Remove a queue with its messages."""
+        """Delete a queue with its messages."""
         ...

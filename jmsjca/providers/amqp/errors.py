@@ -16,7 +16,7 @@ from jmsjca.errors import (
 
 __all__ = ["condition_text", "connection_error", "is_message_refusal", "link_error", "transport_error"]
 
-_SASL_TEMPORARY = 4  # the outcome sys-temp of a login (AMQP 1.0, part 5)
+_SASL_TEMPORARY = 4  # the SASL outcome sys-temp (AMQP 1.0, part 5)
 
 _LINK_ERRORS: dict[str, type[JMSError]] = {
     "amqp:not-found": InvalidDestinationError,
@@ -27,7 +27,7 @@ _LINK_ERRORS: dict[str, type[JMSError]] = {
     "amqp:link:message-size-exceeded": ResourceAllocationError,
 }
 
-# With these a broker ends the link, or its session, over which a message came that it does not take.
+# Conditions with which a broker ends a link, or its session, to reject a message.
 _MESSAGE_REFUSALS = {
     "amqp:decode-error",
     "amqp:invalid-field",
@@ -42,18 +42,18 @@ _MESSAGE_REFUSALS = {
 
 
 def condition_text(condition: Any) -> str:
-    """The condition as text, bounded: it comes from outside."""
+    """Return a condition as text of bounded length: the peer chooses it."""
     if condition is None:
         return "no reason given"
     return f"{condition.name}: {condition.description or 'no description'}"[:500]
 
 
 def connection_error(condition: Any, client_id: str) -> JMSError:
-    """The error of a connection that the broker closed or that broke.
+    """Return the error of a connection that the broker closed or that broke.
 
     Args:
-        condition: Why.
-        client_id: What the connection called itself.
+        condition: The error condition; None without one.
+        client_id: The container id of the connection.
     """
     text = condition_text(condition)
     name = condition.name if condition else ""
@@ -69,32 +69,32 @@ def connection_error(condition: Any, client_id: str) -> JMSError:
 
 
 def transport_error(transport: Transport, client_id: str) -> JMSError:
-    """The error of a connection that broke, or that did not get past its login.
+    """Return the error of a connection that broke, or that was not authenticated.
 
     Args:
-        transport: What it ran on.
-        client_id: What the connection called itself.
+        transport: The transport of the connection.
+        client_id: The container id of the connection.
     """
-    if transport.sasl().outcome == _SASL_TEMPORARY:  # proton tells it like a wrong password
+    if transport.sasl().outcome == _SASL_TEMPORARY:  # proton reports it like a wrong password
         return ConnectionLostError("The broker cannot check the login for now.")
     return connection_error(transport.condition, client_id)
 
 
 def link_error(condition: Any, what: str) -> JMSError:
-    """The error of a link that the broker refused or ended.
+    """Return the error of a link that the broker refused or ended.
 
     Args:
-        condition: Why.
-        what: What the link was for, to begin the text with.
+        condition: The error condition; None without one.
+        what: The purpose of the link, which begins the error message.
     """
     error = _LINK_ERRORS.get(condition.name if condition else "", JMSError)
     return error(f"{what}: {condition_text(condition)}")
 
 
 def is_message_refusal(condition: Any) -> bool:
-    """True if the end of a link tells that the broker did not take a message, and not what else happened to the link.
+    """Return True if a link ended because the broker rejected a message.
 
     Args:
-        condition: Why it ended.
+        condition: The error condition of the link; None without one.
     """
     return condition is not None and condition.name in _MESSAGE_REFUSALS

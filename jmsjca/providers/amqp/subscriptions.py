@@ -1,4 +1,4 @@
-"""Sources of consumers: what may be consumed from, how it is requested, and unsubscribing."""
+"""Sources of consumers: checks, source termini, and unsubscribing."""
 
 import uuid
 from dataclasses import dataclass, replace
@@ -19,28 +19,29 @@ __all__ = ["ConsumerSpec", "SourceFactory", "unsubscribe", "unsubscribe_global"]
 
 
 def unsubscribe(engine: Engine, name: str, reply_timeout: float) -> None:
-    """End the durable subscription of this name and of this client: attach to it by its name alone, and close.
+    """Remove a durable subscription of this client id: attach a link of its name without a source, and close it.
 
     Raises:
-        InvalidDestinationError: There is none.
-        IllegalStateError: It has consumers.
+        InvalidDestinationError: The subscription does not exist.
+        IllegalStateError: The subscription has consumers.
     """
     _attach_and_close(_LookupLink(engine, name, reply_timeout))
 
 
 def unsubscribe_global(engine: Engine, source: Source, reply_timeout: float) -> None:
-    """End a durable subscription of all clients.
+    """Remove a durable subscription that is shared between clients (without a client id).
 
-    They share its name and not its link, so attach to it as a consumer does, but with another selector: a broker makes
-    the subscription anew for that, unless it has consumers. Whether there was one before cannot be seen.
+    The consumers share the name of the subscription and not the link. So attach as a consumer does, but with another
+    selector: for that the broker recreates the subscription, unless it has consumers. Whether the subscription existed
+    before cannot be detected.
 
     Args:
-        engine: The connection.
+        engine: The connection's engine.
         source: The subscription, with its topic.
-        reply_timeout: Seconds to wait for the broker's answers.
+        reply_timeout: Seconds to wait for each reply of the broker.
 
     Raises:
-        IllegalStateError: It has consumers.
+        IllegalStateError: The subscription has consumers.
     """
     nothing = f"jmsjca_ends = '{uuid.uuid4().hex}'"
     _attach_and_close(_SubscriptionLink(engine, replace(source, selector=nothing), reply_timeout))
@@ -54,7 +55,7 @@ def _attach_and_close(link: "_SubscriptionLink") -> None:
 
 
 class _SubscriptionLink(Link):
-    """A consumer that asks for nothing."""
+    """A receiver link without credit, which attaches to a subscription to close it."""
 
     def __init__(self, engine: Engine, source: Source, reply_timeout: float) -> None:
         source.check()
@@ -63,7 +64,7 @@ class _SubscriptionLink(Link):
         self.close_error: JMSError | None = None
 
     def on_closed(self, condition: Any) -> None:
-        """The broker may object to the end."""
+        """Record the error with which the broker refuses to remove the subscription."""
         if condition is not None and self._attached.done():
             self.close_error = IllegalStateError(
                 f"The broker does not end {self._purpose}: {condition_text(condition)}"
@@ -84,14 +85,14 @@ class _SubscriptionLink(Link):
 
 
 class _LookupLink(_SubscriptionLink):
-    """A consumer that knows nothing but the name of its link."""
+    """A link that finds its subscription by the link name alone."""
 
     def __init__(self, engine: Engine, name: str, reply_timeout: float) -> None:
         super().__init__(engine, Source(Address(name, None), subscription=SubscriptionLink(name, True)), reply_timeout)
 
     def _create(self, session: Any, name: str) -> Any:
         link = super()._create(session, name)
-        link.source.type = TERMINUS_UNSPECIFIED  # none: the name alone says which
+        link.source.type = TERMINUS_UNSPECIFIED  # no source: the link name identifies the subscription
         return link
 
     def _refusal_error(self, condition: Any) -> JMSError:
@@ -100,13 +101,13 @@ class _LookupLink(_SubscriptionLink):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSpec:
-    """What a consumer asked for.
+    """The parameters of a consumer.
 
     Args:
-        source: What it consumes from.
-        selector: What it selects.
-        no_local: True if it is spared what its own connection sends.
-        number: Which of the consumers of a shared subscription it is.
+        source: The destination or subscription.
+        selector: The message selector; None for all messages.
+        no_local: True to exclude messages that the same connection sent.
+        ordinal: The number of the consumer among those of a shared subscription, from 1 on.
     """
 
     source: Destination | Subscription
@@ -116,17 +117,17 @@ class ConsumerSpec:
 
     @property
     def topic(self) -> Destination:
-        """The queue or topic itself."""
+        """The queue, or the topic of the subscription."""
         return self.source.topic if isinstance(self.source, Subscription) else self.source
 
 
 class SourceFactory:
-    """Makes the sources of links.
+    """Creates the source termini of a connection's receiver links.
 
     Args:
-        broker: What is at the other end.
+        broker: The profile of the broker.
         temporaries: The temporary destinations of the connection.
-        client_id: What durable subscriptions belong to; None if none was given.
+        client_id: The client id, the owner of durable subscriptions; None without one.
     """
 
     def __init__(self, broker: AMQPBrokerProfile, temporaries: Temporaries, client_id: str | None) -> None:
@@ -135,35 +136,36 @@ class SourceFactory:
         self._client_id = client_id
 
     def check_consumable(self, source: Destination | Subscription, *, no_local: bool) -> None:
-        """See whether somebody may consume from there.
+        """Check that this connection may consume from a source.
 
         Raises:
-            NotSupportedError: The broker cannot do that.
-            InvalidClientIDError: It is the subscription of another client id.
-            InvalidDestinationError: It is a temporary one of another connection, or cannot be had so.
+            NotSupportedError: The broker does not support such a consumer.
+            InvalidClientIDError: The subscription belongs to another client id.
+            InvalidDestinationError: The source is a temporary destination of another connection, or not valid for
+                such a consumer.
         """
         data = self._broker.data
         data.require("no_local", requested=no_local)
         if not isinstance(source, Subscription):
             if no_local and isinstance(source, Queue):
-                raise InvalidDestinationError(f"Only subscribers of topics can be spared own messages, not {source}.")
+                raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
             self._temporaries.check_own(source)
             return
         data.require("shared", requested=source.shared)
         data.require("durable", requested=source.durable)
         data.require("durable_no_local", requested=source.durable and not source.shared and no_local)
         if no_local and source.shared:
-            raise NotSupportedError("A shared subscription cannot be spared what its own connection sends.")
+            raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
         self.check_client_id(source)
         self._temporaries.check_own(source.topic)
         if source.durable and source.topic.temporary:
-            raise InvalidDestinationError(f"A subscription of {source.topic} cannot outlive it.")
+            raise InvalidDestinationError(f"A durable subscription cannot use the temporary topic {source.topic}.")
 
     def check_client_id(self, subscription: Subscription) -> None:
-        """See whose a subscription is: a shared one may be everybody's.
+        """Check that a subscription belongs to this client id. A shared subscription may belong to all clients.
 
         Raises:
-            InvalidClientIDError: It is that of another client id.
+            InvalidClientIDError: The subscription belongs to another client id.
         """
         if subscription.client_id is None and (subscription.shared or not subscription.durable):
             return
@@ -174,12 +176,12 @@ class SourceFactory:
             )
 
     def check_unsubscribable(self, what: Subscription) -> None:
-        """See whether a subscription is one that can be ended.
+        """Check that this connection can remove a subscription.
 
         Raises:
-            InvalidDestinationError: It ends by itself.
-            InvalidClientIDError: It is that of another client id.
-            NotSupportedError: It is everybody's, and the broker knows none of these.
+            InvalidDestinationError: The subscription is not durable, so it ends with its last consumer.
+            InvalidClientIDError: The subscription belongs to another client id.
+            NotSupportedError: The subscription is shared between clients, which the broker does not support.
         """
         if not what.durable:
             raise InvalidDestinationError(f"A subscription of {what.topic} that is not durable ends by itself.")
@@ -187,11 +189,11 @@ class SourceFactory:
         self._broker.data.require("shared", requested=what.shared and what.client_id is None)
 
     def for_consumer(self, terms: ConsumerSpec) -> Source:
-        """What a consumer attaches to."""
+        """Return the source of a consumer."""
         selector = self._translate_selector(terms.selector)
         return Source(
             self._address(terms.topic),
-            selector=f"({selector})" if selector and terms.no_local else selector,  # some put "AND …" behind it
+            selector=f"({selector})" if selector and terms.no_local else selector,  # some brokers append "AND …"
             no_local=terms.no_local,
             subscription=subscription_link(terms.source, terms.ordinal),
             in_use=self._broker.in_use_texts,
@@ -199,7 +201,7 @@ class SourceFactory:
         )
 
     def for_browser(self, queue: Destination, selector: str | None) -> Source:
-        """What a browser attaches to."""
+        """Return the source of a browser."""
         self._temporaries.check_own(queue)
         chosen, other_kind = self._translate_selector(selector), self._broker.other_kind_texts
         return Source(self._address(queue), selector=chosen, browse=True, other_kind=other_kind)

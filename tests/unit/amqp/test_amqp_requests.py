@@ -31,7 +31,7 @@ class Cut:
 
 
 def test_a_request_without_an_answer_may_have_been_done():
-    with pytest.raises(ConnectionLostError, match="may have done it: Some messages may have been sent") as told:
+    with pytest.raises(ConnectionLostError, match="may have performed: Some messages may have been sent") as told:
         ManagementClient(Cut(), "management", 1.0).request(Message())
     assert isinstance(told.value.__cause__, TransactionInDoubtError)
 

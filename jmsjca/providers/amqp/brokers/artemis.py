@@ -32,17 +32,17 @@ _NO_FILTER = {"field": "", "operation": "", "value": ""}
 
 
 class ArtemisAdmin:
-    """Needs the permission ``manage`` on the management address.
+    """Administers Artemis over AMQP. The user needs the permission ``manage`` on the management address.
 
     Args:
-        client: Where to ask.
+        client: Sends the management requests.
     """
 
     def __init__(self, client: ManagementClient) -> None:
         self._client = client
 
     def destinations(self) -> Sequence[Destination]:
-        """All queues, and the topics that have subscriptions; not what has no name, which nobody can ask for."""
+        """Return all queues, and the topics with subscriptions; those without a name are unusable and left out."""
         addresses = self._rows("listAddresses", _NO_FILTER)
         temporary = {row.text("name") for row in addresses if row.get("temporary") == "true"}
         rows = (row for row in self._rows("listQueues", _NO_FILTER) if row.text("name") and row.text("address"))
@@ -58,17 +58,17 @@ class ArtemisAdmin:
         return Depth(total - held - scheduled, held, scheduled)
 
     def purge(self, source: Destination | Subscription) -> int:
-        """Remove what waits there; what somebody holds stays."""
+        """Delete the waiting messages; messages that a consumer holds stay."""
         if self._row(source) is None:
             return 0
         return expect_number("of messages", self._request(f"queue.{_queue_name(source)}", "removeAllMessages"))
 
     def remove(self, queue: Destination) -> None:
-        """Remove a queue with its messages.
+        """Delete a queue with its messages.
 
         Raises:
-            InvalidDestinationError: There is none.
-            IllegalStateError: It has consumers.
+            InvalidDestinationError: The queue does not exist, or is temporary.
+            IllegalStateError: The queue has consumers.
         """
         row = self._row(queue) if isinstance(queue, Queue) else None
         if row is None or row.text("temporary") == "true":
@@ -78,18 +78,18 @@ class ArtemisAdmin:
         self._request("broker", "destroyQueue", queue.name)
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
-        """Refused: whoever runs the broker sets what destinations do."""
+        """Raise `NotSupportedError`: settings are part of the broker's own configuration."""
         del settings
         raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
 
     def settings(self, address: Destination | None) -> DestinationSettings:
-        """Tell what the broker's configuration says of an address, or of those that it says nothing of (None)."""
+        """Return the settings of an address; None asks for the default settings."""
         name = "#" if address is None else address.name
         return _settings(ResponseFields(_parse_json(self._request("broker", "getAddressSettingsAsJSON", name))))
 
     def _row(self, source: Destination | Subscription) -> ResponseFields | None:
         if isinstance(source, Destination) and not isinstance(source, Queue):
-            raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
+            raise InvalidDestinationError(f"{source} stores no messages itself; name one of its subscriptions.")
         name = _queue_name(source)
         wanted = {"field": "name", "operation": "EQUALS", "value": name}
         return next((row for row in self._rows("listQueues", wanted) if row.text("name") == name), None)
@@ -103,7 +103,7 @@ class ArtemisAdmin:
             yield from map(ResponseFields, rows)
             if not rows or answer.number("count") <= page * _PAGE_ROWS:
                 return
-        raise JMSError(f"The broker's management tells more than {_MAX_PAGES * _PAGE_ROWS} rows of {operation}.")
+        raise JMSError(f"The broker's management returns more than {_MAX_PAGES * _PAGE_ROWS} rows of {operation}.")
 
     def _request(self, resource: str, operation: str, *arguments: Any) -> Any:
         properties = {"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}
@@ -119,11 +119,11 @@ def _parse_json(text: Any) -> Any:
     try:
         return json.loads(text)
     except (RecursionError, TypeError, ValueError) as error:
-        raise unexpected_response("JSON", text) from error
+        raise unexpected_response("JSON,", text) from error
 
 
 def _settings(found: ResponseFields) -> DestinationSettings:
-    most = found.get("maxDeliveryAttempts")  # newer releases leave out what nobody configured
+    most = found.get("maxDeliveryAttempts")  # newer releases omit settings that are not configured
     most = (
         _DEFAULT_MAX_DELIVERIES if most is None else None if most == -1 else expect_number("of attempts", most) or None
     )
@@ -133,7 +133,7 @@ def _settings(found: ResponseFields) -> DestinationSettings:
 
 
 def _queue_name(source: Destination | Subscription) -> str:
-    """The queue that holds the messages, as `AmqpSupport.createQueueName` names it for a subscription."""
+    """Return the name of the queue with the messages; for a subscription that of `AmqpSupport.createQueueName`."""
     if isinstance(source, Destination):
         return source.name
     kind = ":shared-volatile" if source.volatile else ""

@@ -15,24 +15,26 @@ _ANONYMOUS_RELAY = "ANONYMOUS-RELAY"
 
 @dataclass(frozen=True, slots=True)
 class AMQPBrokerProfile:
-    """A broker, by the product name in its open frame.
+    """A broker, identified by the product name in its open frame.
 
     Args:
-        product: The name; none for those that nobody tested.
-        naming: How it names destinations.
-        data: What it can do.
-        drains: True if it understands drain.
-        counts: True if it fills in how often a message was delivered before; else it marks the first delivery.
-        ids_first: True if a transaction rolls back for a message whose duplicate id is known. Then messages with such
-            an id are sent before the transaction: sending them again is harmless.
-        filter_of: Writes a selector as the broker wants it.
-        offers: What its open frame must offer for a capability; without it the connection does without.
-        in_use: What it says if something has a consumer already, where no condition tells.
-        other_kind: What it says if a queue is asked for and it has a topic, or the other way round.
-        relays: True if it takes messages for all destinations over one link.
-        unrelayed: Names that cannot be reached so.
-        settled_sends: True if it ends the link over a message of a transaction that it does not take, settled or not,
-            and answers nothing that comes behind it there: then it need not answer each.
+        product: The product name; empty for brokers that were not tested.
+        naming: The style of its addresses.
+        data: Its capabilities.
+        supports_drain: True if the broker implements drain.
+        counts_deliveries: True if it fills in the delivery count; otherwise it only marks the first delivery.
+        duplicate_ids_before_transaction: True if a transaction rolls back because of a message whose duplicate id is
+            already known. Messages with a duplicate id are then sent before the transaction: sending them again has no
+            effect.
+        translate_selector: Converts a selector to the broker's syntax.
+        in_use_texts: Texts of its errors for a source that has a consumer already, where the condition is ambiguous.
+        other_kind_texts: Texts of its errors for a queue that was requested as a topic, or the other way round.
+        offers_relay: True if one link can send messages to all destinations.
+        relay_exclusions: Names of destinations that cannot be reached over that link.
+        presettles_in_transaction: True if it ends the link because of a message of a transaction that it rejects,
+            settled or not, and ignores all later messages of the link. Then it need not reply to each.
+        required_offers: The capability that the open frame must offer for a capability of JMS; without the offer the
+            connection does not have it.
     """
 
     product: str
@@ -50,10 +52,10 @@ class AMQPBrokerProfile:
     required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def negotiated(self, offered: Collection[str]) -> "AMQPBrokerProfile":
-        """Leave out what this broker, or this release of it, does not offer, and see whether it offers a relay.
+        """Return the profile for a connection: without the capabilities that this release of the broker does not offer.
 
         Args:
-            offered: The capabilities that its open frame offers.
+            offered: The capabilities in the broker's open frame.
         """
         missing: dict[str, Any] = {
             capability: False for capability, needed in self.required_offers.items() if needed not in offered
@@ -63,10 +65,10 @@ class AMQPBrokerProfile:
         return replace(self, data=data, offers_relay=_ANONYMOUS_RELAY in offered)
 
     def with_transactions(self) -> "AMQPBrokerProfile":
-        """The same with transactions."""
+        """Return the profile with transactions."""
         capabilities = replace(self.data.capabilities, transacted_receive=True, transacted_send=True, atomic=True)
         return replace(self, data=replace(self.data, capabilities=capabilities))
 
     def can_relay_to(self, to: Destination) -> bool:
-        """True if a message gets there over the link to all destinations."""
+        """Return True if the link to all destinations reaches this one."""
         return self.offers_relay and to.name not in self.relay_exclusions

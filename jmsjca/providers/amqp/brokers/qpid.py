@@ -63,19 +63,19 @@ _ESCAPES = str.maketrans({"_": "__", ".": "_:", "(": "_O", ")": "_C", "<": "_L",
 
 
 class QpidAdmin:
-    """Needs the right to manage the virtual host.
+    """Administers a virtual host of Broker-J over AMQP. The user needs the permission to manage it.
 
     Args:
-        client: Where to ask.
+        client: Sends the management requests.
     """
 
     def __init__(self, client: ManagementClient) -> None:
         self._client = client
 
     def destinations(self) -> Sequence[Destination]:
-        """All queues, the topics that have subscriptions, and all temporary topics.
+        """Return all queues, the topics with subscriptions, and all temporary topics.
 
-        What has no name is left out: other clients can make such a thing, and nobody can ask for it.
+        Destinations without a name are left out: other clients can create them, but they are unusable.
         """
         found = {
             destination(row.text("name"), "queue", temporary=_is_owned_by_link(row))
@@ -97,25 +97,27 @@ class QpidAdmin:
         return Depth(counts.number("queueDepthMessages") - held, held, 0)
 
     def purge(self, source: Destination | Subscription) -> int:
-        """Remove what waits there; what somebody holds stays.
+        """Delete the waiting messages; messages that a consumer holds stay.
 
         Raises:
-            IllegalStateError: It is a subscription, and somebody holds messages of it: the broker would take them away.
+            IllegalStateError: A consumer holds messages of the subscription, which the broker would delete, too.
         """
         depth = self.depth(source)
         if isinstance(source, Queue):
             return self._client.discard(source, depth.ready)
         if depth.held:
-            raise IllegalStateError(f"Somebody holds {depth.held} messages of {source}; they would be taken from him.")
+            raise IllegalStateError(
+                f"{depth.held} messages of {source} are in use and would be deleted, too; close its consumers first."
+            )
         where = self._locate(source) if depth.ready else None
         return expect_number("of messages", self._request(_QUEUE, "clearQueue", where)[1]) if where else 0
 
     def remove(self, queue: Destination) -> None:
-        """Remove a queue with its messages.
+        """Delete a queue with its messages.
 
         Raises:
-            InvalidDestinationError: There is none.
-            IllegalStateError: It has consumers.
+            InvalidDestinationError: The queue does not exist, or is temporary.
+            IllegalStateError: The queue has consumers.
         """
         own = isinstance(queue, Queue) and queue.name not in self._link_owned_names(_QUEUE)
         counts = self._counts(queue) if own else None
@@ -126,13 +128,13 @@ class QpidAdmin:
         self._request(_QUEUE, "DELETE", _path(queue.name))
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
-        """Refused: whoever runs the broker sets what destinations do."""
+        """Raise `NotSupportedError`: settings are part of the broker's own configuration."""
         del settings
         raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
 
     def settings(self, address: Destination | None) -> DestinationSettings:
-        """Refused, as `configure`."""
-        raise NotSupportedError(f"Settings of {address} are told by the broker's own configuration.")
+        """Raise `NotSupportedError`, as `configure` does."""
+        raise NotSupportedError(f"Settings of {address} are part of the broker's own configuration.")
 
     def _counts(self, source: Destination | Subscription) -> ResponseFields | None:
         where = self._locate(source)
@@ -140,11 +142,11 @@ class QpidAdmin:
         return None if status == _NOT_FOUND else ResponseFields(counts)
 
     def _locate(self, source: Destination | Subscription) -> dict[str, str] | None:
-        """How the queue is named that holds the messages. That of a subscription has a name that is no path."""
+        """Return the reference to the queue with the messages; a subscription's queue has a name that is no path."""
         if isinstance(source, Queue):
             return _path(source.name)
         if isinstance(source, Destination):
-            raise InvalidDestinationError(f"{source} holds nothing itself; ask for one of its subscriptions.")
+            raise InvalidDestinationError(f"{source} stores no messages itself; name one of its subscriptions.")
         name = _queue_name(source)
         return next(
             ({"identity": row.text("identity")} for row in self._query(_QUEUE) if row.text("name") == name), None
@@ -154,7 +156,7 @@ class QpidAdmin:
         return {row.text("name") for row in self._query(kind) if _is_owned_by_link(row)}
 
     def _query(self, kind: str) -> list[ResponseFields]:
-        """The attributes of each object of a kind."""
+        """Return the attributes of each object of a type."""
         table = ResponseFields(self._request(_MANAGEMENT_NODE, "QUERY", {"entityType": kind, "identity": "self"})[1])
         names = [str(name) for name in table.list("attributeNames")]
         return [
@@ -163,12 +165,12 @@ class QpidAdmin:
         ]
 
     def _request(self, kind: str, operation: str, further: dict[str, str]) -> tuple[int, Any]:
-        """Carry an operation out: its status and its result."""
+        """Perform an operation; return its status and result."""
         request = MapMessage({}, properties={"type": kind, "operation": operation, **further})
         answer = self._client.request(request)
         status = answer.properties.get("statusCode")
         if not isinstance(status, int):
-            raise JMSError(f"The broker's management answered {operation} without a status.")
+            raise JMSError(f"The broker's management responded to {operation} without a status.")
         if status >= _BAD_REQUEST and status != _NOT_FOUND:
             refused = status == _FORBIDDEN
             raise (JMSSecurityError if refused else JMSError)(
@@ -186,7 +188,7 @@ def _path(name: str) -> dict[str, str]:
 
 
 def _queue_name(source: Subscription) -> str:
-    """The queue that holds the messages, as `ExchangeSendingDestination` names it."""
+    """Return the name of the queue with the messages, which is that of `ExchangeSendingDestination`."""
     owner = "_global_" if source.client_id is None else source.client_id.translate(_ESCAPES)
     kind = "nondurable" if source.volatile else "durable"
     return f"{_SUBSCRIPTION_PREFIX}{owner}_/{str(source.name).translate(_ESCAPES)}_/{kind}"

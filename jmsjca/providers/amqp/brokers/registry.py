@@ -1,4 +1,4 @@
-"""The known brokers by the product names of their open frames, and who speaks to their management."""
+"""The known brokers by the product names of their open frames, and their management."""
 
 from collections.abc import Collection
 
@@ -28,27 +28,27 @@ BROKERS = tuple(broker.data for broker in _KNOWN)
 
 
 def profile_for(product: str, offered: Collection[str]) -> AMQPBrokerProfile:
-    """Find a broker by its open frame; one that nobody tested is trusted with nothing but what is offered, and exact.
+    """Return the profile for the broker that sent an open frame.
 
-    Whether that one has transactions it is asked for later.
-
-    `DELAYED_DELIVERY` is not: ActiveMQ offers it, and delivers at once unless it is configured to wait.
+    An untested broker has only the capabilities that it offers and that are defined exactly. Whether it supports
+    transactions is probed later. `DELAYED_DELIVERY` does not count: ActiveMQ offers it, but delivers immediately unless
+    it is configured to delay.
 
     Args:
-        product: Its product name.
-        offered: The capabilities that it offers.
+        product: The product name.
+        offered: The capabilities that the broker offers.
     """
     found = next((broker for broker in _KNOWN if broker.product == product), _UNKNOWN)
     return found.negotiated(offered)
 
 
 def admin_for(product: str, connection: ManagementConnection, timeout: float) -> ManagementAdmin | None:
-    """Speak to the management of a broker; None if it has none over AMQP.
+    """Return the management of a broker; None if it has none over AMQP.
 
     Args:
-        product: The broker's name for itself.
-        connection: The connection.
-        timeout: How long to wait for each answer.
+        product: The product name.
+        connection: The connection to the broker.
+        timeout: Seconds to wait for each response.
     """
     if product == "apache-activemq-artemis":
         return ArtemisAdmin(ManagementClient(connection, ARTEMIS_ADDRESS, timeout))

@@ -1,4 +1,4 @@
-"""Addresses and destinations: names on the wire, by broker, and the annotations that tell queues from topics."""
+"""Addresses and destinations: names on the wire for each broker, and the annotations for queues and topics."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,21 +27,21 @@ __all__ = [
 _TEMPORARY_SCHEMES = ("temp-queue://", "temp-topic://")  # the schemes of ActiveMQ
 
 AddressStyle = Literal["capability", "exchange", "path", "scheme"]
-"""How a broker tells a queue from a topic: by a capability of the terminus, an exchange, a path or a scheme."""
+"""How a broker distinguishes queues from topics: by a terminus capability, an exchange, a path or a URL scheme."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address, and the capability that its terminus asks for.
+    """An address, and the capability that its terminus requests.
 
     Args:
         name: The address.
-        capability: What the node must be: a queue or a topic; None where the name says it.
-        lasting: True if the node that is made, should it not exist, must outlive the broker's restart.
-        suffix: What follows the address in a terminus, and not in messages.
-        ascii_only: True if the broker would take other letters for others, or end the connection over them.
-        before: What of it tells the kind, and is no part of the destination's name.
-        special: Into what the broker reads something, instead of taking that name literally; None for nothing.
+        capability: The required kind of node, a queue or a topic; None where the name implies the kind.
+        durable: True if a node that the broker creates for this address must survive a restart of the broker.
+        suffix: Appended to the address in a terminus, but not in messages.
+        ascii_only: True if the broker corrupts other characters, or closes the connection because of them.
+        prefix: The part of the address that marks the kind and does not belong to the destination's name.
+        forbidden: Matches syntax that the broker would interpret instead of using the name literally; None for none.
     """
 
     name: str
@@ -53,29 +53,29 @@ class Address:
     forbidden: re.Pattern[str] | None = None
 
     def check(self) -> None:
-        """Refuse a name that cannot be written, before anything is asked for.
+        """Reject an unusable name before it is sent to the broker.
 
         Raises:
-            InvalidDestinationError: It would arrive as another one, or the broker would not understand it.
+            InvalidDestinationError: The name would arrive changed, or the broker would not understand it.
         """
         check_text(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
         if found := self.forbidden and self.forbidden.search(self.name.removeprefix(self.prefix)):
             raise InvalidDestinationError(
-                f"The name {self.name!a:.200} holds {found[0]!a}: over AMQP this broker reads options, lists, wildcards"
-                " or a queue of an address into it, and would mean others; choose another name."
+                f"The name {self.name!a:.200} contains {found[0]!a}: over AMQP this broker would interpret options,"
+                " lists, wildcards or a queue of an address in it, and use other destinations; choose another name."
             )
         if self.ascii_only and not self.name.isascii():
             raise InvalidDestinationError(
-                f"The name {self.name!a:.200} is not ASCII: over AMQP this broker makes another name of it, or ends the"
-                " connection."
+                f"The name {self.name!a:.200} is not ASCII: over AMQP this broker changes the name, or closes the"
+                " connection; choose another name."
             )
 
     def apply(self, terminus: Any, more: Sequence[str] = ()) -> None:
-        """Write it into a source or a target of proton.
+        """Set the address, capabilities and durability of a terminus.
 
         Args:
-            terminus: The source or target.
-            more: Further capabilities to ask for.
+            terminus: A source or target of proton.
+            more: Additional capabilities to request.
         """
         terminus.address = self.name + self.suffix
         if wanted := [symbol(name) for name in (self.capability, *more) if name]:
@@ -85,9 +85,9 @@ class Address:
 
 
 def address_of(what: Destination, naming: AddressStyle) -> Address:
-    """Name a destination as its broker does; a temporary one has the name that the broker gave it."""
+    """Return the address of a destination; a temporary destination has the name that the broker gave it."""
     if what.temporary or what.name.startswith(_TEMPORARY_SCHEMES):
-        exchange = naming == "exchange" and isinstance(what, Topic)  # without the slash it would be a queue
+        exchange = naming == "exchange" and isinstance(what, Topic)  # without the slash the address would be a queue
         return Address(what.name, f"temporary-{what.kind}", suffix="/" if exchange else "")
     before, special = _PREFIXES[naming][what.kind], _FORBIDDEN[naming][what.kind]
     name = before + what.name
@@ -97,7 +97,7 @@ def address_of(what: Destination, naming: AddressStyle) -> Address:
 
 
 def destination_name(address: str, kind: DestinationKind, naming: AddressStyle) -> str:
-    """The name of the destination that has an address: the other way round. What is no such address is a name."""
+    """Return the name of the destination at an address, the inverse of `address_of`."""
     return address.removeprefix(_PREFIXES[naming][kind])
 
 
@@ -108,8 +108,8 @@ _PREFIXES: dict[AddressStyle, dict[DestinationKind, str]] = {
     "capability": {"queue": "", "topic": ""},
 }
 
-_WILDCARD = r"(?:\A|(?<=\.))[{}](?=\.|\Z)"  # one that is a wildcard
-_BINDING_WILDCARD = re.compile(_WILDCARD.format("*#"))  # of what is bound to an exchange
+_WILDCARD = r"(?:\A|(?<=\.))[{}](?=\.|\Z)"  # a whole word that is a wildcard
+_BINDING_WILDCARD = re.compile(_WILDCARD.format("*#"))  # the wildcards in a binding of an exchange
 _ARTEMIS_SYNTAX = re.compile(r"\?|::|" + _WILDCARD.format("*#"))
 _ACTIVEMQ_SYNTAX = re.compile(r"[?,]|" + _WILDCARD.format("*>"))
 _FORBIDDEN: dict[AddressStyle, dict[DestinationKind, re.Pattern[str] | None]] = {
@@ -121,11 +121,11 @@ _FORBIDDEN: dict[AddressStyle, dict[DestinationKind, re.Pattern[str] | None]] = 
 
 
 class ReceiveContext(NamedTuple):
-    """What a message does not tell itself."""
+    """How a message was received: the facts that its bytes do not contain."""
 
-    source: Destination | None  #: what it is received from, should it not say where it was sent to
-    naming: AddressStyle = "capability"  #: how the broker names destinations, those in the message too
-    counts_deliveries: bool = True  #: whether the broker counts deliveries
+    source: Destination | None  #: the source of the consumer, for messages without an address
+    naming: AddressStyle = "capability"  #: the broker's address style, also for addresses in the message
+    counts_deliveries: bool = True  #: True if the broker fills in the delivery count
 
 
 DESTINATION_TYPE, REPLY_TO_TYPE = "x-opt-jms-dest", "x-opt-jms-reply-to"
@@ -137,36 +137,36 @@ _TYPE_NUMBERS = {kind: number for number, kind in enumerate(_DESTINATION_TYPES)}
 _LEGACY_ANNOTATIONS = {
     DESTINATION_TYPE: "x-opt-to-type",
     REPLY_TO_TYPE: "x-opt-reply-type",
-}  # what Java's first clients wrote
+}  # of the first Java clients
 
 
 def destination_type_of(of: Destination) -> int:
-    """The number of a kind of destination in annotations."""
+    """Return the number that annotations use for the kind of a destination."""
     return _TYPE_NUMBERS[of.kind, of.temporary]
 
 
 def received_destination(
-    address: Any, annotations: Mapping[Any, Any], annotation: str, origin: ReceiveContext
+    address: Any, annotations: Mapping[Any, Any], annotation: str, context: ReceiveContext
 ) -> Destination | None:
-    """The destination that a received message names.
+    """Return the destination that a received message names.
 
     Args:
-        address: Its address.
-        annotations: Those of the message.
-        annotation: The one that tells its kind: `TO` or `REPLY_TO`.
-        origin: What the message was received from, which is of the same kind if nothing else is told.
+        address: The address in the message.
+        annotations: The message annotations.
+        annotation: The annotation with the destination type: `DESTINATION_TYPE` or `REPLY_TO_TYPE`.
+        context: How the message was received. Without other evidence the kind is that of its source.
 
     Returns:
         The destination; None if there is no address.
 
     Raises:
-        MessageFormatError: The address is no text.
+        MessageFormatError: The address is not a string.
     """
     if not address:
         return None
     if not isinstance(address, str):
-        raise MessageFormatError(f"an address is a text, not {type(address).__name__}")
-    source, naming = origin.source, origin.naming
+        raise MessageFormatError(f"an address is a string, not {type(address).__name__}")
+    source, naming = context.source, context.naming
     kind, temporary = (
         _from_type_number(annotations.get(annotation))
         or _from_legacy_words(annotations.get(_LEGACY_ANNOTATIONS[annotation]))
@@ -175,7 +175,7 @@ def received_destination(
     )
     name = str(address) if temporary else destination_name(str(address), kind, naming)
     if source is not None and not source.temporary and (name, kind, temporary) == (source.name, source.kind, False):
-        return source  # as most of them do
+        return source  # the usual case
     return destination(name, kind, temporary=temporary)
 
 
@@ -184,13 +184,13 @@ def _from_type_number(number: Any) -> _DestinationType | None:
 
 
 def _from_legacy_words(words: Any) -> _DestinationType | None:
-    """As Java's first clients wrote it: words between commas."""
+    """Parse the annotation of the first Java clients: words separated by commas."""
     told = set(words.split(",")) if isinstance(words, str) else set[str]()
     return next(((kind, "temporary" in told) for kind in ("queue", "topic") if kind in told), None)
 
 
 def _from_prefix(address: str, naming: AddressStyle) -> _DestinationType | None:
-    """By what some brokers put before names; programs without JMS annotate nothing."""
+    """Infer the kind from the prefix of some brokers' addresses; clients without JMS send no annotations."""
     return next(
         (kind for kind in _DESTINATION_TYPES[:2] if destination_name(address, kind[0], naming) != address), None
     )

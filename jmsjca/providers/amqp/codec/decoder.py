@@ -1,4 +1,4 @@
-"""Decodes received messages: the body at once, headers when they are asked for."""
+"""Decoding of received messages: the body immediately, headers on demand."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -57,9 +57,10 @@ _MAX_PRIORITY, _DEFAULT_PRIORITY = 9, 4
 
 
 class ReceivedHeaders(EncodedMessage, Mapping[str, Any]):
-    """The headers by the names of the attributes of `Message`. Asking raises `MessageFormatError` if they are damaged.
+    """The headers of a message by the names of the attributes of `Message`, decoded on access.
 
-    They are the message as it came: one object less for each.
+    Accessing a damaged header raises `MessageFormatError`. The mapping is the encoded message itself, which saves one
+    object for each message.
     """
 
     __slots__ = ()
@@ -77,12 +78,12 @@ class ReceivedHeaders(EncodedMessage, Mapping[str, Any]):
         return len(_DECODERS)
 
     def __call__(self) -> Mapping[str, Any]:
-        """Give them, as `Message.received` asks for them."""
+        """Return the headers: `Message.received` calls this."""
         return self
 
 
 def undecodable_error(source: Destination | None, error: Exception) -> MessageFormatError:
-    """The error of a message that cannot be decoded."""
+    """Return the error for a message that cannot be decoded."""
     return MessageFormatError(f"A message from {source} cannot be decoded: {error}.")
 
 
@@ -105,7 +106,7 @@ def _priority(encoded: EncodedMessage) -> int:
 
 
 def _expiration(encoded: EncodedMessage) -> datetime | None:
-    """As it is told; else the time to live counts from the arrival."""
+    """Return the absolute expiry time; without one the time to live counts from the arrival."""
     told, time_to_live = encoded.fields[8], encoded.header[2]
     if told or not time_to_live:
         return _to_datetime(told)
@@ -151,11 +152,11 @@ def _to_datetime(milliseconds: int | None) -> datetime | None:
 
 
 def decode_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
-    """Tell the type of a message and decode its body, as `Message.received` takes it.
+    """Return the class of a message and its body, for `Message.received`.
 
     Raises:
-        MessageFormatError: No such type is known, or the body does not fit it.
-        MALFORMED: The bytes are no body.
+        MessageFormatError: The message type is unknown, or the body does not match it.
+        MALFORMED: The bytes are not a body.
     """
     return decode_usual_body(encoded) or _decode_any_body(encoded)
 
@@ -166,12 +167,12 @@ def _decode_any_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
     number = encoded.annotations.get(MESSAGE_TYPE)
     kind = _inferred_type(encoded, section, content) if number is None else MESSAGE_CLASSES.get(number)
     if kind is None:
-        raise MessageFormatError(f"its annotation {MESSAGE_TYPE} is {number!r:.100}, which names no type of messages")
+        raise MessageFormatError(f"its annotation {MESSAGE_TYPE} is {number!r:.100}, which is no message type")
     return kind, _BODY_DECODERS[kind](encoded, section, content)
 
 
 def _body_section(sections: Sections) -> int | None:
-    """Where the body is; None if there is none."""
+    """Return the code of the body section; None without a body."""
     data, sequence, value = DATA in sections, SEQUENCE in sections, VALUE in sections
     if data + sequence + value > 1:
         raise MessageFormatError("it has bodies of several kinds")
@@ -190,7 +191,7 @@ def _read_content(encoded: EncodedMessage, section: int) -> Any:
 
 
 def _inferred_type(encoded: EncodedMessage, section: int | None, content: Any) -> type[Message]:
-    """What a message without annotations is."""
+    """Infer the class of a message without a type annotation from its body and content type."""
     if section == VALUE:
         if content is None or isinstance(content, str):
             return TextMessage
@@ -206,7 +207,7 @@ def _inferred_type(encoded: EncodedMessage, section: int | None, content: Any) -
 
 
 def _charset_or_none(content_type: str) -> str | None:
-    """The encoding of a text; None if it is none, or if nobody can say."""
+    """Return the text encoding of a content type; None if it is not text, invalid or unknown."""
     with suppress(MessageFormatError):
         return charset_of(content_type)
     return None
@@ -241,7 +242,7 @@ def _object_body(encoded: EncodedMessage, section: int | None, content: Any) -> 
 
 
 def _no_body(encoded: EncodedMessage, section: int | None, content: Any) -> None:
-    """What a message without a body has there, nobody asks for."""
+    """Return None: a body section of a message without a body is ignored."""
 
 
 _BODY_DECODERS: dict[type[Message], Callable[[EncodedMessage, int | None, Any], Any]] = {
@@ -328,21 +329,21 @@ def _fast_content(raw: bytes, begin: int, form: _BodyLayout) -> _DecodedBody | N
     return form.kind, content.decode() if form is _TEXT_LAYOUT else content
 
 
-def decode(raw: bytes, origin: ReceiveContext, arrived: float = 0.0, failures: int = 0) -> Message:
-    """Make the message that bytes hold, read-only. Each header is decoded when it is asked for.
+def decode(raw: bytes, context: ReceiveContext, arrival_time: float = 0.0, failures: int = 0) -> Message:
+    """Decode a message, read-only. Each header is decoded on access.
 
     Args:
-        raw: The bytes.
-        origin: Where it was received.
-        arrived: When, in seconds since the epoch: from then its time to live counts if it tells no more.
-        failures: How often it failed here, which the broker does not know.
+        raw: The encoded message.
+        context: How the message was received.
+        arrival_time: Seconds since the epoch; a time to live without an absolute expiry time counts from then.
+        failures: The number of failures that this client counts because the broker does not.
 
     Raises:
-        MessageFormatError: The bytes are no message; of damaged headers it is raised where they are asked for.
+        MessageFormatError: The bytes are not a message. Damaged headers raise it on access.
     """
     try:
-        headers = ReceivedHeaders(raw, origin, arrived, failures)
+        headers = ReceivedHeaders(raw, context, arrival_time, failures)
         kind, body = decode_body(headers)
         return kind.received(body, headers)
     except UNDECODABLE as error:
-        raise undecodable_error(origin.source, error) from error
+        raise undecodable_error(context.source, error) from error

@@ -1,4 +1,4 @@
-"""Encodes messages to send: sections, bodies, and templates for the usual messages."""
+"""Encoding of messages to send: sections, bodies, and templates for the usual messages."""
 
 import struct
 from collections.abc import Callable
@@ -69,11 +69,11 @@ __all__ = [
 _HEADER_DESCRIPTOR, _ANNOTATIONS_DESCRIPTOR = b"\x00\x53\x70", b"\x00\x53\x72"
 _PROPERTIES_DESCRIPTOR = b"\x00\x53\x73"
 
-_TTL_LIMIT = 1 << 32  # milliseconds, about 50 days: what is beyond has only the time at which it expires
+_TTL_LIMIT = 1 << 32  # milliseconds, about 50 days: beyond it a message has only its absolute expiry time
 _DEFAULT_PRIORITY, _MAX_PRIORITY = 4, 9
-_MAX_CACHED_CHARACTERS = 128  # characters: strangers name queues for replies
-_PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
-_DELIVERY_TIME = symbol("x-opt-delivery-time")  # a long, as Java's clients send it
+_MAX_CACHED_CHARACTERS = 128  # other clients choose the names of reply queues
+_PERSISTENT = DeliveryMode.PERSISTENT  # an attribute of an Enum costs as much as a call
+_DELIVERY_TIME = symbol("x-opt-delivery-time")  # a long, as in Java clients
 
 
 def encode_message(message: Message, to: Destination, now: float, naming: AddressStyle) -> bytes:
@@ -81,19 +81,19 @@ def encode_message(message: Message, to: Destination, now: float, naming: Addres
 
     Args:
         message: The message, with its headers.
-        to: Where to.
-        now: Seconds since the epoch, from which the time to live is counted.
-        naming: How the broker names destinations.
+        to: The destination.
+        now: The current time in seconds since the epoch, from which the time to live is computed.
+        naming: The broker's address style.
 
     Raises:
-        MessageFormatError: Something in it cannot be encoded.
+        MessageFormatError: The message contains a value that cannot be encoded.
         ValueError: The same.
     """
     kind, properties = message_type_of(message), message.properties if has_properties(message) else None
     body, content_type = BODY_ENCODERS[kind](message)
-    lasting = properties is None and message.expiration is None  # as most are
+    never_expires = properties is None and message.expiration is None  # the usual case
     parts = (
-        _header_and_annotations(message, kind, to, None if lasting else _time_to_live(message, properties, now)),
+        _header_and_annotations(message, kind, to, None if never_expires else _time_to_live(message, properties, now)),
         _properties_section(message, properties, to, content_type, naming),
         application_properties_section(properties) if properties else b"",
         body,
@@ -105,12 +105,12 @@ def _time_to_live(message: Message, properties: Properties | None, now: float) -
     own, expiration = time_to_live_property(properties) if properties else None, message.expiration
     if own is not None or expiration is None:
         return own or None
-    left = max(_milliseconds(expiration) - round(now * 1000), 1)  # 0 would be for ever
+    left = max(_milliseconds(expiration) - round(now * 1000), 1)  # 0 would mean that the message never expires
     return left if left < _TTL_LIMIT else None
 
 
 def _header_and_annotations(message: Message, kind: int, to: Destination, time_to_live: int | None) -> bytes:
-    """The header and the annotations."""
+    """Encode the header and message annotations sections."""
     reply_to, due = message.reply_to, message.delivery_time
     header = message.delivery_mode is _PERSISTENT, message.priority, time_to_live
     kinds = kind, destination_type_of(to), None if reply_to is None else destination_type_of(reply_to)
@@ -137,7 +137,7 @@ def _header_section(persistent: bool, priority: int, time_to_live: int | None) -
 
 
 def _type_annotations(kind: int, to: int, reply: int | None) -> list[bytes]:
-    """What kind of message goes where, and what kind of destination gets the reply."""
+    """Encode the annotations with the types of the message, its destination and its reply destination."""
     parts = [symbol(MESSAGE_TYPE), write(Byte(kind)), symbol(DESTINATION_TYPE), write(Byte(to))]
     return parts if reply is None else [*parts, symbol(REPLY_TO_TYPE), write(Byte(reply))]
 
@@ -145,7 +145,7 @@ def _type_annotations(kind: int, to: int, reply: int | None) -> list[bytes]:
 def _properties_section(
     message: Message, properties: Properties | None, to: Destination, content_type: bytes, naming: AddressStyle
 ) -> bytes:
-    """The section of properties; what is not set at its end is left out."""
+    """Encode the properties section without trailing null fields."""
     told, word, reply_to, correlation_id, expiration, sent = (
         message.message_id,
         message.type,
@@ -154,9 +154,9 @@ def _properties_section(
         message.expiration,
         message.timestamp,
     )
-    fields = [  # most are not set: a call for each of those would cost more than the others
+    fields = [  # most are not set: a call for each would cost more than the set ones
         NULL if told is None else _encode_id(told),
-        NULL,  # who sent it is for the broker to say
+        NULL,  # user-id: set by the broker
         encoded_address(to, naming),
         NULL if word is None else text(word),
         NULL if reply_to is None else encoded_address(reply_to, naming),
@@ -174,12 +174,12 @@ def _properties_section(
 
 
 def encoded_address(of: Destination, naming: AddressStyle) -> bytes:
-    """Where a message goes, encoded."""
+    """Return the encoded address of a destination."""
     return (_cached_address if is_cacheable(of) else _encode_address)(of, naming)
 
 
 def is_cacheable(of: Destination) -> bool:
-    """True if it may be remembered: it is short, and does not know its connection, as temporary ones do."""
+    """Return True if a cache may hold a destination: it is short, and not temporary (those reference a connection)."""
     return len(of.name) <= _MAX_CACHED_CHARACTERS and not of.temporary
 
 
@@ -226,7 +226,7 @@ def _stream_body(message: StreamMessage) -> tuple[bytes, bytes]:
 
 
 def _object_body(message: ObjectMessage) -> tuple[bytes, bytes]:
-    """As the bytes that they are; as a value of AMQP if it holds one, or is to hold none and be one."""
+    """Encode a serialized object as data, and plain data as an AMQP value (also none, if typed encoding is set)."""
     plain, typed = plain_data_of(message), message.properties.get(TYPED_ENCODING) is True
     if plain is not None:
         return _VALUE_DESCRIPTOR + write(plain.value), NULL
@@ -234,7 +234,7 @@ def _object_body(message: ObjectMessage) -> tuple[bytes, bytes]:
         return data_section(JAVA_NULL if message.pickled is None else message.pickled), _JAVA_OBJECT
     if message.pickled is not None:
         raise MessageFormatError(
-            f"{TYPED_ENCODING} is set, but a pickle is no data of AMQP: use ObjectMessage.from_data(…)"
+            f"{TYPED_ENCODING} is set, but a pickle is not AMQP data: use ObjectMessage.from_data(…)"
         )
     return _VALUE_DESCRIPTOR + NULL, NULL
 
@@ -247,7 +247,7 @@ BODY_ENCODERS: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
     4: _stream_body,
     5: _text_body,
 }
-"""By the number of a message's type what encodes its body, and its content type; `MessageFormatError` if it cannot."""
+"""By message type: encodes the body section and the content type, or raises `MessageFormatError`."""
 
 EncodeUsual = Callable[[Message], bytes | None]  #: gives what `sections_of` does, if the message has nothing rare
 
@@ -372,13 +372,13 @@ def encode(message: Message, to: Destination, now: float, naming: AddressStyle =
     """Encode a message whose headers the producer has set.
 
     Args:
-        message: What to send.
-        to: Where to.
-        now: Seconds since the epoch, from which the time to live is counted.
-        naming: How the broker names destinations, those in the message too.
+        message: The message.
+        to: The destination.
+        now: The current time in seconds since the epoch, from which the time to live is computed.
+        naming: The broker's address style, also for addresses in the message.
 
     Raises:
-        MessageFormatError: Something in it cannot be encoded.
+        MessageFormatError: The message contains a value that cannot be encoded.
     """
     try:
         return encode_message(message, to, now, naming)

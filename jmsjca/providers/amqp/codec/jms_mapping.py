@@ -56,7 +56,7 @@ _LONG_LIMIT = 1 << 63
 
 _ID_PREFIX = "ID:"
 ENCODED_ID_PREFIX = "ID:AMQP_"
-"""Begins the texts that stand for ids of other types."""
+"""Prefix of the strings that represent ids of other AMQP types."""
 
 _STRING, _NO_PREFIX = "ID:AMQP_STRING:", "ID:AMQP_NO_PREFIX:"
 _UUID, _ULONG, _BINARY = "ID:AMQP_UUID:", "ID:AMQP_ULONG:", "ID:AMQP_BINARY:"
@@ -64,7 +64,7 @@ _ENCODED_PREFIXES = (_STRING, _NO_PREFIX, _UUID, _ULONG, _BINARY)
 
 
 def to_jms_message_id(value: Any) -> str | None:
-    """The id of a message as JMS has it: it begins with ID:, even if the sender's did not.
+    """Return a message id in its JMS form, which always begins with "ID:".
 
     Raises:
         MessageFormatError: AMQP has no ids of that type.
@@ -74,7 +74,7 @@ def to_jms_message_id(value: Any) -> str | None:
 
 
 def to_jms_correlation_id(value: Any) -> str | None:
-    """A correlation id as JMS has it; applications may have set any text.
+    """Return a correlation id in its JMS form; applications may set any string.
 
     Raises:
         MessageFormatError: AMQP has no ids of that type.
@@ -89,14 +89,14 @@ def to_jms_correlation_id(value: Any) -> str | None:
         return f"{_ULONG}{int(value)}"
     if isinstance(value, bytes):
         return _BINARY + value.hex().upper()
-    raise MessageFormatError(f"an id is a text, a UUID, a ulong or bytes, not {type(value).__name__}")
+    raise MessageFormatError(f"an id is a string, a UUID, a ulong or bytes, not {type(value).__name__}")
 
 
 def to_amqp_id(text: str) -> Any:
-    """An id of JMS as AMQP has it: what the prefix names.
+    """Return the AMQP value of a JMS id, of the type that its prefix names.
 
     Raises:
-        MessageFormatError: It is not what its prefix says.
+        MessageFormatError: The text after the prefix is not a value of that type.
     """
     if not text.startswith(ENCODED_ID_PREFIX):
         return text
@@ -104,7 +104,7 @@ def to_amqp_id(text: str) -> Any:
     try:
         return text if prefix is None else _ID_DECODERS[prefix](text.removeprefix(prefix))
     except ValueError as error:
-        raise MessageFormatError(f"the id {text!r:.100} is not what it says that it is") from error
+        raise MessageFormatError(f"the id {text!r:.100} does not match its prefix") from error
 
 
 def _parse_ulong(digits: str) -> ULong:
@@ -127,7 +127,7 @@ def _ulong_to_jms(value: int) -> PropertyValue:
     return Long(value) if value < _LONG_LIMIT else str(int(value))
 
 
-# Unsigned numbers become the next wider type that holds them all.
+# Unsigned integers become the next wider signed type, which can represent all of them.
 _CONVERTERS: dict[type, Callable[[Any], PropertyValue]] = {
     UByte: Short,
     UShort: Int,
@@ -142,22 +142,22 @@ _ENTRY_TYPES = _PROPERTY_TYPES | {Char, bytes}
 
 
 def to_jms_property(value: Any) -> PropertyValue:
-    """A property, with its JMS type; what has none there becomes text."""
+    """Convert a value to a JMS property; values without a JMS type become strings."""
     kind: type = value.__class__
     return cast("PropertyValue", value) if kind in _PROPERTY_TYPES else _CONVERTERS.get(kind, str)(value)
 
 
 def to_jms_entry(value: Any) -> EntryValue:
-    """An entry of a map or a stream message, with its JMS type.
+    """Convert a value to an entry of a map or stream message.
 
     Raises:
-        MessageFormatError: It has none there.
+        MessageFormatError: The value has no JMS type.
     """
     kind: type = value.__class__
     if kind in _ENTRY_TYPES:
         return cast("EntryValue", value)
     if kind not in _CONVERTERS:
-        raise MessageFormatError(f"a map or stream message holds no {kind.__name__}")
+        raise MessageFormatError(f"a map or stream message cannot contain {kind.__name__}")
     return _CONVERTERS[kind](value)
 
 
@@ -171,19 +171,19 @@ MESSAGE_CLASSES: dict[int, type[Message]] = {
     5: TextMessage,
 }
 JAVA_NULL = b"\xac\xed\x00\x05p"
-"""What Java writes for an object message that holds none."""
+"""The serialized Java null, the body of an object message without an object."""
 
 _MESSAGE_TYPES = {kind: number for number, kind in MESSAGE_CLASSES.items()}
 
 
 def message_type_of(message: Message) -> int:
-    """The number of the type of a message."""
+    """Return the number of a message's type in annotations."""
     number = _MESSAGE_TYPES.get(type(message))
     return _message_type_of_base(message) if number is None else number
 
 
 def _message_type_of_base(message: Message) -> int:
-    """Applications may have types of their own."""
+    """Return the number of the nearest base class: applications may define subclasses."""
     return next(_MESSAGE_TYPES[base] for base in type(message).__mro__ if base in _MESSAGE_TYPES)
 
 
@@ -194,21 +194,21 @@ _CONTENT_TYPE = re.compile(r"\s*([^\s/;]+)/([^\s/;]+)\s*(?:;(.*))?", re.DOTALL)
 _CHARSET = re.compile(r"\s*charset\s*=\s*(?:\"([^\"]+)\"|([^\s\";]+))\s*\Z", re.IGNORECASE)
 _TEXT_SUBTYPES = {"json", "xml", "javascript", "ecmascript", "xml-dtd", "xml-external-parsed-entity"}
 _TEXT_SUFFIXES = ("+json", "+xml")
-# Encodings of texts that others use; Python knows some more, and some of those are slow or no encodings of texts.
+# Text encodings that other clients use. Python has more codecs; some of them are slow, or do not encode text.
 _SUPPORTED_CODECS = re.compile(
     r"(utf|iso8859|ascii|latin|cp\d|windows|koi8|mac|gb|big5|hz|shift_jis|euc|iso2022|johab|tis|ptcp)[\w-]*\Z"
 )
 
 
 def charset_of(content_type: str) -> str | None:
-    """The encoding of a text of that content type; None if it is no text.
+    """Return the text encoding of a content type; None if the content is not text.
 
     Raises:
-        MessageFormatError: It is no content type, or names an encoding that nobody here knows.
+        MessageFormatError: The value is not a content type, or its charset is unknown.
     """
     parts = _CONTENT_TYPE.fullmatch(content_type)
     if parts is None:
-        raise MessageFormatError(f"{content_type!r:.100} is no content type")
+        raise MessageFormatError(f"{content_type!r:.100} is not a content type")
     if not _is_text(parts[1].lower(), parts[2].lower()):
         return None
     named = [parameter for parameter in (parts[3] or "").split(";") if "charset" in parameter.lower()]
@@ -216,10 +216,10 @@ def charset_of(content_type: str) -> str | None:
 
 
 def decode_text(encoded: bytes, charset: str) -> str:
-    """Decode a text. Without a mark of the order of bytes the high one comes first, as in the network.
+    """Decode text. Without a byte order mark the byte order is big-endian.
 
     Raises:
-        ValueError: The bytes are none.
+        ValueError: The bytes are not valid in that charset.
     """
     marks = _BYTE_ORDER_MARKS.get(charset)
     return encoded.decode(charset if marks is None or encoded.startswith(marks) else f"{charset}-be")
@@ -238,14 +238,14 @@ def _is_text(kind: str, subtype: str) -> bool:
 def _codec_of(parameter: str) -> str:
     found = _CHARSET.match(parameter)
     if found is None:
-        raise MessageFormatError(f"{parameter!r:.100} names no charset")
+        raise MessageFormatError(f"{parameter!r:.100} does not name a charset")
     name = found[1] or found[2]
     try:
         codec = codecs.lookup(name).name
     except LookupError:
         codec = ""
     if not _SUPPORTED_CODECS.match(codec):
-        raise MessageFormatError(f"nobody here knows the charset {name!r:.100}")
+        raise MessageFormatError(f"the charset {name!r:.100} is unknown")
     return codec
 
 
@@ -260,11 +260,11 @@ _IN_OTHER_SECTIONS = frozenset(
 )
 _APPLICATION_PROPERTIES_DESCRIPTOR = b"\x00\x53\x74"
 _UINT_LIMIT, _INT_LIMIT = 1 << 32, 1 << 31
-_MAX_CACHED_CHARACTERS = 128  # characters: strangers name the properties of messages that are passed on
+_MAX_CACHED_CHARACTERS = 128  # other clients choose the names in messages that are forwarded
 
 
 def application_properties_section(properties: Properties) -> bytes:
-    """Write what no field holds as a section; nothing if there is nothing."""
+    """Encode the application properties section; empty without such properties."""
     parts: list[bytes] = []
     for name, value in properties.items():
         if name not in _IN_OTHER_SECTIONS:
@@ -272,11 +272,11 @@ def application_properties_section(properties: Properties) -> bytes:
     return _APPLICATION_PROPERTIES_DESCRIPTOR + map_of(parts) if parts else b""
 
 
-_cached_name = lru_cache(1024)(text)  # programs use few names, again and again
+_cached_name = lru_cache(1024)(text)  # applications use few names
 
 
 def group_fields(properties: Properties) -> list[bytes]:
-    """Write what is told of groups: the id, the place in it, and the group that replies should belong to."""
+    """Encode the fields group-id, group-sequence and reply-to-group-id; empty if none is set."""
     if _IN_OTHER_SECTIONS.isdisjoint(properties):
         return []
     sequence = properties.get(GROUP_SEQUENCE)
@@ -285,10 +285,10 @@ def group_fields(properties: Properties) -> list[bytes]:
 
 
 def time_to_live_property(properties: Properties) -> int | None:
-    """The milliseconds that a property sets in place of the producer's; None if none does.
+    """Return the time to live in milliseconds that a property sets instead of the producer; None without one.
 
     Raises:
-        MessageFormatError: The header has no room for it.
+        MessageFormatError: The value is not an unsigned 32-bit integer.
     """
     if TIME_TO_LIVE not in properties or properties[TIME_TO_LIVE] is None:
         return None
@@ -299,12 +299,12 @@ def time_to_live_property(properties: Properties) -> int | None:
 
 
 def received_properties(values: Mapping[Any, Any], fields: list[Any], *, typed: bool) -> Properties:
-    """The properties of a received message.
+    """Return the JMS properties of a received message.
 
     Args:
         values: The application properties.
-        fields: Those of the section of properties.
-        typed: True if the body is an object of AMQP's own types.
+        fields: The fields of the properties section.
+        typed: True if the body is an object of AMQP types.
     """
     found: dict[str, PropertyValue] = {str(name): to_jms_property(value) for name, value in values.items()}
     user, group, sequence, reply_group = fields[1], *fields[10:13]
@@ -324,7 +324,7 @@ def received_properties(values: Mapping[Any, Any], fields: list[Any], *, typed: 
 def _expect_integer(name: str, value: PropertyValue) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
-    raise MessageFormatError(f"{name} is a whole number, not {type(value).__name__}")
+    raise MessageFormatError(f"{name} is an integer, not {type(value).__name__}")
 
 
 def _text_or_null(value: PropertyValue) -> bytes:

@@ -1,4 +1,4 @@
-"""The sections of a message (AMQP 1.0, section 3.2): found in its bytes, and decoded when needed."""
+"""Message sections (AMQP 1.0, section 3.2): located in the encoded message, and decoded on demand."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Sections = dict[int, int]
-"""By the code of a section where its value begins; of data and sequences, which may be several, the first."""
+"""The offset of a section's value by its descriptor code; of repeated data and sequence sections, the first."""
 
 HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = 0x70, 0x72, 0x73, 0x74
 DATA, SEQUENCE, VALUE = 0x75, 0x76, 0x77
@@ -59,17 +59,17 @@ _unpack_section = Struct(
 ).unpack_from  # that mark, the code of the section and that of its value; none is shorter
 _unpack_uint32 = Struct(">I").unpack_from
 
-# How many bytes follow a code, and how many of them tell how many more: by its upper half.
+# By the upper half of a constructor: the number of bytes after it, and how many of them hold the size of the rest.
 _FIXED_BYTES = [-1, -1, -1, -1, 0, 1, 2, 4, 8, 16, 1, 4, 1, 4, 1, 4]
 _SIZE_BYTES = [0] * 10 + [1, 4, 1, 4, 1, 4]
 _VAR8_CODES, _VAR32_CODES = ({code for code in range(256) if _SIZE_BYTES[code >> 4] == width} for width in (1, 4))
 
 
 def find_sections(raw: bytes) -> Sections:
-    """Go from section to section to the last byte.
+    """Return the offsets of all sections of a message.
 
     Raises:
-        MessageFormatError: The bytes are no sections, or not in order.
+        MessageFormatError: The bytes are not message sections in the specified order.
         MALFORMED: The same.
     """
     found: Sections = {}
@@ -93,15 +93,15 @@ def find_sections(raw: bytes) -> Sections:
             at = _end_of_any_value(raw, at)
         last = code
     if at != size or not found:
-        raise MessageFormatError("it is cut off")
+        raise MessageFormatError("it is truncated")
     return found
 
 
 def values_of(raw: bytes, code: int, begin: int) -> list[Any]:
-    """The value that begins there, and those of the sections behind it that have the same code.
+    """Decode the value at an offset, and those of the sections directly after it with the same code.
 
     Raises:
-        MALFORMED: There is none.
+        MALFORMED: The bytes are not AMQP values.
     """
     value, at = read(raw, begin)
     found = [value]
@@ -115,9 +115,9 @@ def values_of(raw: bytes, code: int, begin: int) -> list[Any]:
 
 
 def bare_message(raw: bytes) -> bytes:
-    """What of a message stays the same on its way (AMQP 1.0, section 3.2): all behind its header and annotations."""
+    """Return the bare message (AMQP 1.0, section 3.2): the part after header and annotations, which brokers keep."""
     at = 0
-    with suppress(MessageFormatError, *MALFORMED):  # what is behind may be anything
+    with suppress(MessageFormatError, *MALFORMED):  # the rest may be damaged
         while at < len(raw):
             code, begin = _read_descriptor(raw, at)
             if code not in _HEAD_SECTIONS:
@@ -127,10 +127,10 @@ def bare_message(raw: bytes) -> bytes:
 
 
 def encoded_body(raw: bytes) -> bytes:
-    """The bytes of the body as they came; none if there is none.
+    """Return the bytes of the body sections as received; empty without a body.
 
     Raises:
-        MALFORMED: The bytes are no message.
+        MALFORMED: The bytes are not a message.
     """
     found = find_sections(raw)
     begins = [begin for code, begin in found.items() if code in _BODY_SECTIONS]
@@ -138,28 +138,28 @@ def encoded_body(raw: bytes) -> bytes:
 
 
 def fields_of(section: Any, size: int) -> list[Any]:
-    """The fields of a section that is a list; those that are left out are None.
+    """Return the fields of a list section; omitted fields are None.
 
     Raises:
-        MessageFormatError: It is no list.
+        MessageFormatError: The value is not a list.
     """
     fields: list[Any] = expect_type(section, list)
     return (fields + [None] * (size - len(fields)))[:size]
 
 
 def expect_type(value: Any, kind: type) -> Any:
-    """The value, if it is of that type.
+    """Return a value after checking its type.
 
     Raises:
-        MessageFormatError: It is of another.
+        MessageFormatError: The value has another type.
     """
     if isinstance(value, kind):
         return value
-    raise MessageFormatError(f"there is {type(value).__name__}, where {kind.__name__} should be")
+    raise MessageFormatError(f"there is {type(value).__name__} instead of {kind.__name__}")
 
 
 def _read_descriptor(raw: bytes, at: int) -> tuple[int, int]:
-    """A section that is described at length, or by its name."""
+    """Read the descriptor of a section in any encoding; return its code and the offset of the value."""
     if raw[at] != _DESCRIBED:
         raise MessageFormatError(f"no section begins at byte {at}")
     name, at = read(raw, at + 1)
@@ -168,18 +168,18 @@ def _read_descriptor(raw: bytes, at: int) -> tuple[int, int]:
 
 def _check_order(code: int, last: int) -> None:
     if not _FIRST <= code <= _LAST:
-        raise MessageFormatError(f"{code:#x} describes no section of a message")
+        raise MessageFormatError(f"{code:#x} is not the descriptor of a message section")
     if code < last or code not in _REPEATABLE_SECTIONS:
         raise MessageFormatError(f"section {code:#x} follows section {last:#x}")
 
 
 def end_of_value(raw: bytes, at: int) -> int:
-    """Where the value ends that begins here."""
+    """Return the offset after the value that begins at `at`."""
     return at + 2 + raw[at + 1] if raw[at] in _VAR8_CODES else _end_of_any_value(raw, at)
 
 
 def _end_of_any_value(raw: bytes, at: int) -> int:
-    """Where it ends, whatever it is; one that is described are two."""
+    """Return the offset after a value of any type; a described value counts as two values."""
     values = 1
     while values:
         code = raw[at]
@@ -188,7 +188,7 @@ def _end_of_any_value(raw: bytes, at: int) -> int:
             continue
         more, width = _FIXED_BYTES[code >> 4], _SIZE_BYTES[code >> 4]
         if more < 0:
-            raise MessageFormatError(f"at byte {at} there is {code:#04x}, which is no type of AMQP")
+            raise MessageFormatError(f"at byte {at} there is {code:#04x}, which is not an AMQP type")
         size = int.from_bytes(raw[at + 1 : at + 1 + width], "big") if width else 0
         at, values = at + 1 + more + size, values - 1
     return at
@@ -200,22 +200,22 @@ _MAX_HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
 
 
 class Header(NamedTuple):
-    """What the header of a message tells of its deliveries."""
+    """The fields of a message header that concern its deliveries."""
 
-    delivery_count: int  #: how often it was delivered before
-    first_acquirer: bool  #: True if nobody else can have acquired it
+    delivery_count: int  #: the number of earlier deliveries
+    first_acquirer: bool  #: True if no other link has acquired the message before
 
     def jms_delivery_count(self, failures: int, *, counts: bool) -> int | None:
-        """How often the message was delivered, this time included; None if nobody knows.
+        """Return the number of deliveries including the current one; None if it is unknown.
 
         Args:
-            failures: How often it failed here, which the broker does not know.
+            failures: The number of failures that this client counts because the broker does not.
             counts: True if the broker counts deliveries.
         """
         return self.delivery_count + 1 + failures if counts or failures else None
 
     def redelivered(self, failures: int, *, counts: bool) -> bool:
-        """True if the message was delivered before. Takes what `deliveries` takes."""
+        """Return True if the message was delivered before. The arguments are those of `jms_delivery_count`."""
         return failures > 0 or (self.delivery_count > 0 if counts else not self.first_acquirer)
 
 
@@ -251,60 +251,60 @@ _NO_FIELDS: Sequence[Any] = (None,) * 5
 
 
 class EncodedMessage:
-    """The encoded message, and what is known of it.
+    """A received message in its encoded form; sections are located and decoded on demand.
 
     Args:
-        raw: Its bytes.
-        origin: What it was received from.
-        arrived: When, in seconds since the epoch.
-        failures: How often it failed here, which the broker does not know.
+        raw: The encoded message.
+        context: How the message was received.
+        arrival_time: Seconds since the epoch.
+        failures: The number of failures that this client counts because the broker does not.
 
     Attributes:
-        typed: True if the body is an object of AMQP's own types.
+        is_typed: True if the body is an object of AMQP types.
     """
 
     __slots__ = ("_fields", "_sections", "arrival_time", "context", "failures", "is_typed", "raw")
 
-    def __init__(self, raw: bytes, origin: ReceiveContext, arrived: float = 0.0, failures: int = 0) -> None:
+    def __init__(self, raw: bytes, context: ReceiveContext, arrival_time: float = 0.0, failures: int = 0) -> None:
         self.raw = raw
         self._sections: Sections | None = None
-        self.context = origin
-        self.arrival_time = arrived
+        self.context = context
+        self.arrival_time = arrival_time
         self.failures = failures
         self.is_typed = False
         self._fields: list[Any] | None = None
 
     @property
     def sections(self) -> Sections:
-        """Where they are.
+        """The offsets of the sections.
 
         Raises:
-            MALFORMED: The bytes are no sections.
+            MALFORMED: The bytes are not message sections.
         """
         if self._sections is None:
             self._sections = find_sections(self.raw)
         return self._sections
 
     def value_of(self, code: int, otherwise: Any = None) -> Any:
-        """The value of a section of which there is one, or what stands for it if there is none."""
+        """Decode the value of a section that is not repeated; return `otherwise` without such a section."""
         begin = self.sections.get(code)
         return otherwise if begin is None else read(self.raw, begin)[0]
 
     def data_from(self, begin: int) -> bytes:
-        """The bytes of the section of data that begins there, and of all that follow."""
+        """Return the content of the data section at an offset, joined with that of all later data sections."""
         raw, form = self.raw, self.raw[begin]
         if form == _VBIN32 and begin + 5 + read_uint32(raw, begin + 1)[0] == len(raw):
-            return raw[begin + 5 :]  # of most there is one, at the end
-        return b"".join(filter(None, values_of(raw, DATA, begin)))  # some brokers write null for no bytes
+            return raw[begin + 5 :]  # usually there is one, at the end
+        return b"".join(filter(None, values_of(raw, DATA, begin)))  # some brokers encode no bytes as null
 
     def map_of_section(self, code: int) -> Mapping[Any, Any]:
-        """The value of a section that is a map; an empty one if there is none."""
+        """Decode a map section; return an empty map without such a section."""
         found: dict[Any, Any] = expect_type(self.value_of(code, _EMPTY), dict)
         return found
 
     @property
     def annotations(self) -> Mapping[Any, Any]:
-        """What brokers and clients say about the message."""
+        """The message annotations."""
         begin = self.sections.get(ANNOTATIONS)
         if begin is None:
             return _EMPTY
@@ -313,7 +313,7 @@ class EncodedMessage:
 
     @property
     def header(self) -> Sequence[Any]:
-        """The section that brokers change, whole; None where nothing is."""
+        """The fields of the header section; omitted fields are None."""
         begin = self.sections.get(HEADER)
         if begin is None:
             return _NO_FIELDS
@@ -322,16 +322,16 @@ class EncodedMessage:
 
     @property
     def fields(self) -> list[Any]:
-        """The section of properties, whole; None where nothing is."""
+        """The fields of the properties section; omitted fields are None."""
         if self._fields is None:
             self._fields = fields_of(self.value_of(PROPERTIES, []), 13)
         return self._fields
 
     @property
     def content_type(self) -> str | None:
-        """What the body is said to be; None if nothing is said."""
-        told = self.fields[6]
-        return str(told) if told else None
+        """The content type of the body; None without one."""
+        content_type = self.fields[6]
+        return str(content_type) if content_type else None
 
 
 def _parse_annotations(encoded: bytes) -> Mapping[Any, Any]:

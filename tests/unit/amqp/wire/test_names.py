@@ -25,7 +25,7 @@ ASK = {
 @pytest.mark.parametrize("ask", ["consume", "send"])
 def test_a_name_with_a_question_mark_is_refused_where_options_follow_it(stage, product, name, ask):
     connection = stage(Broker(product)).connect()
-    with pytest.raises(InvalidDestinationError, match=r"q.* holds '\?': .*options.*choose another"):
+    with pytest.raises(InvalidDestinationError, match=r"q.* contains '\?': .*options.*choose another"):
         ASK[ask](connection, name)
     connection.check(Queue("q"))
 
@@ -41,7 +41,7 @@ BINDINGS = ["a.#", "*", "a.*.b", "#.b"]
 @pytest.mark.parametrize(("product", "name"), [(product, name) for product, names in READ.items() for name in names])
 @pytest.mark.parametrize("ask", ["consume", "subscribe", "send", "publish"])
 def test_a_name_is_refused_into_which_the_broker_would_read_something(stage, product, name, ask):
-    with pytest.raises(InvalidDestinationError, match="would mean others"):
+    with pytest.raises(InvalidDestinationError, match="use other destinations"):
         ASK[ask](stage(Broker(product)).connect(), name)
 
 
@@ -52,7 +52,7 @@ def test_only_topics_are_bound_by_wildcards(stage, product, name):
     for ask in ("consume", "send"):
         ASK[ask](connection, name)
     for ask in ("subscribe", "publish"):
-        with pytest.raises(InvalidDestinationError, match="would mean others"):
+        with pytest.raises(InvalidDestinationError, match="use other destinations"):
             ASK[ask](connection, name)
 
 
