@@ -16,19 +16,19 @@ from jmsjca.providers.amqp.links.source import Source
 
 __all__ = ["browse"]
 
-_CHUNK = 100
+_CHUNK_SIZE = 100
 
 
-class _Copies:
+class _ChunkListener:
     """Gathers the copies of one chunk."""
 
     def __init__(self) -> None:
-        self.handles: list[int] = []
+        self.sequences: list[int] = []
         self.encoded: list[bytes] = []
 
     def on_messages(self, first: int, messages: Sequence[bytes]) -> None:
         """Keep copies."""
-        self.handles += range(first, first + len(messages))
+        self.sequences += range(first, first + len(messages))
         self.encoded += messages
 
     def on_credit_changed(self, more: int) -> None:
@@ -63,14 +63,16 @@ def browse(
     Yields:
         Chunks of messages, in order.
     """
-    copies = _Copies()
+    copies = _ChunkListener()
     link = ReceiverLink(engine, source, copies, limits.message_bytes, reply_timeout, supports_drain=True)
     budget = ByteBudget(limits.prefetch_bytes)
     link.attach()
     end = link.close
     try:
         while limit is None or limit > 0:
-            chunk = _next_chunk(engine, link, copies, min(limit or _CHUNK, _CHUNK, budget.messages_that_fit(0)))
+            chunk = _receive_chunk(
+                engine, link, copies, min(limit or _CHUNK_SIZE, _CHUNK_SIZE, budget.messages_that_fit(0))
+            )
             if chunk is None:
                 return
             budget.on_messages([len(encoded) for encoded in chunk])
@@ -93,11 +95,11 @@ def _is_expired(found: ReceivedMessage) -> bool:
     return expiration is not None and expiration <= datetime.now(UTC)
 
 
-def _next_chunk(engine: Engine, link: ReceiverLink, copies: _Copies, size: int) -> list[bytes] | None:
+def _receive_chunk(engine: Engine, link: ReceiverLink, copies: _ChunkListener, size: int) -> list[bytes] | None:
     """Give some copies; None if the broker has no more."""
     engine.call(partial(link.grant, size))
     no_more = link.drain()
-    chunk, handles = copies.encoded, copies.handles
-    copies.encoded, copies.handles = [], []
+    chunk, handles = copies.encoded, copies.sequences
+    copies.encoded, copies.sequences = [], []
     engine.call(partial(link.settle, handles, accept))
     return chunk if chunk or not no_more else None

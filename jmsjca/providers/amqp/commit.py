@@ -1,254 +1,252 @@
-"""The end of a unit: sends and acknowledgements are written, and the broker's answers are awaited."""
+"""The end of a unit: writes sends and acknowledgements, and awaits the broker's responses."""
 
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
-from jmsjca.providers.amqp.consumer import AMQPConsumer, SettlingConsumer
+from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine.proton_ffi import accept, accept_in_transaction
 from jmsjca.providers.amqp.links.delivery_states import ACCEPTED, FAILURE_OUTCOMES, transactional_accepted
-from jmsjca.providers.amqp.links.link_pool import Outgoing
+from jmsjca.providers.amqp.links.link_pool import LinkPool, Outgoing
 
-if TYPE_CHECKING:
-    from jmsjca.providers.amqp.links.link_pool import LinkPool
+__all__ = ["UnitCommit", "acknowledge_confirmed", "acknowledge_nowait"]
 
-__all__ = ["Burst", "acknowledge", "acknowledge_soon", "let_go", "prove"]
+_TakenDeliveries: TypeAlias = Mapping[AMQPConsumer, Sequence[AMQPDelivery]]  #: by their consumers
 
 
-class Burst:
-    """Writes a unit. Whatever happens, its deliveries are nobody's afterwards.
+class UnitCommit:
+    """Writes a unit. Whatever the outcome, its deliveries are settled or requeued afterwards.
 
     Args:
-        wire: The connection's links.
-        taken: The deliveries, by their consumers.
-        seconds: How long to wait for each answer of the broker.
+        links: The links of the connection.
+        taken: The deliveries by their consumers.
+        timeout: Seconds to wait for each response of the broker.
     """
 
-    def __init__(self, wire: "LinkPool", taken: Mapping[AMQPConsumer, Sequence[AMQPDelivery]], seconds: float) -> None:
-        self._wire = wire
+    def __init__(self, links: LinkPool, taken: _TakenDeliveries, timeout: float) -> None:
+        self._links = links
         self._taken = taken
-        self._seconds = seconds
-        self._sent = False  # something, outside of any transaction
-        self._ending = threading.Lock()  # who gets it, once, ends the transaction: the engine, or who waited for that
+        self._timeout = timeout
+        self._sent_untransacted = False
+        # Acquired once, and never released, by the thread that decides whether the discharge is written: the engine
+        # thread before it writes the discharge, or the committing thread when it gives up waiting.
+        self._discharge_lock = threading.Lock()
 
-    def send_first(self, outgoing: Outgoing) -> None:
-        """Send outside any transaction, and wait until the broker has taken it.
+    def send_untransacted(self, outgoing: Outgoing) -> None:
+        """Send outside any transaction, and wait until the broker has accepted the messages.
 
         Raises:
-            TransactionRolledBackError: The broker refused all; the deliveries are given back.
-            TransactionInDoubtError: Some were sent, and then the deliveries are given back, or may have been.
+            TransactionRolledBackError: The broker rejected all messages; the deliveries are requeued.
+            TransactionInDoubtError: Some messages were sent, or may have been sent; the deliveries are requeued.
         """
         if not outgoing:
             return
         try:
-            self._wire.ensure_links(outgoing, self._seconds)
+            self._links.ensure_links(outgoing, self._timeout)
         except JMSError as error:
-            raise self._given_back(error) from error
+            raise self._roll_back(error) from error
         try:
-            self._wire.send(outgoing, None, self._seconds)
+            self._links.send(outgoing, None, self._timeout)
         except ConnectionLostError as error:
-            self._let_go()
+            self._forget_deliveries()
             raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
         except TransactionInDoubtError:
-            self._give_back()
+            self._requeue_deliveries()
             raise
         except JMSError as error:
-            raise self._given_back(error) from error
-        self._sent = True
+            raise self._roll_back(error) from error
+        self._sent_untransacted = True
 
     def commit(self, outgoing: Outgoing) -> None:
         """Send and acknowledge in one transaction of the broker.
 
         Raises:
-            TransactionRolledBackError: It did not happen; the deliveries are given back.
-            TransactionInDoubtError: It may or may not have happened; or it did not, but something was sent before.
+            TransactionRolledBackError: The transaction was rolled back; the deliveries are requeued.
+            TransactionInDoubtError: The transaction may or may not have been committed; or it was rolled back, but
+                messages were sent before it.
         """
         try:
-            self._wire.ensure_links(outgoing, self._seconds)
-            transaction = self._wire.declare(self._seconds)
+            self._links.ensure_links(outgoing, self._timeout)
+            transaction = self._links.declare(self._timeout)
         except JMSError as error:
-            raise self._given_back(error) from error
+            raise self._roll_back(error) from error
         try:
             state, reason = self._write(transaction, outgoing)
         except JMSError as error:
-            state, reason = None, self._not_discharged(error)
+            state, reason = None, self._prevent_discharge(error)
         if state is None:
-            self._wire.roll_back(transaction)
-            raise self._given_back(reason) from reason
-        self._let_go()
+            self._links.roll_back(transaction)
+            raise self._roll_back(reason) from reason
+        self._forget_deliveries()
         if state != ACCEPTED:
-            self._judge(state, reason)
+            self._raise_outcome(state, reason)
 
     def _write(self, transaction: bytes, outgoing: Outgoing) -> Any:
-        """Send, settle and discharge, and wait for the answer to that: this thread is woken once for all."""
-        then = partial(self._ask_for_end, transaction)
+        """Send, settle and discharge; return the broker's response. This thread wakes up only once for all of it."""
+        then = partial(self._schedule_discharge, transaction)
         if outgoing:
-            return self._wire.send(outgoing, transaction, self._seconds, then)
+            return self._links.send(outgoing, transaction, self._timeout, then)
         reply: Future[Any] = Future()
         then(reply)
-        return self._wire.wait(reply, self._seconds, "the end of a transaction")
+        return self._links.wait(reply, self._timeout, "the end of a transaction")
 
-    def _not_discharged(self, error: JMSError) -> JMSError:
-        """See to it that the discharge is not written any more.
+    def _prevent_discharge(self, error: JMSError) -> JMSError:
+        """Make sure that the discharge will not be written.
 
         Raises:
-            TransactionInDoubtError: It is written.
+            TransactionInDoubtError: It has been written.
         """
-        if self._ending.acquire(blocking=False):
+        if self._discharge_lock.acquire(blocking=False):
             return error
-        self._let_go()
+        self._forget_deliveries()
         raise TransactionInDoubtError(
             f"The broker did not answer the commit, so it may or may not have happened: {error}"
         ) from error
 
-    def _ask_for_end(self, transaction: bytes, reply: "Future[Any]") -> None:
-        """Let the engine end the transaction, after all that it hears now: of a link that ends, for one."""
+    def _schedule_discharge(self, transaction: bytes, reply: "Future[Any]") -> None:
+        """Submit the discharge to the engine, behind events that it has already read, such as the end of a link."""
         try:
-            self._wire.submit_nowait(partial(self._end, transaction, reply), reply)
+            self._links.submit_nowait(partial(self._discharge, transaction, reply), reply)
         except JMSError as error:
             reply.set_exception(error)
 
-    def _end(self, transaction: bytes, reply: "Future[Any]") -> None:
-        """Write the acknowledgements and the discharge together. On the engine's thread."""
+    def _discharge(self, transaction: bytes, reply: "Future[Any]") -> None:
+        """Write the acknowledgements and the discharge together. On the engine thread."""
         try:
-            self._wire.check_open()  # what was given up is not committed any more
-            self._wire.check_coordinator()
-            self._check()  # all of it or nothing: what is settled in a transaction that ends is not to be given back
-            if not self._ending.acquire(blocking=False):
-                return  # who waited has given it up
+            self._links.check_open()  # an aborted unit must not be committed
+            self._links.check_coordinator()
+            self._check_links()  # before any settlement: a delivery settled in a transaction cannot be released
+            if not self._discharge_lock.acquire(blocking=False):
+                return  # the committing thread has given up
             if self._taken:
                 self._settle(transaction)
-            self._wire.discharge(transaction, reply)
+            self._links.discharge(transaction, reply)
         except JMSError as error:  # a link has ended, and the discharge is not written
             reply.set_result((None, error))
 
     def _settle(self, transaction: bytes) -> None:
-        """Acknowledge in a transaction. On the engine's thread."""
+        """Acknowledge in a transaction. On the engine thread."""
         accepted = accept_in_transaction(transactional_accepted(transaction))
         for consumer, deliveries in self._taken.items():
             consumer.settle(deliveries, accepted)
 
-    def _judge(self, state: int, reason: object) -> NoReturn:
-        """Tell what it means that the broker did not accept the discharge."""
-        self._start_anew()
+    def _raise_outcome(self, state: int, reason: object) -> NoReturn:
+        """Raise the error for a discharge that the broker did not accept."""
+        self._abort_connection()
         if state in FAILURE_OUTCOMES:
-            raise self._rolled_back(f"The broker rolled the unit back: {reason}")
+            raise self._rolled_back_error(f"The broker rolled the unit back: {reason}")
         raise TransactionInDoubtError("The broker told no outcome of the commit: it may or may not have happened.")
 
-    def _start_anew(self) -> None:
-        """The broker has taken back what the unit took; only a new connection gets that before what is here already."""
-        if self._taken:
-            self._wire.abort(ConnectionLostError("The broker rolled a unit back; what it took comes again."))
+    def _abort_connection(self) -> None:
+        """Abort the connection if the broker has requeued deliveries.
 
-    def _check(self) -> None:
-        """Raise why a link has ended, as far as that is known already."""
+        Only a new connection receives them before the messages that are prefetched already.
+        """
+        if self._taken:
+            self._links.abort(ConnectionLostError("The broker rolled a unit back; its messages are redelivered."))
+
+    def _check_links(self) -> None:
+        """Raise the error of a link that is known to have ended."""
         for consumer in self._taken:
             consumer.check_link()
 
-    def _given_back(self, error: JMSError) -> JMSError:
-        self._give_back()
-        return self._rolled_back(f"The unit was rolled back: {error}")
+    def _roll_back(self, error: JMSError) -> JMSError:
+        """Requeue the deliveries; return the error to raise."""
+        self._requeue_deliveries()
+        return self._rolled_back_error(f"The unit was rolled back: {error}")
 
-    def _rolled_back(self, what: str) -> JMSError:
-        """Tell what did not happen; what was sent before the transaction did."""
-        if self._sent:
-            return TransactionInDoubtError(f"Some messages of the unit were sent before its transaction. {what}")
-        return TransactionRolledBackError(what)
+    def _rolled_back_error(self, text: str) -> JMSError:
+        """Return the error of a rollback; it is in doubt if messages were sent before the transaction."""
+        if self._sent_untransacted:
+            return TransactionInDoubtError(f"Some messages of the unit were sent before its transaction. {text}")
+        return TransactionRolledBackError(text)
 
-    def _give_back(self) -> None:
-        """Give the deliveries back after a failure; on a lost connection the broker does it by itself."""
+    def _requeue_deliveries(self) -> None:
+        """Release the deliveries after a failure; on a lost connection the broker requeues them itself."""
         try:
             for consumer, deliveries in self._taken.items():
                 consumer.requeue(deliveries, [])
         except ConnectionLostError:
-            self._let_go()
+            self._forget_deliveries()
 
-    def _let_go(self) -> None:
-        let_go(self._taken)
-
-
-Taken: TypeAlias = Mapping[AMQPConsumer, Sequence[AMQPDelivery]]  #: by their consumers
+    def _forget_deliveries(self) -> None:
+        _forget_deliveries(self._taken)
 
 
-def acknowledge(wire: "LinkPool", taken: Taken, seconds: float) -> None:
-    """Acknowledge, and wait until the broker has noted it. The deliveries are nobody's afterwards.
+def acknowledge_confirmed(links: LinkPool, taken: _TakenDeliveries, timeout: float) -> None:
+    """Acknowledge outside any transaction, and wait until the broker has processed it.
 
     Args:
-        wire: The connection's links.
-        taken: The deliveries.
-        seconds: How long to wait for each answer of the broker.
+        links: The links of the connection.
+        taken: The deliveries by their consumers.
+        timeout: Seconds to wait for each response of the broker.
 
     Raises:
-        TransactionInDoubtError: It may not have happened.
+        TransactionInDoubtError: The broker did not confirm the acknowledgements.
     """
-    proofs: list[Future[None]] = [Future() for _ in taken]
+    confirmations: list[Future[None]] = [Future() for _ in taken]
     try:
-        wire.submit_nowait(partial(_accept_and_ask, taken, proofs), proofs[0])
-        for each in proofs:
-            wire.wait(each, seconds, "the acknowledgement of messages")
+        links.submit_nowait(partial(_accept_and_confirm, taken, confirmations), confirmations[0])
+        for each in confirmations:
+            links.wait(each, timeout, "the acknowledgement of messages")
     except JMSError as error:
-        raise _in_doubt(error) from error
+        raise _in_doubt_error(error) from error
     finally:
-        let_go(taken)
+        _forget_deliveries(taken)
 
 
-def acknowledge_soon(taken: Taken) -> None:
-    """Acknowledge without waiting; that may get lost. The deliveries are nobody's afterwards.
+def acknowledge_nowait(taken: _TakenDeliveries) -> None:
+    """Acknowledge outside any transaction without waiting; the acknowledgements may get lost.
 
     Raises:
-        TransactionInDoubtError: That it did get lost is known already.
+        TransactionInDoubtError: A link or the connection is known to have failed.
     """
     try:
         for consumer, deliveries in taken.items():
-            consumer.accept_soon(deliveries)
+            consumer.accept_nowait(deliveries)
         for consumer in taken:
             consumer.check_link()
     except JMSError as error:
-        raise _in_doubt(error) from error
+        raise _in_doubt_error(error) from error
     finally:
-        let_go(taken)
+        _forget_deliveries(taken)
 
 
-def let_go(taken: Taken) -> None:
-    """Nothing more is to be done; whether the links of closed consumers end well changes nothing for their unit."""
+def _forget_deliveries(taken: _TakenDeliveries) -> None:
+    """Forget deliveries and close the links of closed consumers. Errors of the latter do not concern the unit."""
     for consumer, deliveries in taken.items():
         consumer.forget(deliveries)
         if consumer.closed:
             with suppress(JMSError):
-                consumer.end_if_done()
+                consumer.close_if_finished()
 
 
-def _accept_and_ask(taken: Taken, proofs: "Sequence[Future[None]]") -> None:
-    """Acknowledge what can be: a link that has ended holds up no other, and tells why. On the engine's thread."""
+def _accept_and_confirm(taken: _TakenDeliveries, confirmations: "Sequence[Future[None]]") -> None:
+    """Acknowledge on all links that are still attached, then request confirmations. On the engine thread."""
     for consumer, deliveries in taken.items():
-        with suppress(JMSError):
+        with suppress(JMSError):  # the confirmation of this consumer reports the error
             consumer.settle(deliveries, accept)
-    for consumer, each in zip(taken, proofs, strict=True):
-        prove(consumer, each)
+    for consumer, each in zip(taken, confirmations, strict=True):
+        _confirm_settled(consumer, each)
 
 
-def _in_doubt(error: JMSError) -> TransactionInDoubtError:
-    return TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}")
+def _confirm_settled(consumer: AMQPConsumer, confirmation: "Future[None]") -> None:
+    """Complete a future once the broker has processed all earlier settlements of a consumer. On the engine thread."""
+    consumer.round_trip().add_done_callback(lambda answer: _copy_result(answer, confirmation))
 
 
-def prove(consumer: SettlingConsumer, proof: "Future[None]") -> None:
-    """Ask for it. On the engine's thread.
-
-    Args:
-        consumer: Who received what was acknowledged.
-        proof: Done when the broker has handled all that was acknowledged for this consumer before.
-    """
-    consumer.round_trip().add_done_callback(lambda answer: _pass_on(answer, proof))
-
-
-def _pass_on(answer: "Future[bool]", proof: "Future[None]") -> None:
+def _copy_result(answer: "Future[bool]", confirmation: "Future[None]") -> None:
     error = answer.exception()
     if error is None:
-        proof.set_result(None)
+        confirmation.set_result(None)
     else:
-        proof.set_exception(error)
+        confirmation.set_exception(error)
+
+
+def _in_doubt_error(error: JMSError) -> TransactionInDoubtError:
+    return TransactionInDoubtError(f"The broker did not confirm the acknowledgements: {error}")

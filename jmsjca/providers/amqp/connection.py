@@ -18,12 +18,12 @@ from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.links.link_pool import LinkPool
-from jmsjca.providers.amqp.redelivery import Failures
+from jmsjca.providers.amqp.redelivery import FailureCounts
 from jmsjca.providers.amqp.subscriptions import ConsumerSpec, SourceFactory, unsubscribe, unsubscribe_global
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.spi import Admin, Capabilities, Order
 
-__all__ = ["AMQPConnection", "Consumers", "Opening"]
+__all__ = ["AMQPConnection", "ConsumerRegistry", "Opening"]
 
 _CLOSE_TIMEOUT = 5.0
 
@@ -33,27 +33,27 @@ class AMQPConnection:
 
     Args:
         engine: The open connection.
-        wire: What units write with.
+        links: What units write with.
         broker: What is at the other end.
         limits: The bounds.
         client_id: What durable subscriptions belong to; None if none was given.
     """
 
     def __init__(
-        self, engine: Engine, wire: LinkPool, broker: AMQPBrokerProfile, limits: Limits, client_id: str | None
+        self, engine: Engine, links: LinkPool, broker: AMQPBrokerProfile, limits: Limits, client_id: str | None
     ) -> None:
         self._engine = engine
-        self._wire = wire
+        self._links = links
         self._broker = broker
         self._limits = limits
-        self._temporaries = wire.temporaries
+        self._temporary_destinations = links.temporaries
         self._lock = threading.RLock()  # the broker's management is asked over this connection, too
-        self._sources = SourceFactory(broker, wire.temporaries, client_id)
-        self._opening = Opening(engine, broker, self._sources, limits, wire.reply_timeout)
-        self._consumers = Consumers()
-        self._manager: ManagementAdmin | None = None  # made when it is asked for: it knows this connection
-        self._closing = threading.Lock()
-        self._home = ForkGuard()
+        self._sources = SourceFactory(broker, links.temporaries, client_id)
+        self._opening = Opening(engine, broker, self._sources, limits, links.reply_timeout)
+        self._consumers = ConsumerRegistry()
+        self._admin: ManagementAdmin | None = None  # made when it is asked for: it knows this connection
+        self._close_lock = threading.Lock()
+        self._fork_guard = ForkGuard()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -73,7 +73,7 @@ class AMQPConnection:
         self._check_open()
         self._sources.check_consumable(source, no_local=no_local)
         with self._lock:  # two threads may ask for one subscription
-            terms = self._consumers.admit(ConsumerSpec(source, selector, no_local))
+            terms = self._consumers.reserve(ConsumerSpec(source, selector, no_local))
             consumer = self._opening.open(terms, order, window)
             self._consumers.add(consumer, terms)
         return consumer
@@ -92,7 +92,7 @@ class AMQPConnection:
             source,
             ReceiveContext(queue, self._broker.naming, self._broker.counts_deliveries),
             self._limits,
-            self._wire.reply_timeout,
+            self._links.reply_timeout,
             limit=limit,
         )
 
@@ -105,7 +105,7 @@ class AMQPConnection:
         self._check_open()
         if atomic:
             self._broker.data.require("atomic")
-        return AMQPUnit(self._wire, atomic=atomic)
+        return AMQPUnit(self._links, atomic=atomic)
 
     def check(self, target: Destination) -> None:
         """Attach a sender.
@@ -114,14 +114,14 @@ class AMQPConnection:
             InvalidDestinationError: The broker does not let us send there.
         """
         self._check_open()
-        self._temporaries.check_not_removed(target)
-        self._wire.check_target(target)
+        self._temporary_destinations.check_not_removed(target)
+        self._links.check_target(target)
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
         """Make a destination that the broker removes with this connection."""
         self._check_open()
         self._broker.data.require("temporary")
-        return self._temporaries.make(kind)
+        return self._temporary_destinations.create(kind)
 
     def remove(self, what: Destination | Subscription) -> None:
         """Remove a queue, a durable subscription, or a temporary destination of this connection.
@@ -133,67 +133,67 @@ class AMQPConnection:
         """
         self._check_open()
         with self._lock:
-            self._consumers.check_free(what)
+            self._consumers.check_unused(what)
             if isinstance(what, Subscription):
                 self._unsubscribe(what)
                 return
             if what.temporary:
-                self._temporaries.remove(what)
+                self._temporary_destinations.remove(what)
                 return
         self._remove_by_management(what)  # which opens and removes what it needs for its answers, one request at a time
 
     def admin(self) -> Admin | None:
         """The operator's view; None if the broker has no management over AMQP."""
         self._check_open()
-        return self._management()
+        return self._management_admin()
 
     def close(self, timeout: float | None = None) -> None:
         """Give back what is held, and close. What open units took comes again, counted."""
-        if self._home.in_child:
+        if self._fork_guard.in_child:
             return  # a forked child: its parent closes it
-        with self._closing:
-            if self._wire.is_closing:
+        with self._close_lock:
+            if self._links.is_closing:
                 return
-            self._wire.is_closing = True
-        self._manager = None
+            self._links.is_closing = True
+        self._admin = None
         try:
             for consumer in self._consumers:
-                consumer.revoke()
-            self._give_up_units()
+                consumer.revoke_credit()
+            self._mark_units_lost()
             for consumer in self._consumers:
-                consumer.abandon()
-            self._give_up_units()  # those that took something meanwhile
+                consumer.close_nowait()
+            self._mark_units_lost()  # those that took something meanwhile
         except JMSError:  # the connection is gone, and everything went back with it
             pass
         finally:
             self._engine.close(_CLOSE_TIMEOUT if timeout is None else timeout)
 
     def _remove_by_management(self, what: Destination) -> None:
-        manager = self._management()
+        manager = self._management_admin()
         if manager is None:
             raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's own tools.")
         manager.remove(what)
 
-    def _management(self) -> ManagementAdmin | None:
+    def _management_admin(self) -> ManagementAdmin | None:
         with self._lock:
-            self._manager = self._manager or admin_for(self._broker.product, self, self._wire.reply_timeout)
-            return self._manager
+            self._admin = self._admin or admin_for(self._broker.product, self, self._links.reply_timeout)
+            return self._admin
 
     def _unsubscribe(self, what: Subscription) -> None:
         self._sources.check_unsubscribable(what)
-        seconds = self._wire.reply_timeout
+        seconds = self._links.reply_timeout
         if what.client_id is not None or not what.shared:
             unsubscribe(self._engine, str(what.name), seconds)
         else:
             unsubscribe_global(self._engine, self._sources.for_consumer(ConsumerSpec(what)), seconds)
 
-    def _give_up_units(self) -> None:
+    def _mark_units_lost(self) -> None:
         for unit in {unit for consumer in self._consumers for unit in consumer.units}:
-            unit.give_up()
+            unit.mark_lost()
 
     def _check_open(self) -> None:
-        self._home.check()  # another thread may hold a lock that is not there in a forked child
-        if self._wire.is_closing:
+        self._fork_guard.check()  # another thread may hold a lock that is not there in a forked child
+        if self._links.is_closing:
             raise IllegalStateError("This connection is closed.")
 
 
@@ -215,7 +215,7 @@ class Opening:
     sources: SourceFactory
     limits: Limits
     reply_timeout: float
-    failures: Failures = field(default_factory=Failures)
+    failures: FailureCounts = field(default_factory=FailureCounts)
 
     def open(self, terms: ConsumerSpec, order: Order, window: int | None) -> AMQPConsumer:
         """Open a consumer.
@@ -246,13 +246,13 @@ class Opening:
             window=window,
             limits=self.limits,
             reply_timeout=self.reply_timeout,
-            drains=self.broker.supports_drain,
-            failures=self.failures,
-            keeps=self.broker.data.capabilities.give_back == "local",
+            supports_drain=self.broker.supports_drain,
+            failure_counts=self.failures,
+            redelivers_locally=self.broker.data.capabilities.give_back == "local",
         )
 
 
-class Consumers:
+class ConsumerRegistry:
     """Brokers differ in what they do about two consumers of one subscription, so what is wrong is refused here."""
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class Consumers:
         """Go through all that are not done."""
         return iter(tuple(self._active))
 
-    def admit(self, terms: ConsumerSpec) -> ConsumerSpec:
+    def reserve(self, terms: ConsumerSpec) -> ConsumerSpec:
         """Find the number for one more consumer.
 
         Raises:
@@ -271,8 +271,8 @@ class Consumers:
         source = terms.source
         if not isinstance(source, Subscription) or source.name is None:
             return terms
-        others = [self._active[consumer] for consumer in self._of(source)]
-        if others and not all(source.shared and _alike(terms, other) for other in others):
+        others = [self._active[consumer] for consumer in self._consumers_of(source)]
+        if others and not all(source.shared and _has_same_terms(terms, other) for other in others):
             raise IllegalStateError(
                 f"The subscription {source.name!r} has a consumer of this connection already, on other terms or not"
                 " shared; or a unit still holds messages of a closed one: end that first."
@@ -284,23 +284,23 @@ class Consumers:
         """Note a consumer, and forget those that are done."""
         self._active = {c: t for c, t in self._active.items() if not c.is_finished} | {consumer: terms}
 
-    def check_free(self, what: Destination | Subscription) -> None:
+    def check_unused(self, what: Destination | Subscription) -> None:
         """See whether something can be removed.
 
         Raises:
             IllegalStateError: A consumer of this connection has it.
         """
-        if self._of(what) if isinstance(what, Subscription) else self._open_on(what):
+        if self._consumers_of(what) if isinstance(what, Subscription) else self._open_consumers_of(what):
             raise IllegalStateError(f"{what} still has consumers; close them first.")
 
-    def _open_on(self, what: Destination) -> list[AMQPConsumer]:
+    def _open_consumers_of(self, what: Destination) -> list[AMQPConsumer]:
         return [c for c, terms in self._active.items() if terms.topic == what and not c.closed]
 
-    def _of(self, source: Subscription) -> list[AMQPConsumer]:
-        return [c for c, t in self._active.items() if not c.is_finished and _same(t.source, source)]
+    def _consumers_of(self, source: Subscription) -> list[AMQPConsumer]:
+        return [c for c, t in self._active.items() if not c.is_finished and _is_same_subscription(t.source, source)]
 
 
-def _same(one: Destination | Subscription, other: Subscription) -> bool:
+def _is_same_subscription(one: Destination | Subscription, other: Subscription) -> bool:
     """True if they are one subscription: by its name, its client, and whether it lasts."""
     return isinstance(one, Subscription) and (one.name, one.client_id, one.volatile) == (
         other.name,
@@ -309,5 +309,5 @@ def _same(one: Destination | Subscription, other: Subscription) -> bool:
     )
 
 
-def _alike(one: ConsumerSpec, other: ConsumerSpec) -> bool:
+def _has_same_terms(one: ConsumerSpec, other: ConsumerSpec) -> bool:
     return (one.source, one.selector, one.no_local) == (other.source, other.selector, other.no_local)

@@ -1,4 +1,4 @@
-"""An AMQP consumer: prefetch, credit, receive, give back and settle."""
+"""An AMQP consumer: prefetch, credit, receive, release and settle."""
 
 import itertools
 import time
@@ -18,194 +18,32 @@ from jmsjca.providers.amqp.engine.proton_ffi import Disposition, accept, modify_
 from jmsjca.providers.amqp.links.credit import PrefetchWindow
 from jmsjca.providers.amqp.links.receiver import ReceiverLink
 from jmsjca.providers.amqp.links.source import Source
-from jmsjca.providers.amqp.redelivery import Awaited, Failures
+from jmsjca.providers.amqp.redelivery import FailureCounts, ReturnOrder
 from jmsjca.providers.common.consumer import BaseConsumer
 from jmsjca.spi import Delivery, Order
 
-__all__ = ["AMQPConsumer", "AskingConsumer", "SettlingConsumer"]
+__all__ = ["AMQPConsumer"]
 
-_MOMENT = 3e-5  # seconds
+_YIELD_SECONDS = 3e-5
 
 
-class SettlingConsumer(BaseConsumer[AMQPDelivery]):
-    """Who receives has the link.
+class AMQPConsumer(BaseConsumer[AMQPDelivery]):
+    """Prefetches messages within its window, and returns them in chunks. It is the listener of its link.
 
     Args:
-        order: How its deliveries are settled.
+        engine: The engine of the connection.
+        source: The source terminus of the link.
+        origin: The source as messages name it, and properties of its broker.
+        order: The order in which deliveries are settled.
+        window: The number of messages to prefetch; 0 disables prefetching.
+        limits: The limits of the connection.
+        reply_timeout: Seconds to wait for the broker's responses.
+        supports_drain: True if the broker supports drain.
+        failure_counts: Failures on this connection that the broker does not count.
+        redelivers_locally: True if released messages stay in this consumer until it is closed.
 
     Attributes:
-        origin: What it receives from, as messages name it, and what its broker does.
-    """
-
-    _engine: Engine
-    _failures: Failures
-    _link: ReceiverLink
-    origin: ReceiveContext
-
-    def __init__(self, order: Order) -> None:
-        super().__init__(order)
-        self._accepted: deque[AMQPDelivery] = deque()  # not told yet
-        self._telling = False  # whether somebody comes for these
-
-    @property
-    def units(self) -> list[Any]:
-        """Those that hold deliveries, each as often as it holds one."""
-        with self._lock:
-            return [d.unit for d in self._buffer.unsettled.values() if d.unit is not None]
-
-    def accept_soon(self, deliveries: Sequence[AMQPDelivery]) -> None:
-        """Acknowledge without waiting; what comes until the engine's thread gets to it is told with it.
-
-        Raises:
-            ConnectionLostError: The connection is gone.
-        """
-        self._engine.check_open()
-        with self._lock:  # who finds that somebody comes may rely on it
-            self._accepted.extend(deliveries)
-            if not self._telling:
-                self._telling = True
-                self._engine.submit_nowait(self._accept, urgent=False)
-
-    def settle(self, deliveries: Sequence[AMQPDelivery], update: Disposition) -> None:
-        """Give deliveries a state and forget them. On the engine's thread."""
-        self._link.settle([d.sequence for d in deliveries], update)
-
-    def check_link(self) -> None:
-        """Raise why the link ended, if it did: then the broker has taken the deliveries back."""
-        if self._error is not None:
-            raise self._error
-
-    def round_trip(self) -> "Future[bool]":
-        """Done when the broker has handled all that was settled before. On the engine's thread."""
-        return self._link.round_trip()
-
-    def end_if_done(self) -> None:
-        """Close the link of a closed consumer when no unit holds a delivery any more."""
-        if self.closed and not self._buffer.unsettled and self._error is None:
-            self._link.close()
-
-    def let_fail(self, deliveries: Sequence[AMQPDelivery]) -> None:
-        """Let the deliveries of a unit go, counted, without waiting."""
-        self._settle(deliveries, {d.sequence for d in deliveries}, wait=False)
-
-    def on_link_failed(self, error: JMSError) -> None:
-        """Nothing more will come, or can be told."""
-        super().on_connection_lost(error)
-        self._accepted.clear()
-
-    def _accept(self) -> None:
-        """Acknowledge what was noted for that. On the engine's thread."""
-        self._telling = False  # before: what is noted from now on is told now, or somebody comes again
-        noted = [self._accepted.popleft() for _ in range(len(self._accepted))]
-        with suppress(JMSError):  # a link that has ended holds up no other; why, `check_link` tells
-            self.settle(noted, accept)
-
-    def _settle_unclaimed(self, *, wait: bool = True) -> None:
-        """Release all that no unit took."""
-        with self._changed:
-            self._buffer.take(len(self._buffer.ready))
-            unclaimed = self._buffer.unassigned()
-            self._buffer.forget(unclaimed)  # nobody can take them any more
-        self._settle(unclaimed, (), wait=wait)
-
-    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
-        # A broker that does not count may not know the state that counts.
-        failed = modify_failed if self.origin.counts_deliveries else release
-        if self.origin.counts_deliveries and wait:  # else nothing comes again on this connection
-            self._failures.note(d for d in deliveries if d.sequence in counted)
-        states = [(d.sequence, failed if d.sequence in counted else release) for d in deliveries]
-        (self._engine.call if wait else self._engine.submit)(partial(self._link.settle_each, states))
-        self.forget(deliveries)
-
-
-class AskingConsumer(SettlingConsumer):
-    """Who receives tells it what arrives.
-
-    Args:
-        order: How its deliveries are settled.
-        appetite: How many messages it wants.
-    """
-
-    def __init__(self, order: Order, appetite: PrefetchWindow) -> None:
-        super().__init__(order)
-        self._appetite = appetite
-        self._waiting = 0  # how many wait for a message
-        self._stopping = 0  # how many wait for the end of what is on its way
-
-    def on_credit_lost(self) -> None:
-        """Ask again for what does not come. On the engine's thread."""
-        with self._changed:
-            self._grant()
-
-    def on_credit_changed(self, more: int) -> None:
-        """Credit was taken back, or had to be more. On the engine's thread."""
-        with self._changed:
-            self._appetite.credit += more
-
-    def revoke(self) -> None:
-        """Ask for no more, so that nothing that is let go comes back here."""
-        self._engine.submit(self._link.revoke_credit)
-
-    def _grant_more(self) -> None:
-        """Ask for what fits beside what has arrived, if somebody did not just stop that."""
-        if self._appetite.window and not self._stopping:
-            self._grant()
-
-    def _grant_waiting(self) -> None:
-        """Ask again for those who wait: to take something back, the credit that they asked for was taken, too."""
-        with self._changed:
-            if self._waiting and not self._stopping:
-                self._grant()
-
-    def _grant(self) -> bool:
-        """Ask for what is missing; True if something is."""
-        if self._error is not None or self.closed:
-            return False
-        missing = self._appetite.credit_to_grant(len(self._buffer.ready), self._buffer.size)
-        if missing:
-            self._engine.submit_nowait(partial(self._link.grant, missing))
-        return missing > 0
-
-    def _give_way(self) -> None:
-        """Let the engine's thread write what was asked for, so that it comes while this thread handles what is here.
-
-        Python changes threads every 5 ms (`sys.setswitchinterval`), when a short chunk may be handled already.
-        """
-        time.sleep(_MOMENT)
-
-    def _look(self) -> None:
-        """Find out whether the broker really has nothing, without waiting for what comes later."""
-        while not self._stop():
-            with self._changed:
-                if self._buffer.ready or self._error or self.closed:
-                    return
-                self._grant()
-
-    def _stop(self) -> bool:
-        """Take the credit back; what was on its way is here then. True if the broker has no more."""
-        with self._changed:
-            self._stopping += 1
-        try:
-            return self._link.drain()
-        finally:
-            with self._changed:
-                self._stopping -= 1
-
-
-class AMQPConsumer(AskingConsumer):
-    """Takes messages ahead within its window, and hands them over in chunks.
-
-    Args:
-        engine: The connection.
-        source: What to receive from.
-        origin: The same, as messages name it, and what its broker does.
-        order: How deliveries are settled.
-        window: How many messages are taken ahead; 0 for none.
-        limits: The bounds.
-        reply_timeout: Seconds to wait for the broker's answers.
-        drains: True if the broker understands drain.
-        failures: What failed here on this connection.
-        keeps: True if what goes back stays here until the consumer is closed.
+        origin: The source as messages name it, and properties of its broker.
     """
 
     def __init__(
@@ -218,154 +56,189 @@ class AMQPConsumer(AskingConsumer):
         window: int,
         limits: Limits,
         reply_timeout: float,
-        drains: bool,
-        failures: Failures,
-        keeps: bool,
+        supports_drain: bool,
+        failure_counts: FailureCounts,
+        redelivers_locally: bool,
     ) -> None:
-        super().__init__(order, PrefetchWindow(window, limits.prefetch_bytes))
+        super().__init__(order)
         self._engine = engine
-        self._link = ReceiverLink(engine, source, self, limits.message_bytes, reply_timeout, supports_drain=drains)
-        self._failures = failures
-        self._keeps = keeps
-        self._awaited: Awaited | None = None
+        self._link = ReceiverLink(
+            engine, source, self, limits.message_bytes, reply_timeout, supports_drain=supports_drain
+        )
+        self._prefetch = PrefetchWindow(window, limits.prefetch_bytes)
+        self._waiting = 0  # number of threads that wait for a message
+        self._draining = 0  # number of threads that wait for the end of a drain
+        self._accepted: deque[AMQPDelivery] = deque()  # acknowledged, but not written yet
+        self._accept_scheduled = False  # whether the engine thread is going to write these
+        self._failure_counts = failure_counts
+        self._redelivers_locally = redelivers_locally
+        self._return_order: ReturnOrder | None = None
         self.origin = origin
 
+    @property
+    def units(self) -> list[Any]:
+        """The units that hold deliveries of this consumer, one entry for each delivery."""
+        with self._lock:
+            return [d.unit for d in self._buffer.unsettled.values() if d.unit is not None]
+
     def open(self) -> None:
-        """Attach.
+        """Attach the link.
 
         Raises:
-            JMSError: The broker refuses.
+            JMSError: The broker refuses the link.
         """
         self._link.attach()
         with self._changed:
-            self._grant()
+            self._grant_credit()
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[AMQPDelivery]:
-        """Take the next messages, up to a limit; wait for the first one.
+        """Return the next deliveries; wait for the first one.
 
         Args:
-            limit: How many at most.
-            timeout: Seconds to wait; None waits for ever, 0 does not wait.
+            limit: The maximum number of deliveries.
+            timeout: Seconds to wait; None waits forever, 0 does not wait.
         """
-        self._home.check()
+        self._fork_guard.check()
         with self._changed:
             self._check_usable()
-            self._appetite.limit = limit
-            self._grant()
+            self._prefetch.limit = limit
+            self._grant_credit()
             woken = self._wait(timeout)
-            look = timeout == 0 and not self._buffer.ready
-        if look:
-            self._look()
-        elif not self._appetite.window:
-            self._stop()  # what is not here is left to others
+            must_drain = timeout == 0 and not self._buffer.ready
+        if must_drain:
+            self._drain_until_empty()
+        elif not self._prefetch.window:
+            self._drain_link()  # without prefetching, messages that have not arrived are left to other consumers
         with self._changed:
             chunk = [] if woken else self._buffer.take(limit)
-            asked = self._appetite.window > 0 and self._grant()
+            granted = self._prefetch.window > 0 and self._grant_credit()
         try:
-            if asked and len(chunk) > 1:
-                self._give_way()
-            awaited = self._still_awaited(chunk)
-            if awaited is None:
+            if granted and len(chunk) > 1:
+                self._yield_to_engine()
+            expected = self._out_of_order(chunk)
+            if expected is None:
                 return chunk
-            self._return(chunk, (), awaited)
+            self._requeue_in_order(chunk, (), expected)
         except JMSError:
             raise
-        except BaseException:  # of a signal handler, say: nobody gets the chunk
-            self._keep(chunk)
+        except BaseException:  # for example of a signal handler: the caller does not get the chunk
+            self._requeue_locally(chunk)
             raise
         return self.receive(limit, timeout)
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
-        """Return deliveries that no unit took; in order, so what came later goes back with them."""
-        self._home.check()
+        """Release deliveries that no unit took; to keep the order, later ones are released with them."""
+        self._fork_guard.check()
         self.requeue([], [d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[AMQPDelivery]:
-        """Ask for no more, and give what was on its way."""
-        self._home.check()
-        self._stop()
+        """Revoke the credit, and return the deliveries that were in flight."""
+        self._fork_guard.check()
+        self._drain_link()
         with self._changed:
             return self._buffer.take(len(self._buffer.ready))
 
+    def revoke_credit(self) -> None:
+        """Revoke the credit, so that released messages do not return to this consumer."""
+        self._engine.submit(self._link.revoke_credit)
+
     def close(self) -> None:
-        """Give back what no unit took; what a unit took stays with the unit."""
-        if self._home.in_child:
+        """Release deliveries that no unit took. Deliveries of units stay with them."""
+        if self._fork_guard.in_child:
             return
         with self._changed:
             if self.closed:
                 return
-            self._end_waiting()
+            self._mark_closed()
         if self._error is None:
-            self._stop()
-            self._settle_unclaimed()
-            self.end_if_done()
+            self._drain_link()
+            self._release_unassigned()
+            self.close_if_finished()
         else:
-            self.forget(self._buffer.unassigned())  # the broker has them back
+            self.forget(self._buffer.unassigned())  # the broker has requeued them
 
-    def abandon(self) -> None:
-        """Let everything go without waiting: the connection closes, and what is under way goes back with it."""
+    def close_nowait(self) -> None:
+        """Release deliveries without waiting. The connection closes, which returns messages in flight."""
         with self._changed:
-            self._end_waiting()
-        self._settle_unclaimed(wait=False)
+            self._mark_closed()
+        self._release_unassigned(wait=False)
+
+    def close_if_finished(self) -> None:
+        """Close the link of a closed consumer once no unit holds a delivery."""
+        if self.closed and not self._buffer.unsettled and self._error is None:
+            self._link.close()
+
+    def accept_nowait(self, deliveries: Sequence[AMQPDelivery]) -> None:
+        """Acknowledge without waiting. Acknowledgements until the engine thread runs are written together.
+
+        Raises:
+            ConnectionLostError: The connection is lost.
+        """
+        self._engine.check_open()
+        with self._lock:  # a scheduled write includes everything that is appended before it starts
+            self._accepted.extend(deliveries)
+            if not self._accept_scheduled:
+                self._accept_scheduled = True
+                self._engine.submit_nowait(self._write_accepted, urgent=False)
+
+    def settle(self, deliveries: Sequence[AMQPDelivery], update: Disposition) -> None:
+        """Settle deliveries with an outcome. On the engine thread."""
+        self._link.settle([d.sequence for d in deliveries], update)
+
+    def reject_nowait(self, deliveries: Sequence[AMQPDelivery]) -> None:
+        """Return deliveries of a unit without waiting, with an incremented delivery count."""
+        self._settle(deliveries, {d.sequence for d in deliveries}, wait=False)
 
     def requeue(self, failed: Sequence[AMQPDelivery], unused: Sequence[AMQPDelivery]) -> None:
-        """Let deliveries go to the broker: the failed ones counted, the others not.
+        """Return deliveries to the broker: the failed ones with an incremented delivery count, the unused ones without.
 
-        In order, whatever came after the first of them and was taken by no unit goes back, too.
+        To keep the order, all deliveries after the first of them that no unit took are released with them.
         """
-        self._return([*failed, *unused], {d.sequence for d in failed})
+        self._requeue_in_order([*failed, *unused], {d.sequence for d in failed})
 
-    def _return(
-        self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], awaited: Awaited | None = None
-    ) -> None:
-        if self._keeps and not self.closed:  # the broker would send it again, too, but behind what it sent meanwhile
-            with self._changed:
-                self._buffer.requeue(self._buffer.with_later(deliveries), counted)
-                self._changed.notify_all()
-            return
-        if self.order is not Order.ANY and deliveries:
-            self._stop()
-        with self._changed:
-            waiting = list(self._buffer.ready)
-            back = self._buffer.with_later(deliveries)
-            if self.order is not Order.ANY and back:
-                here = [each for each in waiting if each.sequence >= back[0].sequence]
-                self._awaited = awaited or Awaited.of(back).before(self._awaited, here)
-            self._buffer.forget([each for each in back if each.unit is None])  # nobody can take them any more
-        for step in awaited.steps(back) if awaited else [back]:
-            self._settle(step, counted)
-        self._grant_waiting()
-        self.end_if_done()
+    def check_link(self) -> None:
+        """Raise the error that ended the link, if any; the broker has then requeued its messages."""
+        if self._error is not None:
+            raise self._error
 
-    def _keep(self, chunk: Sequence[AMQPDelivery]) -> None:
-        """Let what is still here of a chunk wait again."""
-        with self._changed:
-            self._buffer.requeue([each for each in chunk if self._buffer.unsettled.get(each.sequence) is each])
-
-    def _still_awaited(self, chunk: Sequence[AMQPDelivery]) -> Awaited | None:
-        """What should have come before some of a chunk; None if all is well."""
-        if self._awaited is None or self._awaited.begins_with(chunk):
-            self._awaited = self._awaited and self._awaited.behind(chunk)
-            return None
-        return self._awaited.again()
+    def round_trip(self) -> "Future[bool]":
+        """Return a future that completes once the broker has processed earlier settlements. On the engine thread."""
+        return self._link.round_trip()
 
     def on_messages(self, first: int, messages: Sequence[bytes]) -> None:
-        """Messages are complete. On the engine's thread."""
-        now, known = time.time(), zip(itertools.count(first), messages, self._failures.of(messages), strict=False)
-        deliveries = [AMQPDelivery(encoded, handle, self, now, failures) for handle, encoded, failures in known]
+        """Buffer complete messages. On the engine thread."""
+        now, failures = time.time(), self._failure_counts.counts_for(messages)
+        numbered = zip(itertools.count(first), messages, failures, strict=False)
+        deliveries = [AMQPDelivery(encoded, sequence, self, now, failed) for sequence, encoded, failed in numbered]
         with self._changed:
             self._buffer.append(deliveries)
-            self._appetite.on_messages(list(map(len, messages)))
-            self._grant_more()
+            self._prefetch.on_messages(list(map(len, messages)))
+            self._grant_on_arrival()
             self._changed.notify_all()
 
-    def _end_waiting(self) -> None:
-        self.closed = True
-        self._woken = True
-        self._changed.notify_all()
+    def on_credit_changed(self, more: int) -> None:
+        """Record that credit was revoked, or had to be increased. On the engine thread."""
+        with self._changed:
+            self._prefetch.credit += more
+
+    def on_credit_lost(self) -> None:
+        """Grant credit again. On the engine thread."""
+        with self._changed:
+            self._grant_credit()
+
+    def on_link_failed(self, error: JMSError) -> None:
+        """Discard all deliveries that the broker requeues. On the engine thread."""
+        self.on_connection_lost(error)
+        self._accepted.clear()
+
+    def _check_usable(self) -> None:
+        if self._error is not None:
+            raise self._error
+        if self.closed:
+            raise IllegalStateError("This consumer is closed.")
 
     def _wait(self, timeout: float | None) -> bool:
-        """Wait for a message; True if woken instead."""
+        """Wait for a message; return True if `wake` was called."""
         self._waiting += 1
         try:
             self._changed.wait_for(lambda: self._buffer.ready or self._woken or self._error, timeout)
@@ -376,8 +249,112 @@ class AMQPConsumer(AskingConsumer):
         woken, self._woken = self._woken, False
         return woken
 
-    def _check_usable(self) -> None:
-        if self._error is not None:
-            raise self._error
-        if self.closed:
-            raise IllegalStateError("This consumer is closed.")
+    def _mark_closed(self) -> None:
+        self.closed = True
+        self._woken = True
+        self._changed.notify_all()
+
+    def _grant_on_arrival(self) -> None:
+        """Grant credit for the free part of the prefetch window, unless a drain is running."""
+        if self._prefetch.window and not self._draining:
+            self._grant_credit()
+
+    def _grant_to_waiting(self) -> None:
+        """Grant credit again to waiting threads: a drain for requeued deliveries has revoked theirs."""
+        with self._changed:
+            if self._waiting and not self._draining:
+                self._grant_credit()
+
+    def _grant_credit(self) -> bool:
+        """Grant missing credit; return True if credit was missing."""
+        if self._error is not None or self.closed:
+            return False
+        missing = self._prefetch.credit_to_grant(len(self._buffer.ready), self._buffer.size)
+        if missing:
+            self._engine.submit_nowait(partial(self._link.grant, missing))
+        return missing > 0
+
+    def _yield_to_engine(self) -> None:
+        """Let the engine thread write the granted credit, so that messages arrive while the caller handles this chunk.
+
+        Python switches threads every 5 ms (`sys.setswitchinterval`); a short chunk may be finished earlier.
+        """
+        time.sleep(_YIELD_SECONDS)
+
+    def _drain_until_empty(self) -> None:
+        """Drain until a message has arrived or the broker confirms that it has none; do not wait for new messages."""
+        while not self._drain_link():
+            with self._changed:
+                if self._buffer.ready or self._error or self.closed:
+                    return
+                self._grant_credit()
+
+    def _drain_link(self) -> bool:
+        """Revoke the credit and wait until messages in flight have arrived; return True if the broker has no more."""
+        with self._changed:
+            self._draining += 1
+        try:
+            return self._link.drain()
+        finally:
+            with self._changed:
+                self._draining -= 1
+
+    def _write_accepted(self) -> None:
+        """Write recorded acknowledgements. On the engine thread."""
+        self._accept_scheduled = False  # first: deliveries appended from now on are written now or scheduled again
+        accepted = [self._accepted.popleft() for _ in range(len(self._accepted))]
+        with suppress(JMSError):  # a failed link must not affect others; `check_link` reports its error
+            self.settle(accepted, accept)
+
+    def _release_unassigned(self, *, wait: bool = True) -> None:
+        """Release all deliveries that no unit took."""
+        with self._changed:
+            self._buffer.take(len(self._buffer.ready))
+            unassigned = self._buffer.unassigned()
+            self._buffer.forget(unassigned)  # from now on no unit can take them
+        self._settle(unassigned, (), wait=wait)
+
+    def _settle(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], *, wait: bool = True) -> None:
+        # A broker that does not count deliveries may not support the outcome "modified" (AMQP 1.0 section 3.4.5).
+        failed = modify_failed if self.origin.counts_deliveries else release
+        if (
+            self.origin.counts_deliveries and wait
+        ):  # without waiting: the connection closes, and no message returns over it
+            self._failure_counts.record(d for d in deliveries if d.sequence in counted)
+        states = [(d.sequence, failed if d.sequence in counted else release) for d in deliveries]
+        (self._engine.call if wait else self._engine.submit)(partial(self._link.settle_each, states))
+        self.forget(deliveries)
+
+    def _requeue_in_order(
+        self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], expected: ReturnOrder | None = None
+    ) -> None:
+        if self._redelivers_locally and not self.closed:  # the broker would requeue them behind messages sent meanwhile
+            with self._changed:
+                self._buffer.requeue(self._buffer.with_later(deliveries), counted)
+                self._changed.notify_all()
+            return
+        if self.order is not Order.ANY and deliveries:
+            self._drain_link()
+        with self._changed:
+            ready = list(self._buffer.ready)
+            returned = self._buffer.with_later(deliveries)
+            if self.order is not Order.ANY and returned:
+                unreceived = [each for each in ready if each.sequence >= returned[0].sequence]
+                self._return_order = expected or ReturnOrder.of(returned).merged_before(self._return_order, unreceived)
+            self._buffer.forget([each for each in returned if each.unit is None])  # from now on no unit can take them
+        for step in expected.in_settlement_order(returned) if expected else [returned]:
+            self._settle(step, counted)
+        self._grant_to_waiting()
+        self.close_if_finished()
+
+    def _requeue_locally(self, chunk: Sequence[AMQPDelivery]) -> None:
+        """Put the deliveries of a chunk that are still unsettled back into the buffer."""
+        with self._changed:
+            self._buffer.requeue([each for each in chunk if self._buffer.unsettled.get(each.sequence) is each])
+
+    def _out_of_order(self, chunk: Sequence[AMQPDelivery]) -> ReturnOrder | None:
+        """Return the expected order if a chunk violates it, else None."""
+        if self._return_order is None or self._return_order.is_kept_by(chunk):
+            self._return_order = self._return_order and self._return_order.after(chunk)
+            return None
+        return self._return_order.retry()

@@ -24,12 +24,12 @@ class ReceivedMessage:
         failures: How often it failed here, which the broker does not know.
     """
 
-    __slots__ = ("_arrived", "_failures", "_message", "_origin", "encoded")
+    __slots__ = ("_failures", "_message", "_origin", "_received_at", "encoded")
 
     def __init__(self, encoded: bytes, origin: ReceiveContext, failures: int = 0) -> None:
         self.encoded = encoded
         self._origin = origin
-        self._arrived = time.time()  # a time to live may begin here
+        self._received_at = time.time()  # a time to live may begin here
         self._failures = failures
         self._message: Message | None = None
 
@@ -37,7 +37,7 @@ class ReceivedMessage:
     def message(self) -> Message:
         """The message; its body is decoded now, so one that cannot be raises `MessageFormatError` here."""
         if self._message is None:
-            self._message = decode(self.encoded, self._origin, self._arrived, self._failures)
+            self._message = decode(self.encoded, self._origin, self._received_at, self._failures)
         return self._message
 
     @property
@@ -47,7 +47,7 @@ class ReceivedMessage:
             message = self.message
         except MessageFormatError:
             return self.encoded
-        return _raw_body(message, self.encoded)
+        return _body_bytes(message, self.encoded)
 
     @property
     def count(self) -> int | None:
@@ -60,7 +60,7 @@ class ReceivedMessage:
         return read_header(self.encoded).redelivered(self._failures, counts=self._origin.counts_deliveries)
 
 
-def _raw_body(message: Message, encoded: bytes) -> bytes:
+def _body_bytes(message: Message, encoded: bytes) -> bytes:
     """What is in texts, bytes and pickles; of what has a form of AMQP's the encoded bytes."""
     if isinstance(message, TextMessage):
         return (message.body or "").encode()
@@ -93,11 +93,11 @@ class AMQPDelivery(ReceivedMessage):
     __slots__ = ("consumer", "sequence", "size", "unit")
 
     def __init__(
-        self, encoded: bytes, sequence: int, consumer: AMQPDeliveryOwner, arrived: float, failures: int = 0
+        self, encoded: bytes, sequence: int, consumer: AMQPDeliveryOwner, received_at: float, failures: int = 0
     ) -> None:
         self.encoded = encoded  # all in one: a call of the base's for each message would double the cost
         self._origin = consumer.origin
-        self._arrived = arrived
+        self._received_at = received_at
         self._failures = failures
         self._message = None
         self.sequence = sequence
@@ -107,4 +107,4 @@ class AMQPDelivery(ReceivedMessage):
 
     def for_redelivery(self, *, counted: bool) -> "AMQPDelivery":
         """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
-        return AMQPDelivery(self.encoded, self.sequence, self.consumer, self._arrived, self._failures + counted)
+        return AMQPDelivery(self.encoded, self.sequence, self.consumer, self._received_at, self._failures + counted)

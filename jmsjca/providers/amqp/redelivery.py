@@ -12,13 +12,13 @@ from jmsjca.messages.delivery import original_message_id
 from jmsjca.providers.amqp.codec.sections import bare_message
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 
-__all__ = ["Awaited", "Failures"]
+__all__ = ["FailureCounts", "ReturnOrder"]
 
-_MOST_RETURNS = 20
-_MOST_OTHERS = 5000
+_MAX_RETRIES = 20
+_MAX_EARLIER = 5000
 
 
-class Awaited(NamedTuple):
+class ReturnOrder(NamedTuple):
     """The messages that went back in order.
 
     Args:
@@ -27,39 +27,39 @@ class Awaited(NamedTuple):
     """
 
     hashes: Sequence[int]
-    returns: int = _MOST_RETURNS
+    retries: int = _MAX_RETRIES
 
     @classmethod
     def of(cls, deliveries: Iterable[AMQPDelivery]) -> Self:
         """Await what goes back now."""
         return cls([_hash_of(delivery) for delivery in deliveries])
 
-    def before(self, others: "Awaited | None", here: Iterable[AMQPDelivery]) -> Self:
+    def merged_before(self, others: "ReturnOrder | None", here: Iterable[AMQPDelivery]) -> Self:
         """These, and behind them what else is still to come: who gives back one after the other begins at the end.
 
         Args:
             others: What else was awaited.
             here: What of these had come, and nobody had received.
         """
-        if others is None or not others.returns:  # or somebody else has got them
+        if others is None or not others.retries:  # or somebody else has got them
             return self
         come = Counter(map(_hash_of, here))
-        left = [each for each in others.hashes if not _took(come, each)]
-        return self._replace(hashes=[*self.hashes, *left[:_MOST_OTHERS]])
+        left = [each for each in others.hashes if not _take_one(come, each)]
+        return self._replace(hashes=[*self.hashes, *left[:_MAX_EARLIER]])
 
-    def again(self) -> Self:
+    def retry(self) -> Self:
         """The same once more, as something else came that is returned."""
-        return self._replace(returns=self.returns - 1)
+        return self._replace(retries=self.retries - 1)
 
-    def begins_with(self, chunk: Sequence[AMQPDelivery]) -> bool:
+    def is_kept_by(self, chunk: Sequence[AMQPDelivery]) -> bool:
         """False if something else stands in a chunk before what is awaited.
 
         Artemis may have chosen the next message before it takes back what is before that one, and send it at the next
         credit. But if that happens again and again, somebody else has got what went back.
         """
-        return not self.returns or all(map(eq, self.hashes, map(_hash_of, chunk)))
+        return not self.retries or all(map(eq, self.hashes, map(_hash_of, chunk)))
 
-    def steps(self, deliveries: Iterable[AMQPDelivery]) -> Sequence[Sequence[AMQPDelivery]]:
+    def in_settlement_order(self, deliveries: Iterable[AMQPDelivery]) -> Sequence[Sequence[AMQPDelivery]]:
         """Deliveries as they should have come: a broker with credit left sends each again as soon as it is back.
 
         Step by step, as proton joins neighbours that are settled together, and has them in the order of arrival again.
@@ -75,13 +75,13 @@ class Awaited(NamedTuple):
             steps[-1].append(delivery)
         return steps
 
-    def behind(self, chunk: Sequence[AMQPDelivery]) -> "Awaited | None":
+    def after(self, chunk: Sequence[AMQPDelivery]) -> "ReturnOrder | None":
         """What is still to come behind a chunk."""
         left = self.hashes[len(chunk) :]
         return self._replace(hashes=left) if left else None
 
 
-def _took(come: Counter[int], each: int) -> bool:
+def _take_one(come: Counter[int], each: int) -> bool:
     """Take one of these out, if it is there."""
     come[each] -= 1
     return come[each] >= 0
@@ -92,7 +92,7 @@ def _hash_of(delivery: AMQPDelivery) -> int:
     return hash(bare_message(delivery.encoded))
 
 
-class Failures:
+class FailureCounts:
     """What the consumers of a connection gave back as failed; for any number of threads.
 
     A broker that counts writes the count into the header, so what comes again with the very same bytes was not counted.
@@ -102,28 +102,28 @@ class Failures:
         most: How many messages are remembered; the one that failed first is forgotten first.
     """
 
-    def __init__(self, most: int = 5000) -> None:
-        self._most = most
+    def __init__(self, max_messages: int = 5000) -> None:
+        self._max_messages = max_messages
         self._lock = Lock()
         self._counts: dict[int, int] = {}  # by the hash of the bytes, for those may be large
 
-    def note(self, deliveries: Iterable[AMQPDelivery]) -> None:
+    def record(self, deliveries: Iterable[AMQPDelivery]) -> None:
         """Remember deliveries that failed; before the broker hears of it, and sends them again."""
         with self._lock:
-            for delivery in filter(_is_known, deliveries):
+            for delivery in filter(_is_identifiable, deliveries):
                 key = hash(delivery.encoded)
                 self._counts[key] = self._counts.pop(key, 0) + 1
-                if len(self._counts) > self._most:
+                if len(self._counts) > self._max_messages:
                     del self._counts[next(iter(self._counts))]
 
-    def of(self, messages: Sequence[bytes]) -> Iterable[int]:
+    def counts_for(self, messages: Sequence[bytes]) -> Iterable[int]:
         """Tell of each message how often it failed here and the broker did not count that."""
         return (
             (self._counts.get(hash(encoded), 0) for encoded in messages) if self._counts else repeat(0, len(messages))
         )
 
 
-def _is_known(delivery: AMQPDelivery) -> bool:
+def _is_identifiable(delivery: AMQPDelivery) -> bool:
     """True if no other message has the same bytes; one that cannot be decoded is known by them."""
     try:
         return original_message_id(delivery.message) is not None

@@ -13,7 +13,7 @@ from jmsjca.providers.amqp.engine.proton_ffi import TERMINUS_UNSPECIFIED
 from jmsjca.providers.amqp.errors import condition_text
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source, SubscriptionLink, subscription_link
-from jmsjca.providers.amqp.temporary_destinations import Temporaries
+from jmsjca.providers.amqp.temporary_destinations import TemporaryDestinations
 
 __all__ = ["ConsumerSpec", "SourceFactory", "unsubscribe", "unsubscribe_global"]
 
@@ -130,7 +130,7 @@ class SourceFactory:
         client_id: The client id, the owner of durable subscriptions; None without one.
     """
 
-    def __init__(self, broker: AMQPBrokerProfile, temporaries: Temporaries, client_id: str | None) -> None:
+    def __init__(self, broker: AMQPBrokerProfile, temporaries: TemporaryDestinations, client_id: str | None) -> None:
         self._broker = broker
         self._temporaries = temporaries
         self._client_id = client_id
@@ -149,7 +149,7 @@ class SourceFactory:
         if not isinstance(source, Subscription):
             if no_local and isinstance(source, Queue):
                 raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
-            self._temporaries.check_own(source)
+            self._temporaries.check_owned(source)
             return
         data.require("shared", requested=source.shared)
         data.require("durable", requested=source.durable)
@@ -157,7 +157,7 @@ class SourceFactory:
         if no_local and source.shared:
             raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
         self.check_client_id(source)
-        self._temporaries.check_own(source.topic)
+        self._temporaries.check_owned(source.topic)
         if source.durable and source.topic.temporary:
             raise InvalidDestinationError(f"A durable subscription cannot use the temporary topic {source.topic}.")
 
@@ -202,12 +202,12 @@ class SourceFactory:
 
     def for_browser(self, queue: Destination, selector: str | None) -> Source:
         """Return the source of a browser."""
-        self._temporaries.check_own(queue)
+        self._temporaries.check_owned(queue)
         chosen, other_kind = self._translate_selector(selector), self._broker.other_kind_texts
         return Source(self._address(queue), selector=chosen, browse=True, other_kind=other_kind)
 
     def _address(self, what: Destination) -> Address:
-        return address_of(self._temporaries.named(what), self._broker.naming)
+        return address_of(self._temporaries.resolve(what), self._broker.naming)
 
     def _translate_selector(self, selector: str | None) -> str | None:
         self._broker.data.require("selectors", requested=bool(selector))

@@ -11,15 +11,15 @@ from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import EXPIRE_WITH_LINK
 from jmsjca.providers.amqp.links.link import Link
 
-__all__ = ["Temporaries"]
+__all__ = ["TemporaryDestinations"]
 
 _LIFETIME = symbol("lifetime-policy")
 _DELETE_ON_CLOSE = 0x2B
-_LONGEST_NAME = 1024
-_MOST_REMOVED = 10_000
+_MAX_NAME_LENGTH = 1024
+_MAX_REMOVED = 10_000
 
 
-class Temporaries:
+class TemporaryDestinations:
     """The temporary destinations of a connection.
 
     Args:
@@ -31,35 +31,35 @@ class Temporaries:
         self._engine = engine
         self._reply_timeout = reply_timeout
         self._lock = threading.Lock()
-        self._makers: dict[Destination, _Maker] = {}
+        self._links: dict[Destination, _DynamicTargetLink] = {}
         self._removed: dict[Destination, None] = {}  # the oldest first
 
-    def make(self, kind: DestinationKind) -> Destination:
+    def create(self, kind: DestinationKind) -> Destination:
         """Make one.
 
         Raises:
             JMSError: The broker refuses.
         """
-        maker = _Maker(self._engine, kind, self._reply_timeout)
+        maker = _DynamicTargetLink(self._engine, kind, self._reply_timeout)
         maker.attach()
         made = destination(maker.name, kind, temporary=True)
         with self._lock:
-            self._makers[made] = maker
+            self._links[made] = maker
         return made
 
-    def check_own(self, what: Destination) -> None:
+    def check_owned(self, what: Destination) -> None:
         """Refuse a temporary destination that another connection made, or that is gone.
 
         Raises:
             InvalidDestinationError: It is one of these.
         """
-        if what.temporary and what not in self._makers:
+        if what.temporary and what not in self._links:
             raise InvalidDestinationError(f"{what} is gone, or another connection's: only its own consumes from it.")
 
-    def named(self, what: Destination) -> Destination:
+    def resolve(self, what: Destination) -> Destination:
         """The temporary destination of this connection that is meant by a plain name, else what was given."""
         own = destination(what.name, what.kind, temporary=True)
-        return own if own in self._makers else what
+        return own if own in self._links else what
 
     def check_not_removed(self, what: Destination) -> None:
         """Refuse one that this connection has removed.
@@ -77,16 +77,16 @@ class Temporaries:
             InvalidDestinationError: This connection has none of that name.
         """
         with self._lock:
-            maker = self._makers.pop(what, None)
+            maker = self._links.pop(what, None)
             if maker is None:
                 raise InvalidDestinationError(f"{what} is gone, or another connection's.")
             self._removed[what] = None
-            if len(self._removed) > _MOST_REMOVED:
+            if len(self._removed) > _MAX_REMOVED:
                 del self._removed[next(iter(self._removed))]
         maker.close()
 
 
-class _Maker(Link):
+class _DynamicTargetLink(Link):
     """A sender that sends nothing: its target is made for it."""
 
     def __init__(self, engine: Engine, kind: DestinationKind, reply_timeout: float) -> None:
@@ -96,7 +96,7 @@ class _Maker(Link):
 
     def on_attached(self) -> None:
         """The broker tells its name."""
-        self.name = (self._link.remote_target.address or "")[:_LONGEST_NAME]
+        self.name = (self._link.remote_target.address or "")[:_MAX_NAME_LENGTH]
         super().on_attached()
 
     def _create(self, session: Any, name: str) -> Any:

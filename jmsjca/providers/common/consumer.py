@@ -155,13 +155,13 @@ class BaseConsumer(Generic[D]):
         self._buffer: DeliveryBuffer[D] = DeliveryBuffer(order)
         self._woken = False
         self._error: JMSError | None = None
-        self._home = ForkGuard()
+        self._fork_guard = ForkGuard()
         self.order = order
         self.closed = False
 
     def wake(self) -> None:
         """Make a waiting `receive` return."""
-        if self._home.in_child:
+        if self._fork_guard.in_child:
             return  # in a forked child no thread waits
         with self._changed:
             self._woken = True

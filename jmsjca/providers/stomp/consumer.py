@@ -54,7 +54,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
             limit: How many at most.
             timeout: Seconds to wait; None waits for ever, 0 does not wait.
         """
-        self._home.check()
+        self._fork_guard.check()
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         while True:
             with self._changed:
@@ -65,20 +65,20 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Keep deliveries that no unit took, to be received again as if for the first time."""
-        self._home.check()
+        self._fork_guard.check()
         with self._changed:
             self._requeue([d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[STOMPDelivery]:
         """Give what was on its way. The broker goes on sending when something is settled: STOMP knows no stop."""
-        self._home.check()
+        self._fork_guard.check()
         self._subscriptions.barrier()
         with self._changed:
             return self._buffer.take(len(self._buffer.ready))
 
     def close(self) -> None:
         """Give everything back that no unit took; the broker gets it when the last unit has ended."""
-        if self._home.in_child:
+        if self._fork_guard.in_child:
             return
         with self._changed:
             if self.closed:

@@ -136,7 +136,7 @@ def test_what_was_declared_at_a_coordinator_that_ended_is_not_rolled_back(busy, 
 
 
 def test_a_coordinator_that_ends_takes_what_was_declared_with_it(busy):
-    link = busy.connection._wire._coordinator
+    link = busy.connection._links._coordinator
     busy.peer.reactions["transfer"] = lambda event: (end_session(link_of(busy)), busy.peer.on_transfer(event))
     with pytest.raises(TransactionRolledBackError):
         commit(busy)

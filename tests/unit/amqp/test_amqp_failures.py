@@ -79,6 +79,6 @@ def test_what_failed_first_is_forgotten_first():
             self.encoded, self.message = body, self
             self._original_id = "id"
 
-    memory = redelivery.Failures(most=2)
-    memory.note(map(Failed, [b"a", b"b", b"a", b"c"]))
-    assert list(memory.of([b"a", b"b", b"c"])) == [2, 0, 1]
+    memory = redelivery.FailureCounts(max_messages=2)
+    memory.record(map(Failed, [b"a", b"b", b"a", b"c"]))
+    assert list(memory.counts_for([b"a", b"b", b"c"])) == [2, 0, 1]

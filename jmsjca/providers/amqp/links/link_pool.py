@@ -18,7 +18,7 @@ from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.links.coordinator import CoordinatorLink
 from jmsjca.providers.amqp.links.delivery_states import ACCEPTED
 from jmsjca.providers.amqp.links.sender import AnonymousRelayLink, SendBatch, SenderLink, Then
-from jmsjca.providers.amqp.temporary_destinations import Temporaries
+from jmsjca.providers.amqp.temporary_destinations import TemporaryDestinations
 
 __all__ = ["MAX_SENDER_LINKS", "LinkPool", "Outgoing", "_SenderLinks"]
 
@@ -199,7 +199,7 @@ class LinkPool:
         self.broker = broker
         self.check_open = engine.check_open
         self.task_queue = engine.task_queue
-        self.temporaries = Temporaries(engine, reply_timeout)
+        self.temporaries = TemporaryDestinations(engine, reply_timeout)
         self.message_bytes = limits.message_bytes
         self.reply_timeout = reply_timeout
 

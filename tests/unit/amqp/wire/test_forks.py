@@ -19,8 +19,8 @@ from tests.unit.forking import (
         None,
         "consumer._changed",
         "connection._lock",
-        "connection._closing",
-        "connection._wire.commit_lock",
+        "connection._close_lock",
+        "connection._links.commit_lock",
         "connection._engine.task_queue._lock",
     ],
 )

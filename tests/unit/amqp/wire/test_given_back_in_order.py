@@ -8,7 +8,7 @@ from proton import Message
 
 from jmsjca import AcknowledgeMode, ConnectionFactory
 from jmsjca.destinations import Queue
-from jmsjca.providers.amqp.redelivery import Awaited
+from jmsjca.providers.amqp.redelivery import ReturnOrder
 from jmsjca.spi import Order
 from tests.unit.amqp.wire.account import encoded
 
@@ -176,28 +176,28 @@ def sequences(steps):
 
 def test_what_goes_back_is_awaited_before_what_went_back_earlier():
     """Without what of that is here already and goes back, too."""
-    earlier = Awaited.of(came("bcb"))
-    assert Awaited.of(came("ab")).before(earlier, came("b")).hashes == Awaited.of(came("abcb")).hashes
-    assert Awaited.of(came("b")).before(earlier, []).hashes == Awaited.of(came("bbcb")).hashes
+    earlier = ReturnOrder.of(came("bcb"))
+    assert ReturnOrder.of(came("ab")).merged_before(earlier, came("b")).hashes == ReturnOrder.of(came("abcb")).hashes
+    assert ReturnOrder.of(came("b")).merged_before(earlier, []).hashes == ReturnOrder.of(came("bbcb")).hashes
 
 
 def test_what_somebody_else_has_got_is_not_awaited():
     """Which shows when others came instead as often as is allowed."""
-    assert Awaited([1]).before(Awaited([3], returns=0), []).hashes == [1]
+    assert ReturnOrder([1]).merged_before(ReturnOrder([3], retries=0), []).hashes == [1]
 
 
 def test_what_is_awaited_has_a_bound():
     """Else it would grow with each rollback if somebody else gets what was taken ahead."""
-    awaited = Awaited.of(came("a"))
+    awaited = ReturnOrder.of(came("a"))
     for number in range(100):
-        awaited = Awaited([number] * 100).before(awaited, [])
+        awaited = ReturnOrder([number] * 100).merged_before(awaited, [])
     assert len(awaited.hashes) < 10_000
-    assert Awaited(range(-10_000, 0)).before(awaited, []).hashes[:10_000] == [*range(-10_000, 0)]
+    assert ReturnOrder(range(-10_000, 0)).merged_before(awaited, []).hashes[:10_000] == [*range(-10_000, 0)]
 
 
 def test_what_is_alike_has_a_place_each():
-    assert sequences(Awaited.of(came("txt")).steps(came("ttx"))) == [[1, 3], [2]]
-    assert sequences(Awaited.of(came("ab")).steps(came("cba"))) == [[3], [2], [1]]
+    assert sequences(ReturnOrder.of(came("txt")).in_settlement_order(came("ttx"))) == [[1, 3], [2]]
+    assert sequences(ReturnOrder.of(came("ab")).in_settlement_order(came("cba"))) == [[3], [2], [1]]
 
 
 @pytest.mark.parametrize("place", range(len(SENT)))

@@ -111,7 +111,7 @@ def test_receive(stage, broker, monkeypatch):
     consumer = stage(broker).connect().consumer(Queue("in"), window=2)
     until(lambda: len(consumer._buffer.ready) == 2)
     with monkeypatch.context() as patch:
-        patch.setattr(AMQPConsumer, "_give_way", interrupt)
+        patch.setattr(AMQPConsumer, "_yield_to_engine", interrupt)
         with pytest.raises(Interruption):
             consumer.receive(2, SECONDS)
     assert [delivery.message.body for delivery in consumer.receive(2, SECONDS)] == ["a", "b"]

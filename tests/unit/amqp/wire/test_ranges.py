@@ -33,7 +33,7 @@ class Settled:
         if sum((body.last or body.first) - body.first + 1 for body in self.frames) == MANY:
             self.done.set()
 
-    def accept_soon(self, delivery):
+    def accept_nowait(self, delivery):
         unit = self.connection.unit(atomic=False)
         unit.take([delivery])
         unit.commit(confirmed=False)
@@ -60,7 +60,7 @@ def test_what_is_accepted_one_by_one_needs_nothing_to_follow_it(stage, product):
     """Such acknowledgements wait a moment for more of them, and not for anything else."""
     settled = Settled(stage, product)
     for delivery in settled.deliveries:
-        settled.accept_soon(delivery)
+        settled.accept_nowait(delivery)
     assert {(kind, is_settled) for kind, _, _, is_settled in settled.told()} == {(Accepted, True)}
 
 
@@ -69,7 +69,7 @@ def test_what_is_accepted_one_by_one_while_the_thread_is_busy_is_told_together(s
     settled, free = Settled(stage, product), threading.Event()
     settled.connection._engine.submit(lambda: free.wait(SECONDS))
     for delivery in settled.deliveries:
-        settled.accept_soon(delivery)
+        settled.accept_nowait(delivery)
     free.set()
     assert settled.told() == [(Accepted, 0, MANY - 1, True)]
 
@@ -80,12 +80,12 @@ def test_what_is_accepted_while_others_are_told_is_told_as_well(stage, monkeypat
 
     def settle_while_another_comes(*args):
         monkeypatch.undo()
-        settled.accept_soon(last)
+        settled.accept_nowait(last)
         settle(*args)
 
     monkeypatch.setattr(settled.consumer, "settle", settle_while_another_comes)
     for delivery in others:
-        settled.accept_soon(delivery)
+        settled.accept_nowait(delivery)
     assert {kind for kind, *_ in settled.told()} == {Accepted}
 
 

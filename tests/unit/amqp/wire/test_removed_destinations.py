@@ -29,7 +29,7 @@ class Naming:
 
 def test_what_was_removed_is_refused_here_as_long_as_it_is_remembered(stage, monkeypatch):
     """Of more than so many the broker is asked: a connection may make new ones for years."""
-    monkeypatch.setattr(temporary_destinations, "_MOST_REMOVED", 2)
+    monkeypatch.setattr(temporary_destinations, "_MAX_REMOVED", 2)
     broker = Broker()
     broker.instead[Attach] = naming = Naming()
     connection = stage(broker).connect()
