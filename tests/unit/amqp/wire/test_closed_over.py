@@ -62,7 +62,7 @@ def test_an_open_unit_ends_with_its_connection(stage, broker):
     unit = connection.unit()
     unit.take(connection.consumer(QUEUE, window=0).receive(1, SECONDS))
     connection.close()
-    with pytest.raises(ConnectionLostError, match="nothing was sent.* redelivered"):
+    with pytest.raises(ConnectionLostError, match="nothing was sent"):
         unit.commit()
 
 
