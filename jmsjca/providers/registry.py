@@ -1,10 +1,10 @@
 """Providers by URL scheme, from the entry points of the group ``jmsjca.providers``."""
 
-import difflib
 from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from jmsjca.config.text import did_you_mean
 from jmsjca.errors import ProviderNotInstalledError, UnknownSchemeError
 from jmsjca.spi import Provider
 
@@ -57,7 +57,5 @@ def _install_command(entry: "EntryPoint") -> str:
 
 
 def _unknown_scheme_message(scheme: str) -> str:
-    schemes = known_schemes()
-    near = difflib.get_close_matches(scheme, schemes, 1)
-    hint = f"Did you mean {near[0]}://?" if near else f"There are: {', '.join(s + '://' for s in schemes)}"
-    return f"No provider for the scheme {scheme}://. {hint}"
+    schemes = {name: f"{name}://" for name in known_schemes()}
+    return f"No provider for the scheme {scheme}:// {did_you_mean(scheme, schemes)}."

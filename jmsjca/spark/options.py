@@ -1,6 +1,5 @@
 """The options of the "jms" data source."""
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from jmsjca.config import ConnectionURL
+from jmsjca.config.text import did_you_mean
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import ConfigurationError, InvalidOptionError
 from jmsjca.reconnection import ConnectionSettings
@@ -73,7 +73,7 @@ class SparkOptions:
                 continue
             option = known.get(name.lower())
             if option is None:
-                raise InvalidOptionError(_unknown(name, [o.name for o in known.values()]))
+                raise InvalidOptionError(_unknown_option_message(name, [o.name for o in known.values()]))
             values[option.name] = _convert(option.name, text, _CONVERTERS.get(option.name, str))
         for name in ("url", "destination"):
             if not values.get(name):
@@ -170,8 +170,5 @@ def _convert(name: str, text: str, convert: Callable[[str], Any]) -> Any:
         raise InvalidOptionError(f"The option {name!r} must be a number that is not negative, not {text!r}.") from error
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], 1)
-    meant = next((k for k in known if near and k.lower() == near[0]), None)
-    hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(known)}."
-    return f"The jms data source has no option {name!r}; {hint}"
+def _unknown_option_message(name: str, known: list[str]) -> str:
+    return f"The jms data source has no option {name!r} {did_you_mean(name.lower(), {k.lower(): k for k in known})}."

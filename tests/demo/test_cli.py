@@ -12,7 +12,7 @@ from jmsjca.management.cli import run
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["demo", "--url", "embeded:///x.db"], "Did you mean embedded://?"),
+        (["demo", "--url", "embeded:///x.db"], "did you mean embedded://?"),
         (["demo", "--url", "no url"], "must begin with a scheme"),
         (["demo", "--url", "embedded:///no/such/folder/x.db"], "make it, or correct the URL"),
         (["demo", "--url", "embedded://memory"], "embedded:///folder/file.db"),

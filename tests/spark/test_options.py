@@ -35,7 +35,7 @@ def test_what_must_be_given(missing: str, empty: bool) -> None:
 
 
 def test_an_unknown_option_gets_a_hint() -> None:
-    with pytest.raises(InvalidOptionError, match="no option 'partitons'; did you mean 'partitions'"):
+    with pytest.raises(InvalidOptionError, match=r"no option 'partitons' \(did you mean partitions\?\)"):
         SparkOptions.parse(GIVEN | {"partitons": "2"})
     with pytest.raises(InvalidOptionError, match="there are url, destination, "):
         SparkOptions.parse(GIVEN | {"xyzzy": "2"})

@@ -204,7 +204,7 @@ def test_a_repeated_batch_of_a_stream_is_written_once(spark, broker):
     ("changes", "remedy"),
     [
         ({"url": "embedded://memory"}, "embedded:///folder/file.db"),
-        ({"partitons": 3}, "did you mean 'partitions'"),
+        ({"partitons": 3}, "did you mean partitions"),
         ({"destinationType": "topic"}, "reads a queue"),
     ],
 )

@@ -1,13 +1,13 @@
 """Code shared by the network protocols: URL options, verified TLS sockets, protection of passwords."""
 
-import difflib
 import socket
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.config.text import check_text
+from jmsjca.config.text import check_text, did_you_mean
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSError, JMSSecurityError
 
 __all__ = ["NetworkOptions", "connection_error", "open_socket", "request_quick_ack", "require_tls_for_password"]
@@ -52,7 +52,7 @@ class NetworkOptions:
         known = {field.name: field.type for field in fields(cls)}
         for name in url.query:
             if name not in known:
-                raise InvalidOptionError(_unknown_option_message(name, url, list(known)))
+                raise InvalidOptionError(_unknown_option_message(name, url, known))
         return cls(**{name: _parse_value(name, text, known[name]) for name, text in url.query.items()})
 
 
@@ -166,7 +166,5 @@ def _parse_seconds(name: str, text: str) -> float:
     return seconds
 
 
-def _unknown_option_message(name: str, url: ConnectionURL, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
-    return f"{url.protocol}:// has no option {name[:50]!r}. {hint}"
+def _unknown_option_message(name: str, url: ConnectionURL, known: Iterable[str]) -> str:
+    return f"{url.protocol}:// has no option {name[:50]!r} {did_you_mean(name.lower(), {k.lower(): k for k in known})}."
