@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
 
 __all__ = [
+    "JAVA_TYPES",
     "Destination",
     "DestinationKind",
     "Queue",
@@ -19,6 +20,9 @@ __all__ = [
 ]
 
 DestinationKind = Literal["queue", "topic"]
+
+JAVA_TYPES: dict[DestinationKind, str] = {"queue": "javax.jms.Queue", "topic": "javax.jms.Topic"}
+"""The Java interface of each kind of destination."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import SecretStr
 
@@ -10,6 +10,7 @@ from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.options import is_jmsjca_option
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.config.text import did_you_mean
+from jmsjca.destinations import JAVA_TYPES, DestinationKind
 from jmsjca.errors import excerpt
 
 __all__ = ["InvalidProperty", "describe", "fields_from_properties"]
@@ -105,30 +106,33 @@ def _range_problem(value: str, least: int) -> str | None:
     return f"it must be a whole number from {least} on (given: {excerpt(value)!r})"
 
 
-def _parse_destination_type(value: str) -> str | InvalidProperty:
-    kinds = {"Queue": "queue", "Topic": "topic"}
-    package, _, name = value.rpartition(".")
-    if package in ("javax.jms", "jakarta.jms") and name in kinds:
-        return kinds[name]
-    return InvalidProperty(
-        f"destinationType: it must be javax.jms.Queue or javax.jms.Topic (given: {excerpt(value)!r})"
-    )
+def _parse_destination_type(value: str) -> DestinationKind | InvalidProperty:
+    javax = value.replace("jakarta.jms.", "javax.jms.", 1) if value.startswith("jakarta.jms.") else value
+    for kind, name in JAVA_TYPES.items():
+        if javax == name:
+            return kind
+    given = excerpt(value)
+    return InvalidProperty(f"destinationType: it must be javax.jms.Queue or javax.jms.Topic (given: {given!r})")
+
+
+_ACKNOWLEDGE_WORDS = {
+    AcknowledgeMode.AUTO: "Auto-acknowledge",
+    AcknowledgeMode.DUPS_OK: "Dups-ok-acknowledge",
+}
 
 
 def _parse_acknowledge_mode(value: str) -> AcknowledgeMode | InvalidProperty:
-    modes = {"Auto-acknowledge": AcknowledgeMode.AUTO, "Dups-ok-acknowledge": AcknowledgeMode.DUPS_OK}
-    return modes.get(value) or InvalidProperty(
-        f"acknowledgeMode: it must be {' or '.join(modes)} (given: {excerpt(value)!r})"
-    )
+    for mode, word in _ACKNOWLEDGE_WORDS.items():
+        if value == word:
+            return mode
+    known, given = " or ".join(_ACKNOWLEDGE_WORDS.values()), excerpt(value)
+    return InvalidProperty(f"acknowledgeMode: it must be {known} (given: {given!r})")
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "destinationType": _parse_destination_type,
     "acknowledgeMode": _parse_acknowledge_mode,
 }
-
-_TYPES: dict[object, str] = {"queue": "javax.jms.Queue", "topic": "javax.jms.Topic"}
-_MODES: dict[object, str] = {AcknowledgeMode.AUTO: "Auto-acknowledge", AcknowledgeMode.DUPS_OK: "Dups-ok-acknowledge"}
 
 
 def describe(fields: Mapping[str, object], options: Mapping[str, str]) -> str:
@@ -144,10 +148,10 @@ def describe(fields: Mapping[str, object], options: Mapping[str, str]) -> str:
 
 def _values(fields: Mapping[str, object], options: Mapping[str, str]) -> dict[str, object]:
     return {
-        "DestinationType": _TYPES[fields["destination_type"]],
+        "DestinationType": JAVA_TYPES[cast("DestinationKind", fields["destination_type"])],
         "Destination": fields["destination"],
         "MessageSelector": fields["selector"],
-        "AcknowledgeMode": _MODES[fields["acknowledge_mode"]],
+        "AcknowledgeMode": _ACKNOWLEDGE_WORDS[cast("AcknowledgeMode", fields["acknowledge_mode"])],
         "Delivery concurrency mode": fields["concurrency_mode"],
         "SubscriptionDurability": fields["subscription_durability"],
         "ClientId": fields["client_id"],

@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from jmsjca.destinations import Destination
+from jmsjca.destinations import JAVA_TYPES, Destination
 from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, ObjectMessage, Properties, vendor_names
 from jmsjca.messages.vendor_properties import rollback_names
 from jmsjca.redelivery.encounter import Failure
 
 __all__ = ["MoveFacts", "moved_copy", "plain_copy", "redirected_copy"]
-
-_JAVA_NAMES = {"queue": "javax.jms.Queue", "topic": "javax.jms.Topic"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,5 +112,5 @@ def _move_properties(message: Message, facts: MoveFacts) -> Iterator[tuple[str, 
     }
     yield "RedeliveryCount", Int(facts.count)
     yield "OriginalDestinationName", facts.destination.name
-    yield "OriginalDestinationType", _JAVA_NAMES[facts.destination.kind]
+    yield "OriginalDestinationType", JAVA_TYPES[facts.destination.kind]
     yield from ((name, value) for name, value in optional.items() if value not in (None, ""))
