@@ -225,7 +225,7 @@ class ResourceAdapter:
     async def __aenter__(self) -> Self:
         import asyncio  # noqa: PLC0415  # who comes here has it; the others need not wait for it
 
-        self._loop.adopt(asyncio.get_running_loop())
+        self._loop.use(asyncio.get_running_loop())
         self.start()
         return self
 
@@ -237,7 +237,7 @@ class ResourceAdapter:
         try:
             await asyncio.to_thread(self.stop)
         finally:
-            self._loop.adopt(None)
+            self._loop.use(None)
 
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"

@@ -1,4 +1,4 @@
-"""Inbound: activations and how they deliver messages."""
+"""Listeners: activations, their dispatch modes, redelivery, held acknowledgement and statistics."""
 
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.distributed import DistributedActivation

@@ -1,4 +1,4 @@
-"""Held messages by message id: for acknowledging a message without having it at hand."""
+"""Registry of held messages by message id: acknowledges a message without a reference to it."""
 
 from collections.abc import Iterable, Sequence
 from threading import Lock
@@ -7,54 +7,55 @@ from typing import Protocol
 from jmsjca.errors import ConfigurationError, IllegalStateError
 from jmsjca.messages import Outcome, Settlement
 
-__all__ = ["HeldMessage", "HeldMessages"]
+__all__ = ["AcknowledgementRegistry", "HeldMessage"]
 
 _ACTIONS = {"jbxcommit": False, "jbxrollback": True}
 _REMEMBERED = 1000
 
 
 class HeldMessage(Protocol):
-    """A message that waits for its acknowledgement, as far as the registry knows it."""
+    """A message that waits for its acknowledgement, as the registry uses it."""
 
     @property
     def message_id(self) -> str | None:
-        """Which message it is."""
+        """The message id; None if the message has none."""
         ...
 
     @property
     def acknowledged(self) -> bool:
-        """True once somebody acknowledged it."""
+        """True once the message is acknowledged."""
         ...
 
     def acknowledge(self) -> Settlement:
-        """Acknowledge it; never blocks."""
+        """Acknowledge the message; never blocks."""
         ...
 
     def set_rollback_only(self) -> None:
-        """Let its unit end in a rollback."""
+        """Mark the unit of the message for rollback."""
         ...
 
 
-class HeldMessages:
-    """The settlement registry of one endpoint (as the acknowledge activity of Jitterbit's connector has it).
+class AcknowledgementRegistry:
+    """The held messages of one endpoint by message id, as the acknowledge activity of Jitterbit's connector uses them.
 
-    It remembers how at least the last thousand ended, so that who comes late learns what happened.
+    It remembers the outcome of at least the last 1,000 messages, so that the error for a late acknowledgement can name
+    it.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._held: dict[str, HeldMessage] = {}
         self._ended: dict[str, Outcome] = {}
-        self._ended_before: dict[str, Outcome] = {}  # a generation earlier
+        self._ended_before: dict[str, Outcome] = {}  # the previous generation
 
-    def note(self, context: HeldMessage) -> None:
-        """Let a message be known. Of two with one id it is the later."""
+    def register(self, context: HeldMessage) -> None:
+        """Register a held message. A later message with the same id replaces the earlier one."""
         if context.message_id is not None:
             with self._lock:
                 self._held[context.message_id] = context
 
-    def forget(self, contexts: Sequence[HeldMessage], outcome: Outcome | None) -> None:
-        """Let the messages of a unit be unknown: it is settled."""
+    def unregister(self, contexts: Sequence[HeldMessage], outcome: Outcome | None) -> None:
+        """Remove the messages of a settled unit, and remember its outcome."""
         with self._lock:
             held = self._held
             ended = [it.message_id for it in contexts if it.message_id is not None and held.get(it.message_id) is it]
@@ -63,15 +64,19 @@ class HeldMessages:
             self._remember(ended, outcome or Outcome.LOST)
 
     def settle(self, message_id: str, action: str) -> Settlement:
-        """Acknowledge a held message, or let its unit roll back. Does not wait.
+        """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
 
         Args:
-            message_id: Which message.
-            action: "JBXCommit" or "JBXRollback", in upper or lower case.
+            message_id: The id of the held message.
+            action: "JBXCommit" or "JBXRollback"; upper and lower case do not matter.
+
+        Returns:
+            The settlement of the message's unit.
 
         Raises:
-            ConfigurationError: The action is another one.
-            IllegalStateError: No such message is held: it never was, or its unit is settled, or it is acknowledged.
+            ConfigurationError: The action is neither of the two.
+            IllegalStateError: No such message is held: it never was, its unit is settled, or it is acknowledged
+                already.
         """
         roll_back = _ACTIONS.get(action.lower())
         if roll_back is None:
@@ -92,8 +97,8 @@ class HeldMessages:
         if ended is not None:
             raise IllegalStateError(f"The message {message_id[:100]!r} is settled already: {ended.value}.")
         raise IllegalStateError(
-            f"No message {message_id[:100]!r} is held here. Only messages that were delivered with held acknowledgement"
-            " and are not settled can be."
+            f"No message {message_id[:100]!r} is held. Only messages that were delivered with hold_until_ack and"
+            " are not settled yet are."
         )
 
     def _remember(self, message_ids: Iterable[str], outcome: Outcome) -> None:

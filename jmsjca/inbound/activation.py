@@ -12,12 +12,12 @@ from jmsjca.config import ConnectionURL
 from jmsjca.errors import IllegalStateError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.capability_check import refuse_unavailable
+from jmsjca.inbound.capability_check import refuse_unsupported
 from jmsjca.inbound.endpoint import Endpoint, terms_of
 from jmsjca.inbound.handler import Handler, HandlerLoop
-from jmsjca.inbound.lifecycle import Life, Service, Status
-from jmsjca.inbound.listener_context import inside, is_inside
-from jmsjca.inbound.shutdown import end_with_process
+from jmsjca.inbound.lifecycle import ActivationRun, ActivationState, Status
+from jmsjca.inbound.listener_context import as_listener, in_listener
+from jmsjca.inbound.shutdown import stop_at_exit
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.messages import Settlement
 from jmsjca.reconnection import ConnectionSettings
@@ -33,25 +33,28 @@ _UNSPECIFIED = "<unspecified>"
 
 
 class Activation:
-    """Made by `ResourceAdapter.activate`. Connects, delivers, connects again when the connection breaks.
+    """A running or stopped listener. Created by `ResourceAdapter.activate`.
+
+    It connects, delivers, and reconnects when the connection breaks.
 
     Args:
-        spec: What to listen to.
+        spec: The activation spec, with the options applied.
         handler: The user's function.
-        settings: What connections are made from.
-        hooks: What surrounds deliveries and hears of changes.
-        loop: Where the handler's coroutines run; None for a loop of its own.
-        executor: What handlers run on in the mode cc; None for threads of its own.
-        forwards: True if the handler sends in the unit of every message: a broker that cannot do that is refused.
+        settings: The settings for connections.
+        hooks: Called around deliveries and at status changes.
+        loop: The event loop for the handler's coroutines; None for a loop of its own.
+        executor: Runs the handlers in mode cc; None for threads of its own.
+        requires_atomic_unit: True if the handler sends in the unit of every message, so that a broker without that
+            capability is refused.
 
     Attributes:
         name: The display name, for logs and hooks.
-        spec: What it listens to.
-        stats: What it counted.
+        spec: The activation spec, as given.
+        stats: The counters.
 
     Raises:
-        ConfigurationError: The handler asks for something that it cannot be given.
-        NotSupportedError: The spec asks for something that this release does not do yet.
+        ConfigurationError: The handler has a parameter for which there is no value.
+        NotSupportedError: The spec requires a feature that this release does not have.
     """
 
     def __init__(
@@ -63,125 +66,130 @@ class Activation:
         *,
         loop: HandlerLoop | None = None,
         executor: Executor | None = None,
-        forwards: bool = False,
+        requires_atomic_unit: bool = False,
     ) -> None:
-        refuse_unavailable(spec)
+        refuse_unsupported(spec)
         self.spec = spec
         self.name = display_name(spec, settings.url)
         self._settings = settings
         self._hooks = hooks
         self._executor = executor
-        self._terms = replace(terms_of(spec), forwards=forwards)
+        self._endpoint_settings = replace(terms_of(spec), requires_atomic_unit=requires_atomic_unit)
         self._make_handler = partial(Handler, handler, loop)
         self._reset_after_fork()
         reset_in_child(self, Activation._reset_after_fork)
 
     @property
     def status(self) -> Status:
-        """Up when messages can flow; else "Down", "Connecting" or "Disconnecting"."""
-        return self._life.status
+        """Return "Up" when messages can flow; else "Down", "Connecting" or "Disconnecting"."""
+        return self._state.status
 
     def start(self) -> None:
-        """Begin to connect, and deliver as soon as that succeeds. Does nothing if it was started already.
+        """Start to connect, and deliver as soon as that succeeds. Does nothing if the activation is started already.
 
-        Returns at once: the broker may be down. It is tried again after 1, 2, 5, 5, 10, 10, … seconds.
+        Returns at once, even if the broker is down. The connection is retried after 1, 2, 5, 5, 10, 10, … seconds.
 
         Raises:
-            IllegalStateError: It is being stopped just now.
+            IllegalStateError: The activation is being stopped.
         """
-        service = Service(self._endpoint, self._settings, self.spec.inbound_options, self._executor, self._life)
-        if self._life.happens("start", service):
-            service.begin()
+        run = ActivationRun(self._endpoint, self._settings, self.spec.inbound_options, self._executor, self._state)
+        if self._state.fire("start", run):
+            run.start()
         elif self.status == "Disconnecting":
             raise IllegalStateError(f"{self.name} is being stopped; start it again when its status is 'Down'.")
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Take no more messages, wait for the handlers at work, give back what was taken ahead, disconnect.
+        """Stop taking messages, wait for active handlers, release prefetched messages, disconnect.
 
-        Units that wait for an acknowledgement are rolled back. At the deadline the connection is closed over the
-        handlers that are still at work: their units are lost, and the messages come again.
+        Units that wait for an acknowledgement are rolled back. At the deadline the connection is closed even if
+        handlers are
+        active: their units are lost, and the messages are redelivered.
 
-        Called by a handler, by a hook around one, or on the event loop that async handlers run on, it returns at once,
-        and all this happens when the handlers have returned.
+        Called by a handler, by a hook around one, or on the event loop of async handlers, it returns at once, and the
+        activation stops when the handlers have returned.
 
         Args:
-            timeout: Seconds until the deadline; None to wait for ever.
+            timeout: Seconds until the deadline; None waits forever.
 
         Returns:
-            True if all handlers ended in time; False if some are still at work.
+            True if all handlers ended in time; False if some are still active.
         """
-        service = self._life.run
-        if service is None:
+        run = self._state.current_run
+        if run is None:
             return True
-        self.end_intake()
-        if self._cannot_wait():
-            self._elsewhere(partial(service.finish, timeout))
+        self.stop_intake()
+        if self._must_not_block():
+            self._in_background(partial(run.wait_until_stopped, timeout))
             return False
-        return service.finish(timeout)
+        return run.wait_until_stopped(timeout)
 
     def restart(self, timeout: float | None = None) -> None:
-        """Stop, then start. From inside a handler it returns at once, and this happens elsewhere.
+        """Stop, then start. Called by a handler it returns at once, and the restart happens on another thread.
 
         Args:
             timeout: As of `stop`.
         """
-        if self._cannot_wait():
-            self._elsewhere(partial(self.restart, timeout))
+        if self._must_not_block():
+            self._in_background(partial(self.restart, timeout))
         else:
             self.stop(timeout)
             self.start()
 
     def request_stop(self, reason: str | None = None) -> None:
-        """Begin to stop, and return at once. Ignored if it is being stopped already: the first reason counts.
+        """Begin to stop, and return at once. Ignored if the activation is already stopping: the first reason counts.
 
         Args:
-            reason: Why, for the log.
+            reason: The reason, for the log.
         """
-        service = self._life.run
-        if service is not None and self.end_intake(reason or _UNSPECIFIED):
-            self._elsewhere(partial(service.finish, None))
+        run = self._state.current_run
+        if run is not None and self.stop_intake(reason or _UNSPECIFIED):
+            self._in_background(partial(run.wait_until_stopped, None))
 
-    def end_intake(self, reason: str | None = None) -> bool:
-        """Take no more messages, and return at once: the first half of `stop`.
+    def stop_intake(self, reason: str | None = None) -> bool:
+        """Stop taking messages, and return at once: the first half of `stop`.
 
         Args:
-            reason: Why a handler wants it, for the log.
+            reason: The reason of a handler, for the log.
 
         Returns:
-            True if this is what begins to stop it.
+            True if this call began the stop; False if the activation was stopped or stopping already.
         """
-        service = self._life.run
-        if service is None or not self._life.happens("stop", service):
+        run = self._state.current_run
+        if run is None or not self._state.fire("stop", run):
             return False
-        if reason is not None or is_inside():
+        if reason is not None or in_listener():
             logger.warning("%s is stopped by its handler: %s", self.name, reason or _UNSPECIFIED)
-        service.end_intake()
+        run.stop_intake()
         return True
 
     def settle(self, message_id: str, action: str) -> Settlement:
-        """Acknowledge a held message, or let its unit roll back. Does not wait.
+        """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
 
         Args:
-            message_id: Which message.
-            action: "JBXCommit" or "JBXRollback", in upper or lower case.
+            message_id: The id of the held message.
+            action: "JBXCommit" or "JBXRollback"; upper and lower case do not matter.
+
+        Returns:
+            The settlement of the message's unit.
 
         Raises:
-            ConfigurationError: The action is another one.
-            IllegalStateError: No such message is held: it never was, or its unit is settled, or it is acknowledged.
+            ConfigurationError: The action is neither of the two.
+            IllegalStateError: No such message is held: it never was, its unit is settled, or it is acknowledged
+                already.
         """
         return self._endpoint.held.settle(message_id, action)
 
     def reset_stats(self) -> None:
-        """Begin anew to count messages and commits; not endpoints and redeliveries."""
+        """Reset the counters of messages and commits; those of endpoints and redeliveries are kept."""
         self.stats.reset()
 
     def _reset_after_fork(self) -> None:
-        """Begin anew: a forked child calls this, where the threads and connections are its parent's."""
+        """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
         self.stats = Statistics(self._settings.clock)
-        self._life: Life[Service] = Life(self._tell)
+        self._state: ActivationState[ActivationRun] = ActivationState(self._report_status)
         self._endpoint = Endpoint(
             self.name,
-            self._terms,
+            self._endpoint_settings,
             self._make_handler(),
             statistics=self.stats,
             hooks=self._hooks,
@@ -195,33 +203,33 @@ class Activation:
     def __repr__(self) -> str:
         return f"<Activation {self.name} {self.status}>"
 
-    def _cannot_wait(self) -> bool:
-        return is_inside() or self._endpoint.handler.is_blocked_by_caller()
+    def _must_not_block(self) -> bool:
+        return in_listener() or self._endpoint.handler.runs_on_calling_loop()
 
-    def _elsewhere(self, act: Callable[[], object]) -> None:
-        """Do it on another thread: whoever asks for it is being waited for."""
+    def _in_background(self, act: Callable[[], object]) -> None:
+        """Call ``act`` on another thread, as the caller must not block."""
         threading.Thread(target=act, name=f"jmsjca stop {self.name}", daemon=True).start()
 
-    def _tell(self, status: Status) -> None:
+    def _report_status(self, status: Status) -> None:
         if status == "Up":
-            end_with_process(self)
+            stop_at_exit(self)
         logger.info("%s is %s.", self.name, status)
-        inside(lambda: self._hooks.status_changed(self.name, status))()
+        as_listener(lambda: self._hooks.status_changed(self.name, status))()
 
 
 def display_name(spec: "ActivationSpec", url: str) -> str:
-    """Tell how and to what an activation listens: mode, kind, destination, selector, context, URL without password.
+    """Return the display name: mode, kind, destination, selector, context and the URL without password.
 
     Args:
-        spec: The spec in force.
-        url: The connection URL in force.
+        spec: The effective spec.
+        url: The connection URL.
     """
     selector = f"({excerpt(spec.selector, 100)})" if spec.selector else ""
     context = f"{{{excerpt(spec.context_name)}}}" if spec.context_name else ""
-    return f"{spec.concurrency_mode}-{_receiver(spec)}{selector}{context} @ [{ConnectionURL.parse(url)}]"
+    return f"{spec.concurrency_mode}-{_receiver_name(spec)}{selector}{context} @ [{ConnectionURL.parse(url)}]"
 
 
-def _receiver(spec: "ActivationSpec") -> str:
+def _receiver_name(spec: "ActivationSpec") -> str:
     if spec.destination_type == "queue":
         return f"QueueReceiver({spec.destination})"
     if spec.subscription_durability == "Durable":

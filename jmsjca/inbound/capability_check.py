@@ -1,4 +1,4 @@
-"""Checks of what the broker or this release cannot do for an endpoint: refused, or replaced and logged."""
+"""Checks for features that the broker or this release lacks: refused, or replaced and logged."""
 
 import logging
 from collections.abc import Callable
@@ -9,59 +9,62 @@ from typing import TYPE_CHECKING
 from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError, NotSupportedError, excerpt
-from jmsjca.inbound.endpoint import Terms
+from jmsjca.inbound.endpoint import EndpointSettings
 from jmsjca.redelivery import Move, RedeliveryPolicy
 
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
 
-__all__ = ["Adjustments", "refuse_unavailable", "refuse_unavailable_handling"]
+__all__ = ["CapabilityCheck", "refuse_unsupported", "refuse_unsupported_handling"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
-_Test = Callable[[Terms, spi.Capabilities], bool]
+_Test = Callable[[EndpointSettings, spi.Capabilities], bool]
 
-_REFUSED: tuple[tuple[str, _Test], ...] = (
-    ("a selector: it lacks the capability selectors", lambda terms, can: bool(terms.selector) and not can.selectors),
+_UNSUPPORTED: tuple[tuple[str, _Test], ...] = (
+    (
+        "a selector: it lacks the capability selectors",
+        lambda settings, can: bool(settings.selector) and not can.selectors,
+    ),
     (
         "a durable subscription: it lacks the capability durable",
-        lambda terms, can: isinstance(terms.source, Subscription) and terms.source.durable and not can.durable,
+        lambda settings, can: isinstance(settings.source, Subscription) and settings.source.durable and not can.durable,
     ),
     (
-        "messages forwarded as they are acknowledged: it lacks the capability atomic",
-        lambda terms, can: terms.forwards and not can.atomic,
+        "forwarding and acknowledging messages in one transaction: it lacks the capability atomic",
+        lambda settings, can: settings.requires_atomic_unit and not can.atomic,
     ),
 )
 
-_WEAKER: tuple[tuple[str, _Test], ...] = (
+_DEGRADED: tuple[tuple[str, _Test], ...] = (
     (
-        "moves a message by sending, then acknowledging: the broker cannot do both as one (atomic), so it may double.",
-        lambda terms, can: isinstance(terms.redelivery.last_action, Move) and not can.atomic,
+        "moves a message by sending, then acknowledging: without a transaction for both (atomic) it may be duplicated.",
+        lambda settings, can: isinstance(settings.redelivery.last_action, Move) and not can.atomic,
     ),
     (
-        "acknowledges a batch one by one: the broker cannot as one (transacted_receive), so a part may come again.",
-        lambda terms, can: terms.batch_size > 0 and not can.transacted_receive,
-    ),
-)
-
-_OTHERWISE: tuple[tuple[str, _Test], ...] = (
-    (
-        "has one receiver in mode sync: each of several would get every message of the topic.",
-        lambda terms, _: terms.mode == "sync" and terms.destination.kind == "topic",
-    ),
-    (
-        "refuses sends in the unit of a message: the broker cannot acknowledge and send as one (atomic).",
-        lambda terms, can: terms.transacted and not can.atomic,
-    ),
-    (
-        "counts redeliveries by itself, to the end of the process: the broker does not (delivery_count).",
-        lambda terms, can: bool(terms.redelivery.rules) and not can.delivery_count,
+        "acknowledges a batch one by one: without a transaction (transacted_receive) a part may be redelivered.",
+        lambda settings, can: settings.batch_size > 0 and not can.transacted_receive,
     ),
 )
 
+_EMULATED: tuple[tuple[str, _Test], ...] = (
+    (
+        "has one receiver in mode sync: each of several receivers would get every message of the topic.",
+        lambda settings, _: settings.mode == "sync" and settings.destination.kind == "topic",
+    ),
+    (
+        "refuses sends in the unit of a message: the broker cannot acknowledge and send in one transaction (atomic).",
+        lambda settings, can: settings.transacted and not can.atomic,
+    ),
+    (
+        "counts redeliveries itself, until the process ends: the broker does not (delivery_count).",
+        lambda settings, can: bool(settings.redelivery.rules) and not can.delivery_count,
+    ),
+)
 
-class Adjustments:
-    """Finds out what is not as asked for, at each connection; each reason is told once.
+
+class CapabilityCheck:
+    """Compares the settings of an endpoint with the capabilities of each connection. Logs each difference once.
 
     Args:
         name: The endpoint's display name.
@@ -69,54 +72,56 @@ class Adjustments:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
-    def check(self, terms: Terms, link: spi.Connection) -> None:
-        """Refuse what cannot be done on a connection, and tell what is done otherwise.
+    def check(self, settings: EndpointSettings, connection: spi.Connection) -> None:
+        """Refuse settings that the connection does not support, and log what is replaced.
 
         Raises:
-            NotSupportedError: The broker cannot do something for which there is no other way.
+            NotSupportedError: The broker lacks a capability for which there is no replacement.
         """
-        can = link.capabilities
-        refused = [what for what, holds in _REFUSED if holds(terms, can)]
+        can = connection.capabilities
+        refused = [what for what, holds in _UNSUPPORTED if holds(settings, can)]
         if refused:
-            raise NotSupportedError(f"The broker of {self._name} cannot have {', nor '.join(refused)}.")
-        for level, reasons in ((logging.WARNING, _WEAKER), (logging.INFO, _OTHERWISE)):
+            raise NotSupportedError(f"The broker of {self._name} does not support {', nor '.join(refused)}.")
+        for level, reasons in ((logging.WARNING, _DEGRADED), (logging.INFO, _EMULATED)):
             for reason, holds in reasons:
-                if holds(terms, can):
-                    self._tell(level, reason)
+                if holds(settings, can):
+                    self._log_once(level, reason)
 
-    def compare_limits(self, terms: Terms, link: spi.Connection) -> None:
-        """Tell if the broker takes messages away before the redelivery handling comes to its end.
+    def check_max_deliveries(self, settings: EndpointSettings, connection: spi.Connection) -> None:
+        """Warn if the broker removes messages before the redelivery handling reaches its last action.
 
-        A broker on a network is asked meanwhile: it may take long to answer, and messages do not wait for that.
+        A broker on a network is asked on another thread: it may answer slowly, and messages must not wait for that.
         """
-        if not (terms.redelivery.highest_index and link.capabilities.admin):
+        if not (settings.redelivery.highest_index and connection.capabilities.admin):
             return
-        if link.capabilities.configurable:
-            self._compare_limits(terms, link)
+        if connection.capabilities.configurable:
+            self._check_max_deliveries(settings, connection)
         else:
-            Thread(target=self._compare_limits, args=(terms, link), name=f"jmsjca {self._name}", daemon=True).start()
+            Thread(
+                target=self._check_max_deliveries, args=(settings, connection), name=f"jmsjca {self._name}", daemon=True
+            ).start()
 
-    def _compare_limits(self, terms: Terms, link: spi.Connection) -> None:
-        highest, most = terms.redelivery.highest_index, _most_deliveries(terms.destination, link)
+    def _check_max_deliveries(self, settings: EndpointSettings, connection: spi.Connection) -> None:
+        highest, most = settings.redelivery.highest_index, _most_deliveries(settings.destination, connection)
         if most is not None and most <= highest:
-            self._tell(
+            self._log_once(
                 logging.WARNING,
                 f"has a redelivery handling that ends with the redelivery {highest}, but the broker delivers a message "
                 f"{most} times at most: set max_deliveries to {highest + 1} at least.",
             )
 
-    def _tell(self, level: int, reason: str) -> None:
-        if reason not in self._told:
-            self._told.add(reason)
+    def _log_once(self, level: int, reason: str) -> None:
+        if reason not in self._logged:
+            self._logged.add(reason)
             logger.log(level, "%s %s", self._name, reason)
 
 
-def _most_deliveries(source: Destination, link: spi.Connection) -> int | None:
-    """How often the broker delivers a message; None if it says nothing, or has no limit."""
+def _most_deliveries(source: Destination, connection: spi.Connection) -> int | None:
+    """Return the broker's limit of deliveries of a message; None if it has no limit or does not say."""
     with suppress(JMSError):
-        admin = link.admin()
+        admin = connection.admin()
         return None if admin is None else admin.settings(source).max_deliveries
     return None
 
@@ -125,36 +130,36 @@ _LOOKUP = "lookup://"
 _MOVING = "moving messages to a destination that is looked up"
 
 
-def refuse_unavailable(spec: "ActivationSpec") -> None:
-    """Refuse what cannot be done, so that nothing asked for is silently left out.
+def refuse_unsupported(spec: "ActivationSpec") -> None:
+    """Refuse a spec that this release does not support, so that no setting is silently ignored.
 
     Args:
-        spec: The spec in force.
+        spec: The effective spec.
 
     Raises:
-        NotSupportedError: Something is asked for that is not there yet; all of it is listed.
+        NotSupportedError: The spec requires features that this release does not have; all of them are listed.
     """
-    missing = [what for what, asked in _asked_for(spec).items() if asked]
+    missing = [what for what, asked in _unsupported(spec).items() if asked]
     if missing:
         raise NotSupportedError(
             f"{spec.destination_type}:{spec.destination}: {', '.join(missing)} is not available in this release."
         )
 
 
-def refuse_unavailable_handling(policy: RedeliveryPolicy) -> None:
-    """Refuse what cannot be done with one message.
+def refuse_unsupported_handling(policy: RedeliveryPolicy) -> None:
+    """Refuse a redelivery handling of a single message that this release does not support.
 
     Args:
-        policy: What its handler asks for.
+        policy: The redelivery handling that the handler sets.
 
     Raises:
-        NotSupportedError: It is not there yet.
+        NotSupportedError: This release does not support it.
     """
     if _moves_to_looked_up(policy):
         raise NotSupportedError(f"{excerpt(policy.text, 100)}: {_MOVING} is not available in this release.")
 
 
-def _asked_for(spec: "ActivationSpec") -> dict[str, bool]:
+def _unsupported(spec: "ActivationSpec") -> dict[str, bool]:
     return {
         f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
         in ("required", "bean"),

@@ -10,160 +10,164 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from jmsjca import spi
 from jmsjca.errors import JMSError, ResourceAllocationError
-from jmsjca.inbound.concurrency import Pace
-from jmsjca.inbound.dispatcher import ConcurrentDelivery
+from jmsjca.inbound.concurrency import AdaptiveConcurrency
+from jmsjca.inbound.dispatcher import ConcurrentDispatcher
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.listener_context import inside
-from jmsjca.inbound.redelivery import Arrivals
+from jmsjca.inbound.listener_context import as_listener
+from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 
-__all__ = ["CCDelivery", "Stock", "Workers"]
+__all__ = ["CCDispatcher", "DaemonThreadPool", "PrefetchQueue"]
 
-_AHEAD = 2  # messages for each handler: while it is at work on one, its next one is there
+_PREFETCH_PER_HANDLER = 2  # messages per handler: one that is being processed, and the next one
 
 
-class CCDelivery(ConcurrentDelivery):
-    """The thread of `run` takes messages ahead; workers on an executor take them from there, as long as there are any.
+class CCDispatcher(ConcurrentDispatcher):
+    """Prefetches messages on the thread of `run`; workers on an executor take them as long as there are any.
 
     Args:
-        endpoint: Whose messages.
-        link: Where they come from.
-        executor: What workers run on; None for a pool of its own.
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+        executor: Runs the workers; None for a thread pool of the dispatcher.
     """
 
-    def __init__(self, endpoint: Endpoint, link: spi.Connection, executor: Executor | None = None) -> None:
-        super().__init__(endpoint, link)
-        terms = endpoint.terms
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection, executor: Executor | None = None) -> None:
+        super().__init__(endpoint, connection)
+        settings = endpoint.settings
         self._workers = 0
-        self._pace = Pace()
-        self._coming = False  # one of the workers is started, and has not begun yet
-        self._stock = Stock(endpoint)
-        self._arrivals = Arrivals(endpoint, link, self.outstanding)
-        self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY)
-        self._starved = False  # there was something to deliver, but too much was outstanding
-        self._own = Workers(terms.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
-        self._executor = executor or cast("Executor", self._own)
+        self._concurrency = AdaptiveConcurrency()
+        self._starting = False  # a worker is submitted and has not begun yet
+        self._queue = PrefetchQueue(endpoint)
+        self._redelivery = RedeliveryProcessor(endpoint, connection, self.in_flight)
+        self._consumer = connection.consumer(settings.source, selector=settings.selector, order=spi.Order.ANY)
+        self._limit_reached = False  # a message was ready, but the in-flight limit was reached
+        self._own_pool = DaemonThreadPool(settings.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
+        self._executor = executor or cast("Executor", self._own_pool)
 
     def _run(self) -> None:
         while not self._stopping:
-            self._offer(self._arrivals.due())
-            room = self._wait_for_room()
-            if room:
-                chunk = self._consumer.receive(room, self._arrivals.patience(None))
-                self._offer(self._arrivals.admit(chunk))
-            elif not self._pace.calm:
+            self._enqueue(self._redelivery.pop_due())
+            free_slots = self._wait_for_free_slots()
+            if free_slots:
+                chunk = self._consumer.receive(free_slots, self._redelivery.time_to_next(None))
+                self._enqueue(self._redelivery.filter(chunk))
+            elif not self._concurrency.single_threaded:
                 self._start_worker()
         with self._lock:
             self._changed.wait_for(lambda: not self._workers or self._error is not None)
 
     def _close(self) -> None:
-        self._give_back()
-        if self._own is not None:
-            self._own.shutdown(wait=self._error is None)
+        self._release_all()
+        if self._own_pool is not None:
+            self._own_pool.shutdown(wait=self._error is None)
 
-    def _wait_for_room(self) -> int:
-        """Tell how many messages may be taken ahead; 0 if there is something else to do first."""
+    def _wait_for_free_slots(self) -> int:
+        """Return how many messages may be prefetched; 0 if something else has to be done first."""
         with self._lock:
-            self._pace.calm_down()
-            room = 0 if self._is_full() else self._stock.room(calm=self._pace.calm)
-            if not room and not self._stopping:
-                self._pace.wait(self._changed, self._arrivals.patience(None), something_waits=bool(self._stock))
-            return 0 if self._stopping else room
+            self._concurrency.try_scale_down()
+            free_slots = (
+                0 if self._is_full() else self._queue.free_slots(single_threaded=self._concurrency.single_threaded)
+            )
+            if not free_slots and not self._stopping:
+                self._concurrency.wait(
+                    self._changed, self._redelivery.time_to_next(None), something_waits=bool(self._queue)
+                )
+            return 0 if self._stopping else free_slots
 
     def _is_full(self) -> bool:
-        """True if nothing more may be in flight, also of what waits for the end of a delay."""
-        if not self.outstanding.full:
+        """Return True if the in-flight limit is reached, including messages that wait for the end of a delay."""
+        if not self.in_flight.full:
             return False
-        self._starved = True  # from now on a place that becomes free is told
-        return self.outstanding.full  # it may have become free just before
+        self._limit_reached = True  # from now on a free slot is reported
+        return self.in_flight.full  # a slot may have become free just before
 
-    def _offer(self, deliveries: Iterable[spi.Delivery]) -> None:
-        """Let workers have these."""
-        offered = list(deliveries)
-        if offered:
+    def _enqueue(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Add messages to the prefetch queue, and start a worker for them if necessary."""
+        enqueued = list(deliveries)
+        if enqueued:
             with self._lock:
-                urgent = not self._stock or not self._pace.calm
-                self._stock.add(offered)
+                urgent = not self._queue or not self._concurrency.single_threaded
+                self._queue.add(enqueued)
             if urgent:
                 self._start_worker()
 
     def _start_worker(self) -> None:
-        """Start another worker if there is something for it. Only one is on its way at a time; it starts the next.
+        """Start another worker if there is a message for it. Only one starts at a time; that worker starts the next.
 
-        So quick handlers get by with a few, and no message waits for a slow one.
+        So short handlers need few workers, and no message waits for a slow one.
         """
-        most = max(self.endpoint.terms.pool_size - self.endpoint.busy_elsewhere, 1)
+        max_workers = max(self.endpoint.settings.pool_size - self.endpoint.abandoned_handlers, 1)
         with self._lock:
-            if not self._stock or self._coming or self._workers >= most:
+            if not self._queue or self._starting or self._workers >= max_workers:
                 return
-            self._coming = True
+            self._starting = True
             self._workers += 1
         self._submit()
 
     def _submit(self) -> None:
         try:
-            future = self._executor.submit(inside(self._work))
+            future = self._executor.submit(as_listener(self._run_worker))
         except Exception as error:  # noqa: BLE001  # the executor may be the application's
-            self._refused(error)
+            self._executor_failed(error)
         else:
             future.add_done_callback(self._check_done)
 
     def _check_done(self, future: "Future[None]") -> None:
-        """Notice an executor that took work and dropped it."""
+        """Detect an executor that accepted work and dropped it."""
         error = CancelledError("it was cancelled") if future.cancelled() else future.exception()
         if error is not None:
-            self._refused(error)
+            self._executor_failed(error)
 
-    def _refused(self, error: BaseException) -> None:
+    def _executor_failed(self, error: BaseException) -> None:
         refusal = ResourceAllocationError(f"The executor of {self.endpoint.name} does no work: {error!r:.200}")
         refusal.__cause__ = error
         self.stop(refusal)
-        self._leave()
+        self._worker_ended()
 
-    def _work(self) -> None:
+    def _run_worker(self) -> None:
         with self._lock:
-            self._coming = False
-            self._pace.began()
+            self._starting = False
+            self._concurrency.record_start()
         with self.endpoint.statistics.endpoint():
             try:
-                while batch := self._take():
-                    if not self._pace.calm:
+                while batch := self._next_batch():
+                    if not self._concurrency.single_threaded:
                         self._start_worker()
                     self._deliver(batch)
             except Exception as error:  # noqa: BLE001  # raised by `run`
                 self.stop(error)
-                self._leave()
+                self._worker_ended()
 
-    def _take(self) -> list[spi.Delivery]:
-        """Take what one unit is to hold, in a place that is reserved for it; nothing if the worker is to end."""
+    def _next_batch(self) -> list[spi.Delivery]:
+        """Take the messages of one unit, in a slot acquired for it; an empty list ends the worker."""
         with self._lock:
-            if self._stopping or not self._stock or self._pace.overtaken or not self._reserve():
-                self._leave()
+            if self._stopping or not self._queue or self._concurrency.is_superseded or not self._acquire_slot():
+                self._worker_ended()
                 return []
-            batch = self._stock.take()
-            self._pace.took(len(batch))
-            if self._stock.room(calm=self._pace.calm):
+            batch = self._queue.pop_batch()
+            self._concurrency.record_taken(len(batch))
+            if self._queue.free_slots(single_threaded=self._concurrency.single_threaded):
                 self._changed.notify_all()
         return batch
 
-    def _reserve(self) -> bool:
-        if self.outstanding.reserve(0):
+    def _acquire_slot(self) -> bool:
+        if self.in_flight.acquire(0):
             return True
-        self._starved = True  # from now on a place that becomes free is told
-        return self.outstanding.reserve(0)  # it may have become free just before
+        self._limit_reached = True  # from now on a free slot is reported
+        return self.in_flight.acquire(0)  # a slot may have become free just before
 
-    def _leave(self) -> None:
+    def _worker_ended(self) -> None:
         with self._lock:
             self._workers -= 1
             self._changed.notify_all()
 
     def _deliver(self, batch: list[spi.Delivery]) -> None:
-        hand = self.take_in_hand()
+        attempt = self.begin_attempt()
         rest = iter(batch)
         try:
-            hand.deliver(self._until_stopped(rest))
+            attempt.deliver(self._until_stopped(rest))
         finally:
-            self.put_down(hand)
-            self._put_back(list(rest))
+            self.end_attempt(attempt)
+            self._requeue(list(rest))
 
     def _until_stopped(self, batch: Iterator[spi.Delivery]) -> Iterator[spi.Delivery]:
         for delivery in batch:
@@ -171,75 +175,79 @@ class CCDelivery(ConcurrentDelivery):
             if self._stopping:
                 return
 
-    def _put_back(self, rest: list[spi.Delivery]) -> None:
-        """Let others have what was to be in a unit that failed before."""
+    def _requeue(self, rest: list[spi.Delivery]) -> None:
+        """Put back the rest of a unit that failed earlier, for other workers."""
         if rest:
             with self._lock:
-                self._stock.put_back(rest)
-                self._pace.hurry()  # nobody may be watching
+                self._queue.push_front(rest)
+                self._concurrency.scale_up()  # the thread of `run` may not be observing the rate
 
-    def _place_is_free(self) -> None:
-        if self._starved:
-            self._starved = False
+    def _on_slot_free(self) -> None:
+        if self._limit_reached:
+            self._limit_reached = False
             self._start_worker()
             with self._lock:
                 self._changed.notify_all()
 
-    def _give_back(self) -> None:
+    def _release_all(self) -> None:
         with self._lock:
-            rest = [*self._stock.clear(), *self._arrivals.clear()]
-        with suppress(JMSError):  # on a lost connection they come again by themselves
-            self._arrivals.give_back(self._consumer, rest)
+            rest = [*self._queue.drain(), *self._redelivery.drain()]
+        with suppress(JMSError):  # on a lost connection the broker redelivers them anyway
+            self._redelivery.release(self._consumer, rest)
 
     def _wake(self) -> None:
         self._consumer.wake()
 
 
-class Stock:
-    """Messages in the order in which they came. Used under one lock.
+class PrefetchQueue:
+    """Prefetched messages in the order of their arrival. Not thread-safe: callers hold one lock.
 
     Args:
-        endpoint: Whose messages.
+        endpoint: The endpoint to dispatch for.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        terms = endpoint.terms
+        settings = endpoint.settings
         self._endpoint = endpoint
-        self._size = terms.batch_size or 1
-        self._capacity = max(self._size, endpoint.limits.prefetch_messages, _AHEAD * terms.pool_size)
+        self._size = settings.batch_size or 1
+        self._capacity = max(self._size, endpoint.limits.prefetch_messages, _PREFETCH_PER_HANDLER * settings.pool_size)
         self._ready: deque[spi.Delivery] = deque()
 
     def __len__(self) -> int:
         return len(self._ready)
 
-    def room(self, *, calm: bool) -> int:
-        """Tell how many more may be taken ahead; 0 while there are enough.
+    def free_slots(self, *, single_threaded: bool) -> int:
+        """Return how many messages may be prefetched now; 0 while enough are queued.
 
-        A few at a time cost nearly as much as many, so there are until half is gone. Where one thread is enough, until
-        all are: it need not wait for whoever receives more at the same time.
+        Receiving a few messages costs nearly as much as receiving many, so nothing is prefetched until half of the
+        queue is
+        consumed. With a single thread the queue runs empty first: that thread does not have to wait for the receiving
+        one.
         """
         there = len(self._ready)
-        enough = there > 0 if calm else 2 * there > self._capacity
+        enough = there > 0 if single_threaded else 2 * there > self._capacity
         return 0 if enough else self._capacity - there
 
     def add(self, deliveries: Iterable[spi.Delivery]) -> None:
-        """Put in what came."""
+        """Append received messages."""
         self._ready.extend(deliveries)
 
-    def put_back(self, deliveries: Sequence[spi.Delivery]) -> None:
-        """Put in what came before all that is there."""
+    def push_front(self, deliveries: Sequence[spi.Delivery]) -> None:
+        """Put messages before all that are queued."""
         self._ready.extendleft(reversed(deliveries))
 
-    def take(self) -> list[spi.Delivery]:
-        """Take out what one unit is to hold; there must be something."""
+    def pop_batch(self) -> list[spi.Delivery]:
+        """Remove and return the messages of one unit. The queue must not be empty."""
         batch = [self._ready.popleft()]
-        if not self._endpoint.comes_alone(batch[0]):
-            while self._ready and len(batch) < self._size and not self._endpoint.comes_alone(self._ready[0]):
+        if not self._endpoint.must_be_delivered_alone(batch[0]):
+            while (
+                self._ready and len(batch) < self._size and not self._endpoint.must_be_delivered_alone(self._ready[0])
+            ):
                 batch.append(self._ready.popleft())
         return batch
 
-    def clear(self) -> list[spi.Delivery]:
-        """Take out all."""
+    def drain(self) -> list[spi.Delivery]:
+        """Remove and return all messages."""
         rest = list(self._ready)
         self._ready.clear()
         return rest
@@ -249,19 +257,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Workers(Executor):
-    """A pool of daemon threads, made when they are needed.
+class DaemonThreadPool(Executor):
+    """A pool of daemon threads, started on demand.
 
-    The pool of the standard library waits for its threads when the interpreter ends, also for those of a handler that
-    never returns.
+    The standard library's pool waits for its threads when the interpreter exits, also for those of a handler that never
+    returns.
 
     Args:
-        most: How many threads there are at most.
-        name: The beginning of their names.
+        max_workers: The maximum number of threads.
+        name: The prefix of the threads' names.
     """
 
-    def __init__(self, most: int, name: str) -> None:
-        self._most = most
+    def __init__(self, max_workers: int, name: str) -> None:
+        self._max_workers = max_workers
         self._name = name
         self._lock = threading.Lock()
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -270,7 +278,7 @@ class Workers(Executor):
         self._closed = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        """Let a thread call something.
+        """Call ``fn`` on a thread of the pool.
 
         Raises:
             RuntimeError: The pool is shut down.
@@ -282,12 +290,12 @@ class Workers(Executor):
             self._tasks.put(lambda: _fulfil(future, lambda: fn(*args, **kwargs)))
             if self._idle:
                 self._idle -= 1
-            elif len(self._threads) < self._most:
+            elif len(self._threads) < self._max_workers:
                 self._start()
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the threads end when all is done that was submitted; the one who calls may be one of them."""
+        """End the threads when all submitted tasks are done. May be called on one of these threads."""
         del cancel_futures
         with self._lock:
             self._closed = True
@@ -300,14 +308,14 @@ class Workers(Executor):
 
     def _start(self) -> None:
         name = f"{self._name} #{len(self._threads)}"
-        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        thread = threading.Thread(target=self._run_worker, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _work(self) -> None:
+    def _run_worker(self) -> None:
         while (task := self._tasks.get()) is not None:
             task()
-            del task  # and all that it holds on to
+            del task  # releases the objects that the task refers to
             with self._lock:
                 self._idle += 1
 
@@ -317,5 +325,5 @@ def _fulfil(future: "Future[Any]", act: Callable[[], object]) -> None:
         return
     try:
         future.set_result(act())
-    except BaseException as error:  # noqa: BLE001  # whoever holds the future learns of it
+    except BaseException as error:  # noqa: BLE001  # delivered through the future
         future.set_exception(error)

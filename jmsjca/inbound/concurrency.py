@@ -1,4 +1,4 @@
-"""Limits of concurrency: units in flight, handlers needed at a time, and receivers that wait for their turn."""
+"""Limits of concurrency: units in flight, threads that deliver at a time, and receivers that take turns."""
 
 import math
 import threading
@@ -6,184 +6,201 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Condition, Lock, get_ident
 
-__all__ = ["Outstanding", "Pace", "Turns"]
+__all__ = ["AdaptiveConcurrency", "InFlightLimit", "LeaderFollowers"]
 
 _LOOK_AGAIN = 0.1
 
-_WATCH = 15  # ticks of the pace in which it is seen that messages are not taken fast enough
-_TURN = 100  # messages until another one may go on instead
+_SUPERVISED_TICKS = 15  # ticks of an observation by a waiting receiver
+_MESSAGES_PER_TURN = 100  # messages after which another receiver gets a turn
 
 
-class Outstanding:
-    """Counts what is in flight; for any number of threads.
+class InFlightLimit:
+    """Counts the units in flight up to a limit. Thread-safe.
 
     Args:
-        most: The bound.
-        released: Told when a place is free again.
+        limit: The maximum number of units.
+        on_release: Called after each release of a slot; None for no call.
     """
 
-    def __init__(self, most: int, released: Callable[[], None] | None = None) -> None:
-        self._most = most
-        self._released = released
+    def __init__(self, limit: int, on_release: Callable[[], None] | None = None) -> None:
+        self._limit = limit
+        self._on_release = on_release
         self._count = 0
         self._closed = False
         self._lock = threading.Lock()
-        # One is told of each place that becomes free: all of them would hinder each other. First who has a message.
-        self._for_place = threading.Condition(self._lock)
-        self._for_later = threading.Condition(self._lock)
-        self._waiting = 0  # for a place
+        # Each free slot wakes one thread, as waking all makes them contend. Threads that have a message for it come
+        # first.
+        self._acquirers = threading.Condition(self._lock)
+        self._observers = threading.Condition(self._lock)
+        self._waiting = 0  # threads in `acquire`
 
-    def reserve(self, timeout: float | None) -> bool:
-        """Take one place; False if there was none after so many seconds, and once this is closed."""
+    def acquire(self, timeout: float | None) -> bool:
+        """Acquire a slot.
+
+        Args:
+            timeout: Maximum time to wait in seconds; None waits until a slot is free or the limit is closed.
+
+        Returns:
+            False if no slot became free in time, or the limit is closed.
+        """
         with self._lock:
             if not self._is_free() and timeout != 0:
-                self._wait_for_place(timeout)
+                self._wait_for_slot(timeout)
             if self._closed or self.full:
                 return False
             self._count += 1
             return True
 
-    def wait(self, timeout: float | None) -> None:
-        """Wait until a place is free, or this is closed, or so many seconds are over, or some are; take none.
+    def wait_until_free(self, timeout: float | None) -> None:
+        """Wait until a slot is free, the limit is closed, or the timeout (at most 0.1 s) expires. Acquires no slot.
 
-        Who was told of a free place may find no message for it, while one who was not told has some.
+        The wait is bounded because a thread that was notified of a free slot may find no message for it, while another
+        thread
+        that was not notified has one.
         """
         with self._lock:
-            self._for_later.wait_for(self._is_free, _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN))
+            self._observers.wait_for(self._is_free, _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN))
 
-    def add(self) -> None:
-        """Take one place, also over the bound: what has come already must be somewhere."""
+    def acquire_over_limit(self) -> None:
+        """Acquire a slot, even above the limit: a message that has been received already must be counted."""
         with self._lock:
             self._count += 1
 
     def release(self) -> None:
-        """Give one place back."""
+        """Release a slot."""
         with self._lock:
             self._count -= 1
-            (self._for_place if self._waiting else self._for_later).notify()
-        if self._released is not None:
-            self._released()
+            (self._acquirers if self._waiting else self._observers).notify()
+        if self._on_release is not None:
+            self._on_release()
 
     @property
     def full(self) -> bool:
-        """True if no place is free."""
-        return self._count >= self._most
+        """True if no slot is free."""
+        return self._count >= self._limit
 
     def close(self) -> None:
-        """Give no more places: whoever waits for one returns, and who comes later too."""
+        """Refuse all further slots and wake all waiting threads."""
         with self._lock:
             self._closed = True
-            self._for_place.notify_all()
-            self._for_later.notify_all()
+            self._acquirers.notify_all()
+            self._observers.notify_all()
 
     def _is_free(self) -> bool:
-        return self._closed or self._count < self._most
+        return self._closed or self._count < self._limit
 
-    def _wait_for_place(self, timeout: float | None) -> None:
+    def _wait_for_slot(self, timeout: float | None) -> None:
         self._waiting += 1
         try:
-            self._for_place.wait_for(self._is_free, timeout)
+            self._acquirers.wait_for(self._is_free, timeout)
         finally:
             self._waiting -= 1
-            if self._is_free():  # more were told than waited for a place
-                self._for_later.notify(self._most - self._count)
+            if self._is_free():  # more slots are free than threads wait in `acquire`
+                self._observers.notify(self._limit - self._count)
 
 
-_TICK = 0.001  # seconds that a message waits at most before it is seen that handlers are slow
-_QUICK = 10  # messages taken in that time, at least, where handlers are quick
-_SOON, _LATE = 100, 10_000  # messages until it is tried again whether they are; each time in vain twice as many
+_TICK = 0.001  # seconds that a ready message waits at most until slow handlers are noticed
+_FAST = 10  # messages taken per tick, at least, by fast handlers
+_RETRY_AFTER, _MAX_RETRY_AFTER = (
+    100,
+    10_000,
+)  # messages until one thread is tried again; doubled after each failure
 
 
-class Pace:
-    """Watches how fast messages are taken. Used under one lock.
+class AdaptiveConcurrency:
+    """Decides from the rate of consumption whether one thread is enough. Not thread-safe: callers hold one lock.
 
-    Threads that take turns at one interpreter hinder each other, so as long as messages are taken fast enough nobody
-    but the thread that took the last one goes on: it is calm.
+    Because of the GIL, extra threads slow down short handlers. As long as messages are consumed fast enough, only the
+    thread
+    that took the last one continues: `single_threaded` is True.
 
     Attributes:
-        calm: True if one thread at a time is enough.
+        single_threaded: True if one thread at a time is enough.
     """
 
     def __init__(self) -> None:
-        self.calm = True
-        self._taken = self._calm_from = 0
-        self._until_calm = _SOON
+        self.single_threaded = True
+        self._taken = self._single_from = 0
+        self._retry_after = _RETRY_AFTER
         self._last: int | None = None
 
-    def began(self) -> None:
-        """Note that this thread is going to take messages."""
+    def record_start(self) -> None:
+        """Record that the calling thread is going to take messages."""
         self._last = get_ident()
 
-    def took(self, messages: int) -> None:
-        """Note that this thread took messages."""
+    def record_taken(self, messages: int) -> None:
+        """Record that the calling thread took messages."""
         self._taken += messages
         self._last = get_ident()
 
     @property
-    def overtaken(self) -> bool:
-        """True if this thread is not needed: another one took messages since, and will come back soon."""
-        return self.calm and self._last not in (None, get_ident())
+    def is_superseded(self) -> bool:
+        """True if this thread is not needed: another one took messages since, and will return soon."""
+        return self.single_threaded and self._last not in (None, get_ident())
 
     def wait(self, changed: Condition, timeout: float | None, *, something_waits: bool, ticks: int = 1) -> None:
-        """Wait for a change, and watch meanwhile whether messages wait for slow handlers.
+        """Wait for a change, and scale up if messages wait for slow handlers meanwhile.
 
         Args:
-            changed: What the lock belongs to.
-            timeout: Seconds to wait at most; None to wait for ever.
-            something_waits: True if there are messages to be taken.
-            ticks: How long it is watched, in milliseconds.
+            changed: The condition that belongs to the callers' lock.
+            timeout: Maximum time to wait in seconds; None waits forever.
+            something_waits: True if messages are ready to be taken.
+            ticks: Length of the observation in milliseconds.
         """
-        if not (self.calm and something_waits):
+        if not (self.single_threaded and something_waits):
             changed.wait(timeout)
             return
         before = self._taken
         if changed.wait(min(ticks * _TICK, math.inf if timeout is None else timeout)):
             return
-        if self._taken < before + ticks * _QUICK:
-            self.hurry()
+        if self._taken < before + ticks * _FAST:
+            self.scale_up()
         else:
-            self._until_calm = _SOON
+            self._retry_after = _RETRY_AFTER
 
-    def hurry(self) -> None:
-        """Let all take messages that can."""
-        self.calm = False
-        self._calm_from = self._taken + self._until_calm
-        self._until_calm = min(2 * self._until_calm, _LATE)
+    def scale_up(self) -> None:
+        """Allow all threads to take messages."""
+        self.single_threaded = False
+        self._single_from = self._taken + self._retry_after
+        self._retry_after = min(2 * self._retry_after, _MAX_RETRY_AFTER)
 
-    def calm_down(self) -> None:
-        """Try again whether one thread is enough, if it is time. For who is going to watch."""
-        self.calm = self._taken >= self._calm_from
+    def try_scale_down(self) -> None:
+        """Return to one thread if it is time to try that again. The caller must observe the rate afterwards."""
+        self.single_threaded = self._taken >= self._single_from
 
 
-class Turns:
-    """The receivers of one listener. One of those that rest watches the others.
+class LeaderFollowers:
+    """Lets the receivers of one listener take turns (leader/followers). One of the waiting ones supervises the others.
 
     Args:
-        shared: True if what is not taken by one can be taken by another; else some messages are for one alone, and
-            nobody rests long.
+        shared: True if a message that one receiver leaves can be taken by any other. If False some messages can only be
+            taken by one receiver, so no receiver waits for long.
+
+    Attributes:
+        supervised: True while a waiting receiver observes the rate of the others.
     """
 
     def __init__(self, *, shared: bool) -> None:
         self._shared = shared
         self._lock = Lock()
         self._changed = Condition(self._lock)
-        self._pace = Pace()
+        self._concurrency = AdaptiveConcurrency()
         self._taken = self._waiting = 0
         self._closed = False
-        self.watched = False
+        self.supervised = False
 
     @property
-    def hurried(self) -> bool:
-        """True if nobody rests: messages are not taken fast enough."""
-        return not self._pace.calm
+    def scaled_up(self) -> bool:
+        """True if all receivers are needed: messages are not consumed fast enough."""
+        return not self._concurrency.single_threaded
 
-    def may_take_ahead(self) -> bool:
-        """Tell whether somebody would soon see that who takes ahead is slow, and nobody waits for messages."""
-        return self.watched and not self._waiting
+    def may_prefetch(self) -> bool:
+        """Return True if a supervisor would notice a slow prefetching receiver, and no receiver lacks a message."""
+        return self.supervised and not self._waiting
 
     @contextmanager
-    def waiting(self) -> Generator[None]:
-        """Wait for a message meanwhile."""
+    def waiting_for_message(self) -> Generator[None]:
+        """Count this receiver as waiting for a message during the block."""
         with self._lock:
             self._waiting += 1
         try:
@@ -192,42 +209,42 @@ class Turns:
             with self._lock:
                 self._waiting -= 1
 
-    def took(self, messages: int) -> None:
-        """Note that this thread received messages."""
+    def record_taken(self, messages: int) -> None:
+        """Record that this thread received messages."""
         with self._lock:
-            self._pace.took(messages)
+            self._concurrency.record_taken(messages)
             self._taken += messages
-            if self._taken >= _TURN and not self._shared:
+            if self._taken >= _MESSAGES_PER_TURN and not self._shared:
                 self._taken = 0
                 self._changed.notify()
 
-    def rest(self) -> None:
-        """Wait if another thread took messages since this one did, and takes them fast enough."""
+    def wait_for_turn(self) -> None:
+        """Wait if another thread took messages since this one did and takes them fast enough."""
         with self._lock:
-            self._pace.calm_down()
-            if self._may_rest():
-                self._rest()
-            while self._shared and self._may_rest():
-                self._rest()
+            self._concurrency.try_scale_down()
+            if self._may_wait():
+                self._wait()
+            while self._shared and self._may_wait():
+                self._wait()
 
     def close(self) -> None:
-        """Let nobody rest any more."""
+        """Wake all waiting receivers and stop making them wait."""
         with self._lock:
             self._closed = True
             self._changed.notify_all()
 
-    def _may_rest(self) -> bool:
-        return self._pace.overtaken and not self._closed
+    def _may_wait(self) -> bool:
+        return self._concurrency.is_superseded and not self._closed
 
-    def _rest(self) -> None:
-        if self._shared and self.watched:
+    def _wait(self) -> None:
+        if self._shared and self.supervised:
             self._changed.wait()
         else:
-            self._watch()
+            self._supervise()
 
-    def _watch(self) -> None:
-        self.watched = self._shared
-        self._pace.wait(self._changed, None, something_waits=True, ticks=_WATCH)
-        self.watched = False
-        if self.hurried:
+    def _supervise(self) -> None:
+        self.supervised = self._shared
+        self._concurrency.wait(self._changed, None, something_waits=True, ticks=_SUPERVISED_TICKS)
+        self.supervised = False
+        if self.scaled_up:
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""A queue of items that become due later, without a thread of its own."""
+"""A queue of items that become due later. It needs no thread of its own."""
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
@@ -7,52 +7,56 @@ from typing import Generic, TypeVar
 
 from jmsjca.config import Clock
 
-__all__ = ["Waiting"]
+__all__ = ["DelayQueue"]
 
 T = TypeVar("T")
 
 
-class Waiting(Generic[T]):
-    """Things, each with the time when it is due. For one thread.
+class DelayQueue(Generic[T]):
+    """Items with the time at which each is due. Not thread-safe.
 
     Args:
-        clock: Where time comes from.
+        clock: The source of time.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._heap: list[tuple[float, int, T]] = []
-        self._order = count()  # what is due at the same time stays in order
+        self._order = count()  # keeps the order of items with the same due time
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def put(self, item: T, seconds: float) -> None:
-        """Let something wait for so long."""
+        """Add an item that becomes due in ``seconds``."""
         heappush(self._heap, (self._clock.monotonic() + seconds, next(self._order), item))
 
-    def due(self) -> Iterator[T]:
-        """Take out what is due."""
+    def pop_due(self) -> Iterator[T]:
+        """Remove and yield the items that are due."""
         while self._heap and self._heap[0][0] <= self._clock.monotonic():
             yield heappop(self._heap)[2]
 
-    def patience(self, most: float | None) -> float | None:
-        """Tell how long to wait for something else: until the next one is due, or at most so long; None for ever."""
+    def time_to_next(self, limit: float | None) -> float | None:
+        """Return the seconds until the next item is due, or ``limit`` if that is less or the queue is empty.
+
+        Args:
+            limit: Upper bound in seconds; None for no bound, so that the result is None for an empty queue.
+        """
         if not self._heap:
-            return most
+            return limit
         left = max(self._heap[0][0] - self._clock.monotonic(), 0.0)
-        return left if most is None else min(left, most)
+        return left if limit is None else min(left, limit)
 
     def retain(self, wanted: Callable[[T], bool]) -> None:
-        """Forget everything else."""
+        """Remove all items for which ``wanted`` returns False."""
         self._heap = [entry for entry in self._heap if wanted(entry[2])]
         heapify(self._heap)
 
-    def clear(self) -> list[T]:
-        """Take everything out, due or not."""
-        rest, self._heap = [item for _, _, item in sorted(self._heap, key=_place)], []
+    def drain(self) -> list[T]:
+        """Remove and return all items, due or not, in the order of their due times."""
+        rest, self._heap = [item for _, _, item in sorted(self._heap, key=_sort_key)], []
         return rest
 
 
-def _place(entry: tuple[float, int, object]) -> tuple[float, int]:
+def _sort_key(entry: tuple[float, int, object]) -> tuple[float, int]:
     return entry[:2]

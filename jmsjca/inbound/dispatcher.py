@@ -1,4 +1,4 @@
-"""The interface of dispatchers, and the common part of those with several handlers at work."""
+"""The interface of dispatchers, and the base class of those that run several handlers at a time."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -6,119 +6,126 @@ from typing import Protocol
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError
-from jmsjca.inbound.concurrency import Outstanding
-from jmsjca.inbound.delivery_attempt import InHand
+from jmsjca.inbound.concurrency import InFlightLimit
+from jmsjca.inbound.delivery_attempt import DeliveryAttempt
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.hold_until_ack import HeldInHand, Keeper
+from jmsjca.inbound.hold_until_ack import HeldDeliveryAttempt, HeldUnitSettler
 
-__all__ = ["ConcurrentDelivery", "Delivery"]
+__all__ = ["ConcurrentDispatcher", "Dispatcher"]
 
 
-class ConcurrentDelivery(ABC):
-    """Several units are open at one time, and are settled in any order.
+class ConcurrentDispatcher(ABC):
+    """Base of the modes in which several units are open at a time and are settled in any order.
 
     Args:
-        endpoint: Whose messages.
-        link: Where they come from.
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+
+    Attributes:
+        endpoint: The endpoint, as given.
+        connection: The provider connection, as given.
+        in_flight: Limits the units in flight.
     """
 
-    def __init__(self, endpoint: Endpoint, link: spi.Connection) -> None:
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection) -> None:
         self.endpoint = endpoint
-        self.link = link
-        self.outstanding = Outstanding(endpoint.terms.max_outstanding, self._place_is_free)
+        self.connection = connection
+        self.in_flight = InFlightLimit(endpoint.settings.max_outstanding, self._on_slot_free)
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)  # `with` takes the lock itself: that costs less
-        self._stopping = self._given_up = False
+        self._changed = threading.Condition(self._lock)  # `with self._lock` costs less than `with self._changed`
+        self._stopping = self._abandoned = False
         self._error: Exception | None = None
-        self._hands: set[InHand] = set()  # whose handlers are at work
-        self._keeper = Keeper(endpoint.name, endpoint.clock, self.stop) if endpoint.terms.hold else None
+        self._attempts: set[DeliveryAttempt] = set()  # with active handlers
+        self._settler = (
+            HeldUnitSettler(endpoint.name, endpoint.clock, self.stop) if endpoint.settings.hold_until_ack else None
+        )
 
     def run(self) -> None:
-        """Deliver until told to stop; then wait for the handlers at work, and settle what is held.
+        """Deliver until stopped; then wait for active handlers and settle held units.
 
         Raises:
-            JMSError: The connection broke, or something else failed; handlers at work are not waited for then.
-            Exception: There is a fault, in the provider or here; likewise.
+            JMSError: The connection broke, or something else failed; active handlers are not waited for then.
+            Exception: A defect in the provider or in jmsjca; active handlers are not waited for then.
         """
         try:
             self._run()
-        except Exception as error:  # noqa: BLE001  # raised when all has ended
+        except Exception as error:  # noqa: BLE001  # raised at the end
             self.stop(error)
         finally:
-            self._give_up()
+            self._abandon_attempts()
             self._close()
-            if self._keeper is not None:
-                self._keeper.close()
+            if self._settler is not None:
+                self._settler.close()
         if self._error is not None:
             raise self._error
 
     def stop(self, error: Exception | None = None) -> None:
-        """Take no more messages; with an error let `run` end at once, whatever the handlers do."""
+        """Stop taking messages. With an error `run` ends at once, even while handlers are active."""
         with self._lock:
             self._stopping = True
             self._error = self._error or error
             self._changed.notify_all()
         self._wake()
-        self.outstanding.close()
+        self.in_flight.close()
 
-    def take_in_hand(self) -> InHand:
-        """Open a unit, in a place that is reserved for it.
+    def begin_attempt(self) -> DeliveryAttempt:
+        """Open a unit in a slot of the in-flight limit that the caller has acquired.
 
         Raises:
-            ConnectionLostError: The connection is given up.
+            ConnectionLostError: The connection is abandoned.
         """
-        hand = self._open()
+        attempt = self._create_attempt()
         with self._lock:
-            if self._given_up:
+            if self._abandoned:
                 raise ConnectionLostError(
-                    f"The connection of {self.endpoint.name} is given up; its messages come again."
+                    f"The connection of {self.endpoint.name} is abandoned; its messages are redelivered."
                 )
-            self._hands.add(hand)
-        return hand
+            self._attempts.add(attempt)
+        return attempt
 
-    def put_down(self, hand: InHand) -> None:
-        """Note that the handler is done with a unit."""
+    def end_attempt(self, attempt: DeliveryAttempt) -> None:
+        """Remove a unit from the active ones: its handler has returned."""
         with self._lock:
-            self._hands.discard(hand)
+            self._attempts.discard(attempt)
 
     @abstractmethod
     def _run(self) -> None:
-        """Deliver until told to stop."""
+        """Deliver until stopped."""
 
     @abstractmethod
     def _wake(self) -> None:
-        """Let waits for messages end."""
+        """Interrupt waits for messages."""
 
-    def _close(self) -> None:  # noqa: B027  # not everybody has something to close
-        """Leave nothing behind."""
+    def _close(self) -> None:  # noqa: B027  # optional
+        """Release the resources of the mode."""
 
-    def _place_is_free(self) -> None:  # noqa: B027  # who waits for one is told
-        """A unit has been settled."""
+    def _on_slot_free(self) -> None:  # noqa: B027  # optional
+        """React to a settled unit: a slot of the in-flight limit is free."""
 
-    def _open(self) -> InHand:
-        if self._keeper is None:
-            return InHand(self.endpoint, self.link, self.outstanding)
-        return HeldInHand(self.endpoint, self.link, self.outstanding, self._keeper)
+    def _create_attempt(self) -> DeliveryAttempt:
+        if self._settler is None:
+            return DeliveryAttempt(self.endpoint, self.connection, self.in_flight)
+        return HeldDeliveryAttempt(self.endpoint, self.connection, self.in_flight, self._settler)
 
-    def _give_up(self) -> None:
-        """From now on no handler begins; those at work are left alone."""
+    def _abandon_attempts(self) -> None:
+        """Prevent handlers from being called from now on, and mark the active ones as abandoned."""
         with self._lock:
-            self._given_up = True
-            self.endpoint.abandon(self._hands)
+            self._abandoned = True
+            self.endpoint.abandon(self._attempts)
 
 
-class Delivery(Protocol):
-    """Delivers the messages of one connection."""
+class Dispatcher(Protocol):
+    """Delivers the messages of one connection to the handler."""
 
     def run(self) -> None:
-        """Deliver until told to stop.
+        """Deliver until stopped.
 
         Raises:
             JMSError: The connection broke, or something else failed.
-            Exception: There is a fault, in the provider or here.
+            Exception: A defect in the provider or in jmsjca.
         """
         ...
 
     def stop(self, error: Exception | None = None) -> None:
-        """Let `run` end when the handlers at work are done; with an error at once, by raising it."""
+        """Make `run` return when the active handlers have; with an error make it raise that error at once."""
         ...

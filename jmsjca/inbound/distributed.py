@@ -1,4 +1,4 @@
-"""Durable subscriptions that processes share: one process forwards messages to a queue, all consume from it."""
+"""Distributed durable subscriptions: one process forwards messages to a queue, all processes consume from it."""
 
 import time
 from collections.abc import Callable
@@ -23,24 +23,24 @@ __all__ = ["DistributedActivation"]
 
 
 class DistributedActivation(Activation):
-    """The activation of a distributed durable subscription: what consumes from the queue, and beside it the topic side.
+    """The activation of a distributed durable subscription: a consumer of the queue, with the topic side beside it.
 
-    Every process tries to be the one that has the subscription; when that one dies, another gets it.
+    Every process tries to take the subscription; when the process that has it dies, another one takes it.
 
     Args:
-        spec: What to listen to; its subscription name is ``jmsjca://?distribution=1&…``.
+        spec: The effective spec; its subscription name is ``jmsjca://?distribution=1&…``.
         handler: The user's function, called with the messages of the queue.
-        settings: What connections are made from; the client id is that of the topic side.
-        hooks: What surrounds deliveries of both sides, and hears of their changes.
-        loop: Where the handler's coroutines run; None for a loop of its own.
-        executor: What handlers run on in the mode cc; None for threads of its own.
+        settings: The settings for connections; the client id is that of the topic side.
+        hooks: Called around deliveries of both sides and at their status changes.
+        loop: The event loop for the handler's coroutines; None for a loop of its own.
+        executor: Runs the handlers in mode cc; None for threads of its own.
 
     Attributes:
-        topic_side: What forwards messages from the subscription to the queue.
+        topic_side: The activation that forwards messages from the subscription to the queue.
 
     Raises:
-        ConfigurationError: The handler asks for something that it cannot be given.
-        NotSupportedError: The spec asks for something that this release does not do yet.
+        ConfigurationError: The handler has a parameter for which there is no value.
+        NotSupportedError: The spec requires a feature that this release does not have.
     """
 
     def __init__(
@@ -54,43 +54,45 @@ class DistributedActivation(Activation):
         executor: Executor | None = None,
     ) -> None:
         shared = spec.distributed
-        assert shared is not None  # noqa: S101  # whoever makes it has looked
+        assert shared is not None  # noqa: S101  # checked by the caller
         queue = Queue(shared.queue_name(spec.destination))
         queue_settings = replace(settings, client_id=None)
         super().__init__(_queue_spec(spec, queue), handler, queue_settings, hooks, loop=loop, executor=executor)
-        self.topic_side = Activation(_topic_spec(spec, shared), Forwarder(queue), settings, hooks, forwards=True)
+        self.topic_side = Activation(
+            _topic_spec(spec, shared), Forwarder(queue), settings, hooks, requires_atomic_unit=True
+        )
 
     def start(self) -> None:
-        """Begin to connect both sides, as `Activation.start` does."""
+        """Start both sides, as `Activation.start` does."""
         self.topic_side.start()
         super().start()
 
-    def end_intake(self, reason: str | None = None) -> bool:
-        """Take no more messages on both sides, as `Activation.end_intake` does."""
-        self.topic_side.end_intake()
-        return super().end_intake(reason)
+    def stop_intake(self, reason: str | None = None) -> bool:
+        """Take no more messages on both sides, as `Activation.stop_intake` does."""
+        self.topic_side.stop_intake()
+        return super().stop_intake(reason)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Stop both sides at one time, as `Activation.stop` does; they have one deadline."""
+        """Stop both sides concurrently with one deadline, as `Activation.stop` does."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        self.end_intake()
+        self.stop_intake()
         forwarded = self.topic_side.stop(timeout)
         left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
         return super().stop(left) and forwarded
 
 
 class Forwarder:
-    """Sends each message on to a queue, in the unit of its delivery.
+    """A handler that sends each message to a queue, in the unit of its delivery.
 
     Args:
-        queue: Where to.
+        queue: The queue to send to.
     """
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
 
     def __call__(self, message: Message, session: Session) -> None:
-        """Send a copy that lives as long as the message; one that has expired goes nowhere."""
+        """Send a copy with the message's remaining time to live. An expired message is dropped."""
         left = _time_left(message)
         if message.end_of_batch or left < 0:
             return
@@ -122,13 +124,13 @@ def _queue_spec(spec: "ActivationSpec", queue: Queue) -> "ActivationSpec":
             "subscription_durability": "NonDurable",
             "subscription_name": None,
             "client_id": None,
-            "selector": None,  # the subscription has it
+            "selector": None,  # the selector belongs to the subscription
         }
     )
 
 
 def _time_left(message: Message) -> float:
-    """Seconds until a message expires; 0 if it never does, below 0 if it has."""
+    """Return the seconds until a message expires; 0 if it never expires, negative if it has."""
     if message.expiration is None:
         return 0.0
     return (message.expiration - datetime.now(UTC)).total_seconds() or -1.0

@@ -1,4 +1,4 @@
-"""An endpoint: its settings, and what its deliveries share from one connection to the next."""
+"""An endpoint: its settings, and the state that outlives a connection."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -11,10 +11,10 @@ from jmsjca.config import AcknowledgeMode, Clock, Limits
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.acknowledgement_registry import HeldMessages
+from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
 from jmsjca.inbound.handler import Handler
-from jmsjca.inbound.handler_arguments import Given
-from jmsjca.inbound.listener_context import entered
+from jmsjca.inbound.handler_arguments import Invocation
+from jmsjca.inbound.listener_context import log_context
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.messages import Outcome
 from jmsjca.messages.delivery import original_message_id
@@ -24,40 +24,41 @@ from jmsjca.redelivery import Failure, RedeliveryHandler, RedeliveryPolicy
 if TYPE_CHECKING:
     from jmsjca.config import ActivationSpec
 
-__all__ = ["Endpoint", "InFlightUnit", "Mode", "Terms", "identity", "terms_of"]
+__all__ = ["Endpoint", "EndpointSettings", "InFlightUnit", "Mode", "message_identity", "terms_of"]
 
 _REMEMBERED = 5000
 
 Mode = Literal["serial", "cc", "sync"]
 
 
-_NOTHING = RedeliveryPolicy.parse("")
+_NO_POLICY = RedeliveryPolicy.parse("")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """How an endpoint delivers.
+class EndpointSettings:
+    """The settings of an endpoint.
 
     Attributes:
-        source: What is consumed from.
-        destination: The same, as a moved message tells it.
-        selector: Which messages.
+        source: The destination or subscription to consume from.
+        destination: The same as a destination, for the properties of a moved message.
+        selector: The message selector; None for all messages.
         mode: The concurrency mode.
-        pool_size: How many handlers may be at work at one time; 1 in serial mode.
-        batch_size: How many messages a batch has at most; 0 if there are no batches.
-        alone: True if the messages of a failed batch come again one by one.
-        hold: True if a message is settled when somebody acknowledges it.
-        max_outstanding: How many units may wait for that, or for the end of a delay.
-        acknowledgement_timeout: Seconds after which a unit that waits is rolled back; None for never.
-        transacted: True if what is received and what the handler sends is one unit.
-        forwards: True if the handler sends in the unit of every message, so that nothing else will do.
-        confirmed: False if nobody waits until the broker has noted an acknowledgement.
-        redelivery: What is done with messages that come again.
-        redirect: True if a moved message is not to tell where it was.
-        receive_timeout: Seconds that a receiver waits for a message before it looks whether to go on.
-        subscription_name: That of a durable subscription.
-        client_id: That of the connection.
-        context_name: What surrounds each call of the handler in the log.
+        pool_size: The maximum number of concurrent handlers; 1 in serial mode.
+        batch_size: The maximum number of messages of a batch; 0 without batches.
+        split_failed_batches: True if the messages of a failed batch are redelivered one by one.
+        hold_until_ack: True if a unit is settled when its messages are acknowledged, not when the handler returns.
+        max_outstanding: The maximum number of units that wait for acknowledgement or for the end of a delay.
+        acknowledgement_timeout: Seconds after which a held unit is rolled back; None for never.
+        transacted: True if the receipt and the handler's sends are one unit.
+        requires_atomic_unit: True if the handler sends in the unit of every message, so that a broker without that
+            capability is refused.
+        confirm_commits: False if the broker's confirmation of an acknowledgement is not waited for.
+        redelivery: The redelivery policy.
+        redirect_moved: True if a moved message carries no properties about its origin.
+        receive_timeout: Seconds that a receiver waits for a message before it checks whether to continue.
+        subscription_name: The name of a durable subscription; None for no subscription.
+        client_id: The client id of the connection.
+        context_name: The context name for log records of the handler.
     """
 
     source: Destination | Subscription
@@ -66,40 +67,40 @@ class Terms:
     mode: Mode = "serial"
     pool_size: int = 1
     batch_size: int = 0
-    alone: bool = False
-    hold: bool = False
+    split_failed_batches: bool = False
+    hold_until_ack: bool = False
     max_outstanding: int = 10
     acknowledgement_timeout: float | None = None
     transacted: bool = True
-    forwards: bool = False
-    confirmed: bool = True
-    redelivery: RedeliveryPolicy = _NOTHING
-    redirect: bool = False
+    requires_atomic_unit: bool = False
+    confirm_commits: bool = True
+    redelivery: RedeliveryPolicy = _NO_POLICY
+    redirect_moved: bool = False
     receive_timeout: float = 10.0
     subscription_name: str | None = None
     client_id: str | None = None
     context_name: str | None = None
 
 
-def terms_of(spec: "ActivationSpec") -> Terms:
-    """Read the terms from a spec in which the options are in force."""
+def terms_of(spec: "ActivationSpec") -> EndpointSettings:
+    """Read the settings from a spec in which the options are in force."""
     source, options = spec.source(), spec.inbound_options
     mode: Mode = spec.concurrency_mode
-    return Terms(
+    return EndpointSettings(
         source=source,
         destination=destination(spec.destination, spec.destination_type),
         selector=spec.selector,
         mode=mode,
         pool_size=_pool_size(mode, spec),
         batch_size=spec.batch_size if spec.batch_size > 1 else 0,
-        alone=spec.split_failed_batches,
-        hold=spec.hold_until_ack,
+        split_failed_batches=spec.split_failed_batches,
+        hold_until_ack=spec.hold_until_ack,
         max_outstanding=spec.max_outstanding,
         acknowledgement_timeout=spec.acknowledgement_timeout,
         transacted=spec.transaction != "none",
-        confirmed=spec.transaction != "none" or spec.acknowledge_mode is not AcknowledgeMode.DUPS_OK,
+        confirm_commits=spec.transaction != "none" or spec.acknowledge_mode is not AcknowledgeMode.DUPS_OK,
         redelivery=spec.redelivery_policy,
-        redirect=options.redelivery_redirect,
+        redirect_moved=options.redelivery_redirect,
         receive_timeout=options.receive_timeout,
         subscription_name=source.name if isinstance(source, Subscription) else None,
         client_id=spec.effective_client_id,
@@ -108,18 +109,18 @@ def terms_of(spec: "ActivationSpec") -> Terms:
 
 
 def _pool_size(mode: Mode, spec: "ActivationSpec") -> int:
-    """One where order counts, and one receiver of a topic: each of several would get every message."""
+    """Return 1 in mode serial, and for topics in mode sync: each of several receivers would get every message."""
     one = mode == "serial" or (mode == "sync" and spec.destination_type == "topic")
     return 1 if one else spec.endpoint_pool_max_size
 
 
 class InFlightUnit(Protocol):
-    """A unit whose messages a handler is at work on, as far as its endpoint knows it.
+    """A unit with an active handler, as its endpoint uses it.
 
     Attributes:
-        deliveries: What the handler was called with, or was to be.
-        abandoned: True if the connection is given up while the handler is at work.
-        ended: True once it is settled.
+        deliveries: The messages passed to the handler so far.
+        abandoned: True if the connection was closed while the handler is active.
+        ended: True once the unit is settled.
     """
 
     deliveries: list[spi.Delivery]
@@ -128,29 +129,29 @@ class InFlightUnit(Protocol):
 
 
 class Endpoint:
-    """A handler, the terms by which it gets messages, and what is remembered of these.
+    """A handler, its settings, and the state of its messages that outlives a connection.
 
     Args:
         name: The display name.
-        terms: How messages are delivered.
+        settings: How messages are delivered.
         handler: The user's function.
-        statistics: Where to count.
-        hooks: What surrounds the handler.
-        limits: The bounds.
-        clock: Where time comes from.
-        request_stop: Stops the endpoint, soon, for a reason.
-        activation: What stands for the endpoint where it is managed.
-        mbean_name: The name under which it is managed.
+        statistics: The counters.
+        hooks: Called around the handler.
+        limits: The bounds of each connection.
+        clock: The source of time.
+        request_stop: Stops the endpoint, soon, with a reason for the log.
+        activation: The activation, for management.
+        mbean_name: The name under which the endpoint is managed; None for no name.
 
     Attributes:
-        redelivery: What is remembered of messages that come again.
+        redelivery: The state of redelivered messages.
         held: The messages that wait for an acknowledgement.
     """
 
     def __init__(
         self,
         name: str,
-        terms: Terms,
+        settings: EndpointSettings,
         handler: Handler,
         *,
         statistics: Statistics,
@@ -162,7 +163,7 @@ class Endpoint:
         mbean_name: str | None = None,
     ) -> None:
         self.name = name
-        self.terms = terms
+        self.settings = settings
         self.handler = handler
         self.statistics = statistics
         self.hooks = hooks
@@ -171,124 +172,131 @@ class Endpoint:
         self.request_stop = request_stop
         self.activation = activation
         self.mbean_name = mbean_name
-        self.redelivery = RedeliveryHandler(terms.redelivery)
-        self.held = HeldMessages()
+        self.redelivery = RedeliveryHandler(settings.redelivery)
+        self.held = AcknowledgementRegistry()
         self._lock = Lock()
         self._still_running: dict[str, int] = {}
-        self._abandoned = 0
-        self._alone: OrderedDict[str, None] = OrderedDict()
+        self._abandoned_count = 0
+        self._to_split: OrderedDict[str, None] = OrderedDict()
 
-    def open_unit(self, link: spi.Connection) -> UnitOfWork:
-        """Open a unit: of all that the handler does, or of the receipt alone."""
-        return UnitOfWork.begin(link) if self.terms.transacted else UnitOfWork(link.unit(atomic=False), atomic=False)
+    def open_unit(self, connection: spi.Connection) -> UnitOfWork:
+        """Open a unit: of everything that the handler does, or of the receipt alone."""
+        return (
+            UnitOfWork.begin(connection)
+            if self.settings.transacted
+            else UnitOfWork(connection.unit(atomic=False), atomic=False)
+        )
 
-    def call(self, given: Given) -> object:
-        """Call the handler, inside the hooks, which are inside the context."""
-        if not self.terms.context_name:
+    def call(self, given: Invocation) -> object:
+        """Call the handler inside the hooks, with the context name set around them."""
+        if not self.settings.context_name:
             return self._call(given)
-        with entered(self.terms.context_name):
+        with log_context(self.settings.context_name):
             return self._call(given)
 
-    def _call(self, given: Given) -> object:
+    def _call(self, given: Invocation) -> object:
         return self.hooks.deliver(self.name, given.message, lambda: self.handler(given))
 
-    def count_of(self, message_id: str | None) -> int:
-        """For the how-manieth time a message is seen redelivered."""
+    def redelivery_count_of(self, message_id: str | None) -> int:
+        """Return the number of redeliveries seen so far; 0 on the first delivery."""
         known = self.redelivery.find_encounter(message_id)
         return 0 if known is None else known.count
 
     def remember_failure(self, deliveries: Sequence[spi.Delivery], error: BaseException) -> None:
-        """Remember what the handler raised, until the messages come again."""
+        """Store the handler's error until the messages are redelivered."""
         failure = Failure.of(error)
         for delivery in deliveries:
-            message_id = identity(delivery)
+            message_id = message_identity(delivery)
             if message_id is not None:
                 self.redelivery.encounter(message_id).failure = failure
 
-    def begin(self, hand: InFlightUnit, deliveries: Iterable[spi.Delivery]) -> None:
-        """Note that a handler is about to see messages.
+    def register(self, unit: InFlightUnit, deliveries: Iterable[spi.Delivery]) -> None:
+        """Add messages to a unit before the handler sees them.
 
         Raises:
-            ConnectionLostError: Their connection is given up, so that they come again.
+            ConnectionLostError: The connection is abandoned, so the messages are redelivered.
         """
         with self._lock:
-            if hand.abandoned:
-                raise ConnectionLostError(f"{self.name} gave its connection up; the messages come again.")
-            hand.deliveries.extend(deliveries)
+            if unit.abandoned:
+                raise ConnectionLostError(f"{self.name} abandoned its connection; the messages are redelivered.")
+            unit.deliveries.extend(deliveries)
 
-    def settled(self, hand: InFlightUnit, outcome: Outcome) -> None:
-        """Tell that a unit has ended."""
+    def record_settlement(self, unit: InFlightUnit, outcome: Outcome) -> None:
+        """Record the end of a unit: count it, and call the hooks."""
         with self._lock:
-            hand.ended = True
+            unit.ended = True
             if outcome is Outcome.COMMITTED:
-                self.statistics.committed()
-            if hand.abandoned:
-                self._abandoned -= 1
-                self._no_longer_running(hand.deliveries)
-        if outcome is not Outcome.COMMITTED and self.terms.alone and len(hand.deliveries) > 1:
-            self._let_come_alone(hand.deliveries)
-        self.hooks.settled(self.name, outcome, len(hand.deliveries))
+                self.statistics.record_commit()
+            if unit.abandoned:
+                self._abandoned_count -= 1
+                self._remove_running(unit.deliveries)
+        if outcome is not Outcome.COMMITTED and self.settings.split_failed_batches and len(unit.deliveries) > 1:
+            self._mark_to_split(unit.deliveries)
+        self.hooks.settled(self.name, outcome, len(unit.deliveries))
 
-    def comes_alone(self, delivery: spi.Delivery) -> bool:
-        """Tell whether a message was in a failed batch, and is to be delivered by itself."""
-        if not self._alone or not _was_delivered(delivery):
+    def must_be_delivered_alone(self, delivery: spi.Delivery) -> bool:
+        """Return True if a message was in a failed batch and has to be delivered alone."""
+        if not self._to_split or not was_delivered_before(delivery):
             return False
-        return identity(delivery) in self._alone
+        return message_identity(delivery) in self._to_split
 
-    def abandon(self, hands: Iterable[InFlightUnit]) -> None:
-        """Note units whose handlers are at work while their connection is given up: their messages come again."""
+    def abandon(self, units: Iterable[InFlightUnit]) -> None:
+        """Mark units whose handlers are active while their connection is closed: their messages are redelivered."""
         with self._lock:
-            for hand in hands:
-                if hand.ended or hand.abandoned:
+            for unit in units:
+                if unit.ended or unit.abandoned:
                     continue
-                hand.abandoned = True
-                self._abandoned += 1
-                for message_id in filter(None, map(identity, hand.deliveries)):
+                unit.abandoned = True
+                self._abandoned_count += 1
+                for message_id in filter(None, map(message_identity, unit.deliveries)):
                     self._still_running[message_id] = self._still_running.get(message_id, 0) + 1
 
-    def still_running(self, delivery: spi.Delivery) -> bool:
-        """Tell whether a handler is still at work on an earlier delivery of the same message."""
-        return bool(self._still_running) and identity(delivery) in self._still_running
+    def is_still_running(self, delivery: spi.Delivery) -> bool:
+        """Return True if a handler is still processing an earlier delivery of the same message."""
+        return bool(self._still_running) and message_identity(delivery) in self._still_running
 
     @property
-    def busy_elsewhere(self) -> int:
-        """How many handlers are still at work for connections that are given up."""
-        return self._abandoned
+    def abandoned_handlers(self) -> int:
+        """The number of handlers that are still active for abandoned connections."""
+        return self._abandoned_count
 
-    def put_off(self, deliveries: Iterable[spi.Delivery], *, waited: bool = False) -> None:
-        """Note that messages go back although they were counted: no handler saw them.
+    def mark_returned(self, deliveries: Iterable[spi.Delivery], *, waited: bool = False) -> None:
+        """Record that messages are returned although they were counted: no handler saw them.
 
         Args:
-            deliveries: Which.
-            waited: True if they need not wait any more when they return.
+            deliveries: The returned messages.
+            waited: True if they are not to be delayed again when they are redelivered.
         """
         for delivery in deliveries:
-            if _was_delivered(delivery) and (message_id := identity(delivery)) is not None:
+            if was_delivered_before(delivery) and (message_id := message_identity(delivery)) is not None:
                 self.redelivery.encounter(message_id).mark_returned(waited=waited)
 
-    def went_back_uncounted(self, deliveries: Iterable[spi.Delivery]) -> None:
-        """Note that the broker did not count what was put off."""
+    def mark_returned_uncounted(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Record that the broker does not count the delivery of returned messages."""
         for delivery in deliveries:
-            if _was_delivered(delivery) and (known := self.redelivery.find_encounter(identity(delivery))) is not None:
+            if (
+                was_delivered_before(delivery)
+                and (known := self.redelivery.find_encounter(message_identity(delivery))) is not None
+            ):
                 known.mark_returned_uncounted()
 
-    def _no_longer_running(self, deliveries: Sequence[spi.Delivery]) -> None:
-        for message_id in filter(None, map(identity, deliveries)):
+    def _remove_running(self, deliveries: Sequence[spi.Delivery]) -> None:
+        for message_id in filter(None, map(message_identity, deliveries)):
             left = self._still_running.pop(message_id, 0) - 1
             if left > 0:
                 self._still_running[message_id] = left
 
-    def _let_come_alone(self, deliveries: Sequence[spi.Delivery]) -> None:
+    def _mark_to_split(self, deliveries: Sequence[spi.Delivery]) -> None:
         with self._lock:
-            for message_id in filter(None, map(identity, deliveries)):
-                self._alone[message_id] = None
-                self._alone.move_to_end(message_id)
-            while len(self._alone) > _REMEMBERED:
-                self._alone.popitem(last=False)
+            for message_id in filter(None, map(message_identity, deliveries)):
+                self._to_split[message_id] = None
+                self._to_split.move_to_end(message_id)
+            while len(self._to_split) > _REMEMBERED:
+                self._to_split.popitem(last=False)
 
 
-def identity(delivery: spi.Delivery) -> str | None:
-    """Tell which message it is: its id; what cannot be decoded is known by its bytes."""
+def message_identity(delivery: spi.Delivery) -> str | None:
+    """Return the id of a message; for one that cannot be decoded, a hash of its bytes."""
     try:
         return original_message_id(delivery.message)
     except MessageFormatError:
@@ -297,5 +305,6 @@ def identity(delivery: spi.Delivery) -> str | None:
         return f"undecodable:{sha256(delivery.raw).hexdigest()}"
 
 
-def _was_delivered(delivery: spi.Delivery) -> bool:
+def was_delivered_before(delivery: spi.Delivery) -> bool:
+    """Return True if the broker says that a message is redelivered."""
     return delivery.redelivered or (delivery.count or 0) > 1

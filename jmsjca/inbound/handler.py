@@ -1,4 +1,4 @@
-"""Calls the user's handler, and runs coroutines of async handlers on an event loop."""
+"""Calls the user's handler, and runs the coroutines of async handlers on an event loop."""
 
 import threading
 from collections.abc import Callable, Coroutine
@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.forking import reset_in_child
-from jmsjca.inbound.handler_arguments import Given, Parameters
+from jmsjca.inbound.handler_arguments import ArgumentResolver, Invocation
 
 if TYPE_CHECKING:
     import asyncio
 
 __all__ = ["Handler", "HandlerLoop", "RunningCoroutine", "is_current"]
 
-_LONGEST_END = 1.0  # seconds for coroutines that do not let themselves be cancelled
+_CLOSE_TIMEOUT = 1.0  # seconds for coroutines that do not react to cancellation
 
 
 class HandlerLoop:
-    """One loop for all handlers of an adapter, so that they can share what is bound to a loop.
+    """The event loop of all async handlers of an adapter, so that they can share objects that are bound to a loop.
 
-    It is the application's, where the adapter was entered with ``async with``; else one of its own, on a thread that
-    exists from the first coroutine on until no endpoint is left that may have another one.
+    It is the application's loop if the adapter was entered with ``async with``; else a loop on a thread of its own,
+    which
+    exists from the first coroutine until no endpoint that may have another one is left.
     """
 
     def __init__(self) -> None:
@@ -31,59 +32,59 @@ class HandlerLoop:
         reset_in_child(self, HandlerLoop._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
-        """Begin anew, in a forked child, where no other thread is."""
+        """Reset the state after a fork: the parent's threads do not exist in the child."""
         self._lock = threading.Lock()
-        self._adopted: asyncio.AbstractEventLoop | None = None
-        self._own: _OwnLoop | None = None
+        self._application_loop: asyncio.AbstractEventLoop | None = None
+        self._background: _BackgroundLoop | None = None
         self._members = 0
 
-    def adopt(self, loop: "asyncio.AbstractEventLoop | None") -> None:
-        """Let coroutines run on the application's loop from now on; None to let them run on our own again."""
+    def use(self, loop: "asyncio.AbstractEventLoop | None") -> None:
+        """Run coroutines on the application's loop from now on; None for the background loop again."""
         with self._lock:
-            self._adopted = loop
+            self._application_loop = loop
 
-    def is_here(self) -> bool:
-        """Tell whether the caller is on that loop: as long as it blocks, no coroutine ends."""
+    def is_current(self) -> bool:
+        """Return True if the caller runs on the loop of the coroutines: while the caller blocks, no coroutine ends."""
         with self._lock:
-            loop = self._adopted or (self._own.loop if self._own is not None else None)
+            loop = self._application_loop or (self._background.loop if self._background is not None else None)
         if loop is None:
             return False
-        import asyncio  # noqa: PLC0415  # whoever has a loop has it
+        import asyncio  # noqa: PLC0415  # an application with a loop has loaded it
 
         try:
             return asyncio.get_running_loop() is loop
-        except RuntimeError:  # none runs on this thread
+        except RuntimeError:  # no loop runs on this thread
             return False
 
-    def join(self) -> None:
-        """Note an endpoint that may have coroutines."""
+    def acquire(self) -> None:
+        """Register an endpoint that may have coroutines."""
         with self._lock:
             self._members += 1
 
-    def leave(self) -> None:
-        """Note that an endpoint has no more of them; after the last one our own loop ends."""
+    def release(self) -> None:
+        """Unregister an endpoint; after the last one the background loop ends."""
         with self._lock:
             self._members -= 1
-            if self._members or self._own is None:
+            if self._members or self._background is None:
                 return
-            own, self._own = self._own, None
-        own.close()
+            background, self._background = self._background, None
+        background.close()
 
     def get(self) -> "asyncio.AbstractEventLoop":
-        """Give the loop that coroutines run on now."""
+        """Return the loop that new coroutines run on. It is started if necessary."""
         with self._lock:
-            if self._adopted is not None:
-                return self._adopted
-            if self._own is None or self._own.loop.is_closed():  # a coroutine may have stopped it
-                self._own = _OwnLoop()
-            return self._own.loop
+            if self._application_loop is not None:
+                return self._application_loop
+            if self._background is None or self._background.loop.is_closed():  # a coroutine may have stopped it
+                self._background = _BackgroundLoop()
+            return self._background.loop
 
 
-class _OwnLoop:
-    """A loop on a thread of its own.
+class _BackgroundLoop:
+    """An event loop on a thread of its own.
 
     Attributes:
-        loop: The loop; it runs.
+        loop: The running loop.
     """
 
     loop: "asyncio.AbstractEventLoop"
@@ -95,20 +96,20 @@ class _OwnLoop:
         self._ready.wait()
 
     def close(self) -> None:
-        """Cancel what runs, and end the thread; it is not waited for if a coroutine of its own ends it."""
+        """Cancel running coroutines and end the thread. Does not wait for the thread if called on it."""
         with suppress(RuntimeError):  # it is closed already
             self.loop.call_soon_threadsafe(self._over.set)
         if threading.current_thread() is not self._thread:
-            self._thread.join(_LONGEST_END)
+            self._thread.join(_CLOSE_TIMEOUT)
 
     def _run(self) -> None:
         import asyncio  # noqa: PLC0415  # only async handlers need it
 
-        with suppress(KeyboardInterrupt):  # raised by a task that a handler began itself
+        with suppress(KeyboardInterrupt):  # raised by a task that a handler started
             asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        import asyncio  # noqa: PLC0415  # likewise
+        import asyncio  # noqa: PLC0415  # only async handlers need it
 
         self._over = asyncio.Event()
         self.loop = asyncio.get_running_loop()
@@ -117,128 +118,131 @@ class _OwnLoop:
 
 
 class Handler:
-    """A user's function, called with what its parameters ask for; `Parameters` tells what that may be.
+    """The user's function, called with the arguments that its parameters require (see `ArgumentResolver`).
 
-    The function may be ``async``: then it runs on the loop while the handler is open, and the thread that delivers
-    waits for it. For any number of threads.
+    An ``async`` function runs on the event loop while the handler is open, and the delivering thread waits for it.
+    Thread-safe.
 
     Args:
         function: The user's function.
-        loop: Where coroutines run; None for a loop of its own.
+        loop: The event loop for coroutines; None for a loop of its own.
 
     Attributes:
-        whole_batches: True if it takes all messages of a batch in one call.
-        takes_end_of_batch: True if it is called once more at the end of a batch.
+        whole_batches: True if the function takes all messages of a batch in one call.
+        takes_end_of_batch: True if the function is also called with the end of a batch.
 
     Raises:
-        ConfigurationError: It needs a parameter that nothing is known for, or it is no function that can be called.
+        ConfigurationError: A required parameter has no value, or ``function`` is not a callable function.
     """
 
     def __init__(self, function: Callable[..., object], loop: HandlerLoop | None = None) -> None:
         self._function = function
         self._loop = loop or HandlerLoop()
-        self._parameters = Parameters(function)
-        self.whole_batches = self._parameters.whole_batches
-        self.takes_end_of_batch = self._parameters.takes_end_of_batch
+        self._arguments = ArgumentResolver(function)
+        self.whole_batches = self._arguments.whole_batches
+        self.takes_end_of_batch = self._arguments.takes_end_of_batch
         self._lock = Lock()
         self._running: set[RunningCoroutine] = set()
         self._open = False
 
-    def __call__(self, given: Given) -> object:
-        """Call the function, and wait for the coroutine that an ``async`` one returns.
+    def __call__(self, invocation: Invocation) -> object:
+        """Call the function, and wait for the coroutine of an ``async`` one.
 
         Raises:
-            IllegalStateError: The event loop is gone; the endpoint is being stopped then.
+            IllegalStateError: The event loop has ended; the endpoint is being stopped then.
             CancelledError: The coroutine was cancelled.
-            BaseException: What the function raised.
+            BaseException: The function's error.
         """
-        by_place, by_name = self._parameters.filled(given)
-        result = self._function(*by_place, **by_name)
+        positional, keyword = self._arguments.resolve(invocation)
+        result = self._function(*positional, **keyword)
         if result is not None and isinstance(result, Coroutine):
-            return self._wait_for(result, given)  # pyright: ignore[reportUnknownArgumentType]
+            return self._run_coroutine(result, invocation)  # pyright: ignore[reportUnknownArgumentType]
         return result
 
-    def is_blocked_by_caller(self) -> bool:
-        """Tell whether coroutines would run on the event loop that calls this, so that it cannot wait for them."""
-        return self._loop.is_here()
+    def runs_on_calling_loop(self) -> bool:
+        """Return True if coroutines would run on the caller's event loop, so that the caller must not wait for them."""
+        return self._loop.is_current()
 
     def open(self) -> None:
-        """Let coroutines run."""
+        """Allow coroutines to run."""
         with self._lock:
             if not self._open:
                 self._open = True
-                self._loop.join()
+                self._loop.acquire()
 
     def close(self) -> None:
-        """Cancel what still runs, and let no more coroutines run. Twice is as once."""
+        """Cancel running coroutines and refuse new ones. Idempotent."""
         with self._lock:
             running, was_open, self._open = list(self._running), self._open, False
         for coroutine in running:
             coroutine.cancel()
         if was_open:
-            self._loop.leave()
+            self._loop.release()
 
-    def _wait_for(self, coroutine: Coroutine[Any, Any, object], given: Given) -> object:
-        running = self._begin(coroutine, given)
+    def _run_coroutine(self, coroutine: Coroutine[Any, Any, object], invocation: Invocation) -> object:
+        running = self._start(coroutine, invocation)
         try:
             return running.result()
         finally:
             with self._lock:
                 self._running.discard(running)
-            if running.cut_off:  # nothing that comes can be delivered any more
-                given.message.stop_message_delivery("the event loop of its handler does not run any more")
+            if running.loop_lost:  # no further message can be delivered
+                invocation.message.stop_message_delivery("the event loop of its handler does not run any more")
 
-    def _begin(self, coroutine: Coroutine[Any, Any, object], given: Given) -> "RunningCoroutine":
+    def _start(self, coroutine: Coroutine[Any, Any, object], invocation: Invocation) -> "RunningCoroutine":
 
         with self._lock:
             if not self._open:
                 coroutine.close()
                 raise IllegalStateError("The listener is down, so its handler cannot run.")
-            running = RunningCoroutine(coroutine, self._loop.get(), given.began)
+            running = RunningCoroutine(coroutine, self._loop.get(), invocation.on_task_started)
             self._running.add(running)
         return running
 
 
-_LOOK = 0.5  # seconds after which a waiting thread looks whether the loop is still there
-_GONE = (
+_POLL_INTERVAL = 0.5  # seconds between checks of a waiting thread that the loop still runs
+_LOOP_GONE = (
     "The event loop that the adapter was entered on does not run any more, so no async handler can. Leave the "
     "'async with adapter' block before its loop ends."
 )
 
 
 class RunningCoroutine:
-    """Runs on an event loop, in the context of the thread that made it, which waits for it.
+    """A coroutine on an event loop, in the context of the thread that created it and waits for it.
 
     Args:
-        coroutine: What runs.
-        loop: Where.
-        began: Told the task, as soon as there is one.
+        coroutine: The coroutine.
+        loop: The event loop to run on.
+        on_task_started: Called with the task when it starts.
 
     Attributes:
-        cut_off: True if its loop does not run any more.
+        loop_lost: True if the loop does not run any more.
     """
 
     def __init__(
-        self, coroutine: Coroutine[Any, Any, object], loop: "asyncio.AbstractEventLoop", began: Callable[[object], None]
+        self,
+        coroutine: Coroutine[Any, Any, object],
+        loop: "asyncio.AbstractEventLoop",
+        on_task_started: Callable[[object], None],
     ) -> None:
         self._coroutine = coroutine
         self._loop = loop
-        self._began = began
+        self._on_task_started = on_task_started
         self._task: asyncio.Task[object] | None = None
         self._ended: Future[object] = Future()
-        self.cut_off = False
+        self.loop_lost = False
         try:
-            loop.call_soon_threadsafe(self._begin)
-        except RuntimeError:  # the loop is closed; who waits is told
+            loop.call_soon_threadsafe(self._start)
+        except RuntimeError:  # the loop is closed; `result` raises
             coroutine.close()
 
     def result(self) -> object:
-        """Wait for what the coroutine returns.
+        """Wait for the result of the coroutine, and return it.
 
         Raises:
             IllegalStateError: The loop does not run any more.
             CancelledError: The coroutine was cancelled.
-            BaseException: What the coroutine raised.
+            BaseException: The coroutine's error.
         """
         self._wait()
         ended, self._ended = self._ended, Future()
@@ -246,10 +250,10 @@ class RunningCoroutine:
         try:
             return ended.result()
         finally:
-            del ended  # what it raised has this frame, and would have itself through this: no circle stays behind
+            del ended  # the error's traceback refers to this frame: avoids a reference cycle
 
     def cancel(self) -> None:
-        """Cancel the coroutine; it has ended when it has cleaned up."""
+        """Cancel the coroutine. It has ended once its clean-up is done."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
 
@@ -257,41 +261,41 @@ class RunningCoroutine:
         was_there = not self._loop.is_closed()
         while not self._has_ended():
             is_there = self._loop.is_running()
-            if not (is_there or was_there):  # looked at twice: the application may just be between two runs of it
-                self._give_up()
-                raise IllegalStateError(_GONE)
+            if not (is_there or was_there):  # checked twice: the application may be between two runs of it
+                self._abandon()
+                raise IllegalStateError(_LOOP_GONE)
             was_there = is_there
 
     def _has_ended(self) -> bool:
-        """Tell whether the coroutine has ended, after waiting for that for a while."""
+        """Return True if the coroutine has ended, after waiting for at most `_POLL_INTERVAL` seconds."""
         try:
-            self._ended.exception(_LOOK)
+            self._ended.exception(_POLL_INTERVAL)
         except TimeoutError:
             return self._ended.done()
         return True
 
-    def _give_up(self) -> None:
-        self.cut_off = True
+    def _abandon(self) -> None:
+        self.loop_lost = True
         self.cancel()
         if self._task is None:
             self._coroutine.close()
 
-    def _begin(self) -> None:
-        self._task = self._loop.create_task(self._contained())
-        self._task.add_done_callback(self._end)
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._run_contained())
+        self._task.add_done_callback(self._finish)
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    async def _contained(self) -> object:
-        """Keep from the loop, and from all that runs there, what would end it: it ends a delivery, no more.
+    async def _run_contained(self) -> object:
+        """Run the coroutine, and keep exceptions that would stop the loop from it: they end the delivery only.
 
-        A `KeyboardInterrupt` on the main thread may be the user's, so it ends the application's loop as ever.
+        A `KeyboardInterrupt` on the main thread may be the user's, so it stops the application's loop.
         """
         import asyncio  # noqa: PLC0415  # only async handlers need it
 
-        self._began(asyncio.current_task())  # here, as a loop may run a task before it gives it to its maker
+        self._on_task_started(asyncio.current_task())  # here, as a loop may run a task before `create_task` returns it
         try:
             return await self._coroutine
         except SystemExit as error:
@@ -301,7 +305,7 @@ class RunningCoroutine:
                 raise
             return _Exit(error)
 
-    def _end(self, task: "asyncio.Task[object]") -> None:
+    def _finish(self, task: "asyncio.Task[object]") -> None:
         if task.cancelled():
             self._ended.set_exception(CancelledError("The handler was cancelled before it had finished."))
         elif error := task.exception():
@@ -318,8 +322,8 @@ class _Exit:
 
 
 def is_current(task: object) -> bool:
-    """Tell whether it is this task that asks."""
-    import asyncio  # noqa: PLC0415  # who asks is a task
+    """Return True if the caller runs in this task."""
+    import asyncio  # noqa: PLC0415  # the caller may be a task
 
     try:
         return asyncio.current_task() is task

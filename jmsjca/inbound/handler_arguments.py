@@ -1,4 +1,4 @@
-"""The arguments of a handler: resolved from its signature once, and from each message when it is called."""
+"""The arguments of a handler: resolved once from its signature, and filled in from each message."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNRESOLVED",
-    "Given",
-    "Parameters",
-    "body_as",
-    "by_place",
-    "hints_of",
-    "name_of",
-    "parameters_of",
-    "takes_any_number",
+    "ArgumentResolver",
+    "Invocation",
+    "accepts_varargs",
+    "bindable_parameters",
+    "body_converter",
+    "callable_name",
+    "positional_names",
+    "resolve_type_hints",
 ]
 
-_SHOWN = 5
+_MAX_PROBLEMS = 5
 
 _HEADERS = (
     "message_id",
@@ -51,16 +51,16 @@ _UNTYPED = (_EMPTY, object, Any)
 def _ignore(_: object) -> None: ...
 
 
-class Given(NamedTuple):
-    """What there is to give to a handler: a message, or the messages of a batch, and the session."""
+class Invocation(NamedTuple):
+    """The values for one call of a handler: a message, or the messages of a batch, and the session."""
 
     content: Message | Sequence[Message]
-    open_session: Callable[[], Session]  #: made when asked for, as most handlers never do
-    began: Callable[[object], None] = _ignore  #: told the task that a coroutine runs in
+    open_session: Callable[[], Session]  # created on demand, as most handlers need no session
+    on_task_started: Callable[[object], None] = _ignore  #: problem_texts the task that a coroutine runs in
 
     @property
     def message(self) -> Message:
-        """The message; of a batch the first one."""
+        """The message; the first one of a batch."""
         return self.content if isinstance(self.content, Message) else self.content[0]
 
     @property
@@ -69,123 +69,131 @@ class Given(NamedTuple):
         return [self.content] if isinstance(self.content, Message) else self.content
 
 
-class Supplier(NamedTuple):
-    """What fills a parameter, and what that is part of."""
+class ArgumentSource(NamedTuple):
+    """The function that returns the value of a parameter, and the kind of the value."""
 
-    supply: Callable[[Given], object]
+    resolve: Callable[[Invocation], object]
     part_of: Literal["delivery", "message", "content", "batch"]
 
 
-class Parameters:
-    """What a handler is called with.
+class ArgumentResolver:
+    """Determines the arguments that a handler is called with.
 
-    A parameter that is annotated with `Message` or `Session`, or named so, gets that; "headers" gets all headers by
-    name, and the name of a header its value. One that is annotated with a sequence of messages, or named "messages",
-    gets the whole batch, and with any other sequence the bodies of the batch as that type. Any other one that is
-    annotated gets the body as that type, "body" the body as it is, and the first that is left, also of ``*args``, the
-    message.
+    A parameter annotated with `Message` or `Session`, or of that name, gets the message or the session; "headers" gets
+    a
+    dict of all headers, and the name of a header its value. A parameter annotated with a sequence of messages, or named
+    "messages", gets the whole batch, and one annotated with any other sequence the bodies of the batch as that type.
+    Any
+    other annotated parameter gets the body as that type, "body" the body as it is, and the first remaining one, also
+    ``*args``, the message.
 
     Args:
         function: The handler.
 
+    Attributes:
+        whole_batches: True if a parameter takes all messages of a batch.
+        takes_end_of_batch: True if a parameter can take the end-of-batch message.
+
     Raises:
-        ConfigurationError: A parameter without a default asks for something that is not known, or one asks for a whole
-            batch and another for a single message.
+        ConfigurationError: A required parameter has no value, or one parameter needs a whole batch and another a single
+            message.
     """
 
     def __init__(self, function: Callable[..., object]) -> None:
-        suppliers = _suppliers_of(function)
-        parts = {supplier.part_of for supplier in suppliers.values()}
+        sources = _sources_of(function)
+        parts = {source.part_of for source in sources.values()}
         self.whole_batches = "batch" in parts
-        among_others = takes_any_number(function) and parts <= {"delivery"}  # the message has no place of its own
+        among_others = accepts_varargs(function) and parts <= {"delivery"}  # no other parameter takes the message
         self.takes_end_of_batch = "message" in parts or among_others
-        places = by_place(function, also_named=among_others)
-        self._by_place = [suppliers[name].supply for name in takewhile(suppliers.__contains__, places)]
-        self._by_place += [attrgetter("message")] if among_others else []
-        self._by_name = {name: it.supply for name, it in suppliers.items() if name not in places}
+        places = positional_names(function, also_named=among_others)
+        self._positional = [sources[name].resolve for name in takewhile(sources.__contains__, places)]
+        self._positional += [attrgetter("message")] if among_others else []
+        self._keyword = {name: it.resolve for name, it in sources.items() if name not in places}
         if self.whole_batches and parts - {"batch", "delivery"}:
-            raise _mixed(function, [name for name, it in suppliers.items() if it.part_of in ("message", "content")])
+            raise _mixed_parameters(
+                function, [name for name, it in sources.items() if it.part_of in ("message", "content")]
+            )
 
-    def filled(self, given: Given) -> tuple[list[object], dict[str, object]]:
-        """Give the arguments: those by place, and those by name.
+    def resolve(self, invocation: Invocation) -> tuple[list[object], dict[str, object]]:
+        """Return the positional and the keyword arguments of one call.
 
         Raises:
-            MessageFormatError: A body does not fit.
+            MessageFormatError: A body cannot be converted to the type of its parameter.
         """
-        by_name = {name: supply(given) for name, supply in self._by_name.items()}
-        return [supply(given) for supply in self._by_place], by_name
+        keyword = {name: supply(invocation) for name, supply in self._keyword.items()}
+        return [supply(invocation) for supply in self._positional], keyword
 
 
-def _suppliers_of(function: Callable[..., object]) -> dict[str, Supplier]:
-    hints = hints_of(function)
-    suppliers: dict[str, Supplier] = {}
+def _sources_of(function: Callable[..., object]) -> dict[str, ArgumentSource]:
+    hints = resolve_type_hints(function)
+    sources: dict[str, ArgumentSource] = {}
     first = True
-    for parameter in parameters_of(function):
+    for parameter in bindable_parameters(function):
         name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
-        supplier = _named(name, hint)
-        if supplier is None and parameter.default is _EMPTY:
-            supplier = _content(name, hint, first=first)
+        source = _named(name, hint)
+        if source is None and parameter.default is _EMPTY:
+            source = _content(name, hint, first=first)
             first = False
-        elif supplier is not None and supplier.part_of in ("message", "batch"):
+        elif source is not None and source.part_of in ("message", "batch"):
             first = False
-        if supplier is not None:
-            suppliers[name] = supplier
+        if source is not None:
+            sources[name] = source
         elif parameter.default is _EMPTY:
-            raise _unknown(function, name)
-    return suppliers
+            raise _unknown_parameter(function, name)
+    return sources
 
 
-def _named(name: str, hint: Any) -> Supplier | None:
-    """What a parameter gets that asks for the session, for headers, for the message or for all of a batch."""
+def _named(name: str, hint: Any) -> ArgumentSource | None:
+    """Return the source of a parameter for the session, headers, the message or a whole batch; None for any other."""
     if name == "session" or _is(hint, Session):
-        return Supplier(_session, "delivery")
+        return ArgumentSource(_session, "delivery")
     if name == "headers":
-        return Supplier(_headers, "content")
+        return ArgumentSource(_headers, "content")
     if name in _HEADERS:
-        return Supplier(partial(_header, name), "content")
+        return ArgumentSource(partial(_header, name), "content")
     if _is(_element(hint), Message) or (name == "messages" and hint in _UNTYPED):
-        return Supplier(attrgetter("messages"), "batch")
+        return ArgumentSource(attrgetter("messages"), "batch")
     if name == "message" or _is(hint, Message):
-        return Supplier(attrgetter("message"), "message")
+        return ArgumentSource(attrgetter("message"), "message")
     return None
 
 
-def _content(name: str, hint: Any, *, first: bool) -> Supplier | None:
-    """What any other parameter gets: the bodies of a batch, the body, or the message."""
+def _content(name: str, hint: Any, *, first: bool) -> ArgumentSource | None:
+    """Return the source of any other parameter: the bodies of a batch, the body, or the message; else None."""
     element = _element(hint)
     if hint is UNRESOLVED:
         return None
     if element is not _EMPTY:
-        return Supplier(partial(_bodies, body_as(element, name)), "batch")
+        return ArgumentSource(partial(_bodies, body_converter(element, name)), "batch")
     if hint not in _UNTYPED:
-        return Supplier(partial(_body, body_as(hint, name)), "content")
+        return ArgumentSource(partial(_body, body_converter(hint, name)), "content")
     if name == "body":
-        return Supplier(attrgetter("message.body"), "content")
-    return Supplier(attrgetter("message"), "message") if first else None
+        return ArgumentSource(attrgetter("message.body"), "content")
+    return ArgumentSource(attrgetter("message"), "message") if first else None
 
 
-def _bodies(convert: Callable[[Message], object], given: Given) -> object:
-    return [convert(message) for message in given.messages]
+def _bodies(convert: Callable[[Message], object], invocation: Invocation) -> object:
+    return [convert(message) for message in invocation.messages]
 
 
-def _body(convert: Callable[[Message], object], given: Given) -> object:
-    return None if given.message.end_of_batch else convert(given.message)
+def _body(convert: Callable[[Message], object], invocation: Invocation) -> object:
+    return None if invocation.message.end_of_batch else convert(invocation.message)
 
 
-def _session(given: Given) -> Session:
-    return given.open_session()
+def _session(invocation: Invocation) -> Session:
+    return invocation.open_session()
 
 
-def _headers(given: Given) -> dict[str, object]:
-    return {name: getattr(given.message, name) for name in _HEADERS}
+def _headers(invocation: Invocation) -> dict[str, object]:
+    return {name: getattr(invocation.message, name) for name in _HEADERS}
 
 
-def _header(name: str, given: Given) -> object:
-    return getattr(given.message, name)
+def _header(name: str, invocation: Invocation) -> object:
+    return getattr(invocation.message, name)
 
 
 def _element(hint: Any) -> Any:
-    """Of what a parameter wants all of a batch; a list may be a body, too, unless it is one of messages."""
+    """Return the element type of a parameter for a whole batch. A list may be a body, unless it is one of messages."""
     origin, arguments = get_origin(hint), get_args(hint)
     if Sequence in (hint, origin):
         return arguments[0] if arguments and arguments[0] not in _UNTYPED else Message
@@ -197,19 +205,19 @@ def _is(hint: Any, kind: type) -> bool:
     return all(isinstance(it, type) and issubclass(it, kind) for it in kinds)
 
 
-def _unknown(function: Callable[..., object], name: str) -> ConfigurationError:
+def _unknown_parameter(function: Callable[..., object], name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The handler {name_of(function)} needs {name!r}, which is not known. A parameter gets the message, its body "
-        "(by the name 'body', or as the type that it is annotated with), all messages of a batch or their bodies (as "
-        f"Sequence[Message] or another), the session, 'headers', or a header by its name ({', '.join(_HEADERS)}); it "
-        "must not be annotated with a name that is not imported when the program runs."
+        f"The handler {callable_name(function)} needs {name!r}, which is not known. A parameter gets the message, its "
+        "body (by the name 'body', or as the type that it is annotated with), all messages of a batch or their bodies "
+        f"(as Sequence[Message] or another), the session, 'headers', or a header by its name ({', '.join(_HEADERS)}). "
+        "It must not be annotated with a name that is not imported when the program runs."
     )
 
 
-def _mixed(function: Callable[..., object], names: Sequence[str]) -> ConfigurationError:
+def _mixed_parameters(function: Callable[..., object], names: Sequence[str]) -> ConfigurationError:
     return ConfigurationError(
-        f"The handler {name_of(function)} takes whole batches, but {', '.join(map(repr, names))} would be of one "
-        "message. Ask for the messages with a parameter that is annotated with Sequence[Message], and look there."
+        f"The handler {callable_name(function)} takes whole batches, but {', '.join(map(repr, names))} belong to one "
+        "message. Use a parameter annotated with Sequence[Message] and read them from its messages."
     )
 
 
@@ -217,11 +225,11 @@ UNRESOLVED = object()
 """Stands for an annotation that only a type checker understands."""
 
 
-def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
-    """Give the parameters that may be filled: not those that take any number, nor those that a `partial` has bound.
+def bindable_parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Return the parameters that can be filled: no ``*args`` or ``**kwargs``, and none that a `partial` has bound.
 
     Raises:
-        ConfigurationError: It cannot be called, or has a ``yield``, so that calling it would do nothing.
+        ConfigurationError: ``function`` is not callable, or it has a ``yield``, so that a call would do nothing.
     """
     try:
         parameters = inspect.signature(function).parameters
@@ -232,34 +240,34 @@ def parameters_of(function: Callable[..., object]) -> list[inspect.Parameter]:
     called = function if _is_routine(function) else type(function).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise ConfigurationError(
-            f"The handler {name_of(function)} has a yield, so calling it would only make a generator. Let it return, "
-            "and send with its session what it would yield."
+            f"The handler {callable_name(function)} has a yield, so calling it would only make a generator. Let it "
+            "return, and send the values with its session instead."
         )
     bound = _bound(function)
     open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [found for found in parameters.values() if found.kind not in open_ended and found.name not in bound]
 
 
-def by_place(function: Callable[..., object], *, also_named: bool) -> list[str]:
-    """Name the parameters of a builtin, such as ``list.append``, and of who writes a ``/``; or all that have a place.
+def positional_names(function: Callable[..., object], *, also_named: bool) -> list[str]:
+    """Return the names of the positional-only parameters, as of builtins such as ``list.append``.
 
     Args:
-        function: Whose.
-        also_named: True for all of them.
+        function: The handler.
+        also_named: True to include the parameters that can also be passed by name.
     """
     only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     kinds = (only, named) if also_named else (only,)
-    return [found.name for found in parameters_of(function) if found.kind in kinds]
+    return [found.name for found in bindable_parameters(function) if found.kind in kinds]
 
 
-def takes_any_number(function: Callable[..., object]) -> bool:
-    """Tell whether it takes any number of arguments by place, as wrappers and mocks do."""
+def accepts_varargs(function: Callable[..., object]) -> bool:
+    """Return True if the function takes ``*args``, as wrappers and mocks do."""
     return any(found.kind is found.VAR_POSITIONAL for found in inspect.signature(function).parameters.values())
 
 
-def hints_of(function: Callable[..., object]) -> dict[str, Any]:
-    """Give the annotations; `UNRESOLVED` for one with a name that is not there at run time."""
-    while isinstance(function, partial):  # has the parameters, but not their annotations
+def resolve_type_hints(function: Callable[..., object]) -> dict[str, Any]:
+    """Return the annotations; `UNRESOLVED` for one with a name that does not exist at run time."""
+    while isinstance(function, partial):  # a partial has the parameters, but not their annotations
         function = function.func
     annotated = function if inspect.isroutine(function) else type(function).__call__
     try:
@@ -267,17 +275,17 @@ def hints_of(function: Callable[..., object]) -> dict[str, Any]:
     except (NameError, AttributeError):
         names = getattr(inspect.unwrap(annotated), "__globals__", {})
         return {name: _resolved(hint, names) for name, hint in inspect.get_annotations(annotated).items()}
-    except TypeError:  # a builtin has none
+    except TypeError:  # a builtin has no annotations
         return {}
 
 
-def name_of(function: Callable[..., object]) -> str:
-    """Name it, for errors."""
+def callable_name(function: Callable[..., object]) -> str:
+    """Return the name of a function for error messages."""
     return getattr(function, "__qualname__", None) or f"{function!r:.200}"
 
 
 def _resolved(hint: object, names: dict[str, Any]) -> Any:
-    """Read one annotation by itself: the others do not depend on it."""
+    """Resolve one annotation by itself, independently of the others."""
     try:
         return get_type_hints(SimpleNamespace(__annotations__={"it": hint}), names)["it"]
     except (NameError, AttributeError):
@@ -296,22 +304,22 @@ def _bound(function: Callable[..., object]) -> Mapping[str, Any]:
     return bound
 
 
-def body_as(hint: Any, parameter: str) -> Callable[[Message], object]:
-    """Make what converts the body of a message.
+def body_converter(hint: Any, parameter: str) -> Callable[[Message], object]:
+    """Return a function that converts the body of a message.
 
     Args:
         hint: `str` or `bytes`, or one of them ``| None``, for a body of that type; anything else that pydantic
             validates (a model, a dataclass, ``dict[str, int]``) for a text or bytes message that holds JSON, a map or a
             stream message.
-        parameter: Who asks, for errors.
+        parameter: The name of the parameter, for error messages.
 
     Raises:
-        ConfigurationError: Nothing can be converted to such a type.
+        ConfigurationError: No body can be converted to that type.
     """
     for kind in (str, bytes):
         if hint in (kind, kind | None):
             return partial(_plain, kind, hint is not kind)
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # loaded for those who ask for it
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # loaded on demand
     from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # noqa: PLC0415
 
     try:
@@ -322,7 +330,7 @@ def body_as(hint: Any, parameter: str) -> Callable[[Message], object]:
         ) from error
 
     def convert(message: Message) -> object:
-        """Convert a body; what does not fit is a failure of the handler."""
+        """Convert a body; a body that does not fit is a failure of the handler."""
         try:
             return _validated(adapter, message)
         except ValidationError as error:
@@ -344,7 +352,9 @@ def _validated(adapter: "TypeAdapter[Any]", message: Message) -> object:
 
 
 def _problems(error: "ValidationError") -> str:
-    """What is wrong and where, without the values, which may be secret."""
+    """Return what is invalid and where, without the values, which may be secret."""
     problems = error.errors(include_input=False, include_url=False, include_context=False)
-    told = [f"{'.'.join(str(part) for part in p['loc']) or 'it'}: {p['msg']}"[:200] for p in problems[:_SHOWN]]
-    return "; ".join(told) + ("; …" if len(problems) > _SHOWN else "")
+    problem_texts = [
+        f"{'.'.join(str(part) for part in p['loc']) or 'it'}: {p['msg']}"[:200] for p in problems[:_MAX_PROBLEMS]
+    ]
+    return "; ".join(problem_texts) + ("; …" if len(problems) > _MAX_PROBLEMS else "")

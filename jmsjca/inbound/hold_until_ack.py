@@ -1,4 +1,4 @@
-"""Held acknowledgement: units that are settled later, when all of their messages are acknowledged."""
+"""Hold until acknowledge: units that are settled later, when all of their messages are acknowledged."""
 
 import logging
 import threading
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from jmsjca import spi
 from jmsjca.config import Clock
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.delay_queue import Waiting
-from jmsjca.inbound.delivery_attempt import Delivered, InHand
-from jmsjca.inbound.listener_context import inside
+from jmsjca.inbound.delay_queue import DelayQueue
+from jmsjca.inbound.delivery_attempt import DeliveryAttempt, EndpointDeliveryContext
+from jmsjca.inbound.listener_context import as_listener
 from jmsjca.messages import Message, Settlement
 from jmsjca.messages.message import may_contain_property
 from jmsjca.messages.settlement import forbid_waiting
@@ -23,34 +23,34 @@ from jmsjca.messages.settlement import forbid_waiting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jmsjca.inbound.concurrency import Outstanding
+    from jmsjca.inbound.concurrency import InFlightLimit
     from jmsjca.inbound.endpoint import Endpoint
 
-__all__ = ["Held", "HeldInHand", "Keeper", "asked_timeout"]
+__all__ = ["HeldDeliveryAttempt", "HeldDeliveryContext", "HeldUnitSettler", "requested_timeout"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
-_LATE_ENTRIES = 1000
-_PAUSE = 0.001  # seconds in which it leaves to the threads that deliver what they settle anyway
+_STALE_TIMEOUTS = 1000
+_PAUSE = 0.001  # pause in seconds while delivering threads settle units themselves
 
 _PROPERTY = "JBXAcknowledgmentTimeout"
 
 
-def asked_timeout(message: Message, most: float) -> float | None:
-    """Tell how long, in seconds; None if it does not ask.
+def requested_timeout(message: Message, limit: float) -> float | None:
+    """Return the acknowledgement timeout in seconds that a message requests; None if it requests none.
 
     Args:
-        message: What was received.
-        most: More than this does not count.
+        message: The received message.
+        limit: Upper bound in seconds.
     """
-    if not may_contain_property(message, _PROPERTY):  # as nearly always
+    if not may_contain_property(message, _PROPERTY):  # the usual case
         return None
     seconds = _number(message.properties.get(_PROPERTY))
-    return min(seconds, most) if seconds > 0 else None
+    return min(seconds, limit) if seconds > 0 else None
 
 
 def _number(value: object) -> float:
-    """Read a number, also one that came as text, as all do over STOMP; 0 if it is none."""
+    """Return a number, also from text (over STOMP all values are text); 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0.0
     try:
@@ -59,244 +59,247 @@ def _number(value: object) -> float:
         return 0.0
 
 
-class Held(Delivered):
-    """That of a message which somebody has to acknowledge.
+class HeldDeliveryContext(EndpointDeliveryContext):
+    """The context of a message that has to be acknowledged.
 
     Attributes:
-        acknowledged: True once somebody did.
-        message_id: Which message it is.
+        acknowledged: True once the message is acknowledged.
+        message_id: The message id; None for the end of a batch.
     """
 
-    __slots__ = ("_held", "acknowledged", "message_id")
+    __slots__ = ("_held_attempt", "acknowledged", "message_id")
 
     def __init__(
-        self, message: Message, hand: "HeldInHand", batch_index: int | None, *, end_of_batch: bool = False
+        self, message: Message, attempt: "HeldDeliveryAttempt", batch_index: int | None, *, end_of_batch: bool = False
     ) -> None:
-        super().__init__(message, hand, batch_index, end_of_batch=end_of_batch)
-        self._held = hand
+        super().__init__(message, attempt, batch_index, end_of_batch=end_of_batch)
+        self._held_attempt = attempt
         self.acknowledged = False
         self.message_id = None if end_of_batch else message.message_id
 
     def acknowledge(self) -> Settlement:
-        """Acknowledge; the last one of a unit settles it. Never blocks, and twice is as once."""
-        self._held.acknowledged(self)
-        return self._held.settlement
+        """Acknowledge the message; the last message of a unit settles the unit. Never blocks; idempotent."""
+        self._held_attempt.record_acknowledgement(self)
+        return self._held_attempt.settlement
 
     def set_rollback_only(self) -> None:
-        """Let the unit end in a rollback, once all is acknowledged.
+        """Mark the unit for rollback once all messages are acknowledged.
 
         Raises:
-            IllegalStateError: The message is acknowledged, or the unit settled.
+            IllegalStateError: The message is acknowledged, or the unit is settled.
         """
         if self.acknowledged:
             raise IllegalStateError("The message is acknowledged already; set_rollback_only() comes before that.")
         super().set_rollback_only()
 
 
-class HeldInHand(InHand):
-    """Settled when every message of it is acknowledged, and the end of its batch too.
+class HeldDeliveryAttempt(DeliveryAttempt):
+    """A unit that is settled when all of its messages, and the end of its batch, are acknowledged.
 
-    The delivering thread goes on as soon as the handler has returned. Whoever acknowledges last does not wait either:
-    the keeper settles.
+    The delivering thread continues as soon as the handler has returned. The last acknowledgement does not block either:
+    the settler settles the unit.
 
     Args:
-        endpoint: Whose messages.
-        link: Where they came from.
-        outstanding: Where a place is reserved for it.
-        keeper: Keeps the unit until it is acknowledged.
+        endpoint: The endpoint to deliver for.
+        connection: The provider connection that the messages came from.
+        in_flight: The limit in which a slot is acquired for the unit.
+        settler: Holds the unit until it is acknowledged, and settles it.
 
     Attributes:
-        claimed: True once somebody settles it, or is about to.
-        timeout: Seconds after which it is rolled back; None for never.
+        settling: True once a thread settles the unit, or is about to.
+        timeout: Seconds after which the unit is rolled back; None for never.
     """
 
     def __init__(
-        self, endpoint: "Endpoint", link: spi.Connection, outstanding: "Outstanding", keeper: "Keeper"
+        self, endpoint: "Endpoint", connection: spi.Connection, in_flight: "InFlightLimit", settler: "HeldUnitSettler"
     ) -> None:
-        super().__init__(endpoint, link, outstanding)
-        self._keeper = keeper
+        super().__init__(endpoint, connection, in_flight)
+        self._settler = settler
         self._lock = Lock()
-        self._contexts: list[Held] = []
-        self._before = 0  # how many there were before the handler was called last
+        self._contexts: list[HeldDeliveryContext] = []
+        self._contexts_before_call = 0  # the number of contexts before the last call of the handler
         self._acknowledged = 0
-        self._complete = self.claimed = False
+        self._all_delivered = self.settling = False
         self._settlement: Settlement | None = None
-        self.timeout = endpoint.terms.acknowledgement_timeout
+        self.timeout = endpoint.settings.acknowledgement_timeout
 
     def finish(self) -> None:
-        """Tell the handler that the batch is over, and leave the rest to whoever acknowledges."""
-        self.end_batch()
+        """Deliver the end of the batch, and settle if all messages are acknowledged; else hold the unit."""
+        self.deliver_end_of_batch()
         with self._lock:
-            self._complete = True
-            settle_now = self._claim_if_acknowledged()
+            self._all_delivered = True
+            settle_now = self._try_claim()
         if settle_now:
             self.settle()
         else:
-            self._keeper.keep(self)
-        self._keeper.help()
+            self._settler.hold(self)
+        self._settler.settle_pending()
 
-    def acknowledged(self, context: Held) -> None:
-        """Note that a message is acknowledged; it is not the last time that the unit hears of that message."""
+    def record_acknowledgement(self, context: HeldDeliveryContext) -> None:
+        """Record the acknowledgement of a message; a second one for the same message has no effect."""
         with self._lock:
             if context.acknowledged:
                 return
             context.acknowledged = True
             self._acknowledged += 1
-            settle_now = self._complete and self._claim_if_acknowledged()
+            settle_now = self._all_delivered and self._try_claim()
         if settle_now:
-            self._keeper.settle_soon(self)
+            self._settler.schedule(self)
 
     @property
     def settlement(self) -> Settlement:
-        """Tells how it ended; the same for all of its messages, and whoever asks at the same time makes the same."""
+        """The settlement of the unit, one for all of its messages. Concurrent first calls create equal ones."""
         if self._settlement is None:
-            settlement = self.work.settlement
-            forbid_waiting(settlement, self.is_asked_by_handler)
+            settlement = self.unit.settlement
+            forbid_waiting(settlement, self.is_called_by_handler)
             self._settlement = settlement
         return self._settlement
 
-    def give_up(self) -> bool:
-        """Roll back instead of waiting any longer; False if it is being settled already."""
+    def expire(self) -> bool:
+        """Mark the unit for rollback instead of waiting any longer; False if it is being settled already."""
         with self._lock:
-            if self.claimed:
+            if self.settling:
                 return False
-            self.claimed = True
-        self.work.set_rollback_only()
+            self.settling = True
+        self.unit.set_rollback_only()
         return True
 
     def settle(self) -> None:
-        """Commit or roll back, and let the messages be unknown to the registry."""
+        """Commit or roll back, and remove the messages from the registry."""
         try:
             super().settle()
         finally:
-            self.endpoint.held.forget(self._contexts, self.work.outcome)
+            self.endpoint.held.unregister(self._contexts, self.unit.outcome)
             self._contexts = []
 
-    def _claim_if_acknowledged(self) -> bool:
-        """True for the one who has to settle; asked when all is handed over."""
-        if self.claimed or self._acknowledged < len(self._contexts):
+    def _try_claim(self) -> bool:
+        """Return True to the one caller that has to settle. Called only once all messages have been delivered."""
+        if self.settling or self._acknowledged < len(self._contexts):
             return False
-        self.claimed = True
+        self.settling = True
         return True
 
-    def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> Held:
-        context = Held(message, self, self._batch_index(index), end_of_batch=end_of_batch)
+    def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> HeldDeliveryContext:
+        context = HeldDeliveryContext(message, self, self._batch_index(index), end_of_batch=end_of_batch)
         self._contexts.append(context)
         if not end_of_batch:
-            asked = asked_timeout(message, self.endpoint.limits.acknowledgement_timeout)
-            if asked is not None:
-                self.timeout = asked if self.timeout is None else min(asked, self.timeout)
-            self.endpoint.held.note(context)
+            requested = requested_timeout(message, self.endpoint.limits.acknowledgement_timeout)
+            if requested is not None:
+                self.timeout = requested if self.timeout is None else min(requested, self.timeout)
+            self.endpoint.held.register(context)
         return context
 
-    def _guarded(self, deliveries: "Sequence[spi.Delivery]", act: "Callable[[], None]") -> None:
-        self._before = len(self._contexts)
-        super()._guarded(deliveries, act)
+    def _run_guarded(self, deliveries: "Sequence[spi.Delivery]", act: "Callable[[], None]") -> None:
+        self._contexts_before_call = len(self._contexts)
+        super()._run_guarded(deliveries, act)
 
-    def _failed(self, error: BaseException, deliveries: "Sequence[spi.Delivery]") -> None:
-        """A message whose handler failed needs no acknowledgement: the unit is rolled back."""
-        super()._failed(error, deliveries)
-        for context in self._contexts[self._before :]:
-            self.acknowledged(context)
+    def _record_failure(self, error: BaseException, deliveries: "Sequence[spi.Delivery]") -> None:
+        """Acknowledge the messages of the failed call: the unit is rolled back anyway."""
+        super()._record_failure(error, deliveries)
+        for context in self._contexts[self._contexts_before_call :]:
+            self.record_acknowledgement(context)
 
 
-class Keeper:
-    """One thread that settles what is acknowledged, and rolls back what nobody acknowledged in time.
+class HeldUnitSettler:
+    """Settles acknowledged units, and rolls back units that are not acknowledged in time, on one thread.
 
-    Threads that deliver help it when they come by: two that take turns at one interpreter and one broker for each
-    message cost more than one that does it all.
+    Delivering threads settle pending units, too: because of the GIL, handing each unit to another thread costs more
+    than
+    settling it at once.
 
     Args:
         name: The endpoint's display name.
-        clock: Where time comes from.
-        failed: Told when a unit could not be settled.
+        clock: The source of time.
+        on_failure: Called with the error of a unit that could not be settled.
     """
 
     def __init__(self, name: str, clock: Clock, failed: Callable[[Exception], None]) -> None:
         self._name = name
-        self._failed = failed
+        self._record_failure = failed
         self._lock = threading.Lock()
-        self._kept: set[HeldInHand] = set()
-        self._timeouts: Waiting[HeldInHand] = Waiting(clock)  # for the thread alone
-        self._acknowledged: deque[HeldInHand] = deque()
-        self._told = self._helped = False
+        self._held_units: set[HeldDeliveryAttempt] = set()
+        self._timeouts: DelayQueue[HeldDeliveryAttempt] = DelayQueue(clock)  # used by the thread only
+        self._acknowledged: deque[HeldDeliveryAttempt] = deque()
+        self._scheduled = self._settled_elsewhere = False
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def keep(self, unit: HeldInHand) -> None:
-        """Keep a unit until it is acknowledged."""
+    def hold(self, unit: HeldDeliveryAttempt) -> None:
+        """Hold a unit until it is acknowledged."""
         with self._lock:
-            self._kept.add(unit)
-        if unit.claimed:  # by the last acknowledgement, just before
-            self._forget(unit)
+            self._held_units.add(unit)
+        if unit.settling:  # by the last acknowledgement, which came meanwhile
+            self._remove(unit)
         elif unit.timeout is not None:
-            self._do(partial(self._limit, unit, unit.timeout))
+            self._run_on_thread(partial(self._set_timeout, unit, unit.timeout))
         elif self._closed:
-            self._give_up(unit)
+            self._expire(unit)
 
-    def settle_soon(self, unit: HeldInHand) -> None:
-        """Settle a unit that is acknowledged; not on the thread of whoever acknowledged it."""
+    def schedule(self, unit: HeldDeliveryAttempt) -> None:
+        """Settle an acknowledged unit on the settler's thread, not on the caller's."""
         with self._lock:
             if not self._closed:
                 self._acknowledged.append(unit)
-                self._tell()
+                self._wake()
                 return
-        self._settle(unit)  # the thread is gone, or about to
+        self._settle(unit)  # the thread has ended or is ending
 
-    def help(self) -> None:
-        """Settle what is acknowledged by now."""
+    def settle_pending(self) -> None:
+        """Settle the units that are acknowledged by now, on the calling thread."""
         if self._acknowledged:
-            self._helped = True
+            self._settled_elsewhere = True
             self._settle_all()
 
     def close(self) -> None:
-        """Settle what is acknowledged, roll back what is not, and end the thread."""
+        """Settle acknowledged units, roll back the others, and end the thread."""
         with self._lock:
             self._closed = True
             thread = self._thread
         if thread is not None:
             self._tasks.put(None)
             thread.join()
-        for unit in list(self._kept):
-            self._give_up(unit)
+        for unit in list(self._held_units):
+            self._expire(unit)
 
-    def _do(self, task: Callable[[], None]) -> None:
+    def _run_on_thread(self, task: Callable[[], None]) -> None:
         with self._lock:
             if not self._closed:
                 self._start()
                 self._tasks.put(task)
                 return
-        task()  # the thread is gone, or about to
+        task()  # the thread has ended or is ending
 
-    def _tell(self) -> None:
-        """Let the thread look at what is acknowledged, once for all that it finds then."""
-        if not self._told:
-            self._told = True
+    def _wake(self) -> None:
+        """Schedule one run of the thread for all units that are acknowledged by then."""
+        if not self._scheduled:
+            self._scheduled = True
             self._start()
-            self._tasks.put(self._look)
+            self._tasks.put(self._run_scheduled)
 
-    def _look(self) -> None:
-        self._told = False  # before it looks: what comes later is told again
+    def _run_scheduled(self) -> None:
+        self._scheduled = False  # reset first: a unit that is added later schedules another run
         self._settle_all()
 
     def _settle_all(self) -> None:
         while self._acknowledged:
             try:
                 unit = self._acknowledged.popleft()
-            except IndexError:  # somebody else was faster
+            except IndexError:  # another thread was faster
                 return
             self._settle(unit)
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=inside(self._run), name=f"jmsjca {self._name} settler", daemon=True)
+            self._thread = threading.Thread(
+                target=as_listener(self._run), name=f"jmsjca {self._name} settler", daemon=True
+            )
             self._thread.start()
 
     def _run(self) -> None:
         while True:
-            if self._helped:
-                self._helped = False
+            if self._settled_elsewhere:
+                self._settled_elsewhere = False
                 time.sleep(_PAUSE)
             task = self._next_task()
             if task is None:
@@ -304,38 +307,38 @@ class Keeper:
             task()
 
     def _next_task(self) -> Callable[[], None] | None:
-        """Wait for something to do; None at the end."""
+        """Wait for a task; None ends the thread."""
         try:
-            task = self._tasks.get(timeout=self._timeouts.patience(None))
+            task = self._tasks.get(timeout=self._timeouts.time_to_next(None))
         except Empty:
-            task = _nothing
-        for unit in self._timeouts.due():  # also when there is always something to do
-            self._give_up(unit)
+            task = _no_op
+        for unit in self._timeouts.pop_due():  # also under constant load
+            self._expire(unit)
         return task
 
-    def _limit(self, unit: HeldInHand, seconds: float) -> None:
+    def _set_timeout(self, unit: HeldDeliveryAttempt, seconds: float) -> None:
         if self._closed:
-            self._give_up(unit)
+            self._expire(unit)
             return
         self._timeouts.put(unit, seconds)
-        if len(self._timeouts) > 2 * len(self._kept) + _LATE_ENTRIES:  # what is settled need not be remembered
-            self._timeouts.retain(self._kept.__contains__)
+        if len(self._timeouts) > 2 * len(self._held_units) + _STALE_TIMEOUTS:  # drop the timeouts of settled units
+            self._timeouts.retain(self._held_units.__contains__)
 
-    def _give_up(self, unit: HeldInHand) -> None:
-        if unit.give_up():
+    def _expire(self, unit: HeldDeliveryAttempt) -> None:
+        if unit.expire():
             self._settle(unit)
 
-    def _forget(self, unit: HeldInHand) -> None:
+    def _remove(self, unit: HeldDeliveryAttempt) -> None:
         with self._lock:
-            self._kept.discard(unit)
+            self._held_units.discard(unit)
 
-    def _settle(self, unit: HeldInHand) -> None:
-        self._forget(unit)
+    def _settle(self, unit: HeldDeliveryAttempt) -> None:
+        self._remove(unit)
         try:
             unit.settle()
         except Exception as error:  # noqa: BLE001  # raised by `run`
-            self._failed(error)
+            self._record_failure(error)
 
 
-def _nothing() -> None:
-    """What there is to do when nothing is."""
+def _no_op() -> None:
+    """Do nothing; stands for a task when a timeout is due."""

@@ -1,4 +1,4 @@
-"""The life cycle of an activation: its states, its runs, its connections and reconnects, its dispatcher."""
+"""The life cycle of an activation: its states, runs, connections and reconnects."""
 
 import contextlib
 import logging
@@ -11,23 +11,23 @@ from typing import Generic, Literal, TypeVar
 from jmsjca import spi
 from jmsjca.config import InboundOptions
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSError
-from jmsjca.inbound.capability_check import Adjustments
-from jmsjca.inbound.cc_dispatcher import CCDelivery
-from jmsjca.inbound.dispatcher import Delivery
+from jmsjca.inbound.capability_check import CapabilityCheck
+from jmsjca.inbound.cc_dispatcher import CCDispatcher
+from jmsjca.inbound.dispatcher import Dispatcher
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.listener_context import inside
-from jmsjca.inbound.serial_dispatcher import SerialDelivery
-from jmsjca.inbound.sync_dispatcher import SyncDelivery
+from jmsjca.inbound.listener_context import as_listener
+from jmsjca.inbound.serial_dispatcher import SerialDispatcher
+from jmsjca.inbound.sync_dispatcher import SyncDispatcher
 from jmsjca.reconnection import ConnectionSettings, FailoverConnector, is_transient, retry_with_backoff
 
-__all__ = ["Attempt", "Life", "Service", "Status", "Trouble", "delivery_of"]
+__all__ = ["ActivationRun", "ActivationState", "ListenerConnection", "ReconnectLog", "Status", "create_dispatcher"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
-_GOODBYE = 1.0  # seconds that each step of closing a connection over its handlers may take
+_CLOSE_TIMEOUT = 1.0  # seconds for each step of closing a connection with active handlers
 
-_STEADY = 30.0  # seconds after which a connection that breaks is not taken for one that never worked
-_TELL_EVERY = 15.0
+_STABLE_AFTER = 30.0  # a connection that lived this long (seconds) is reconnected without back-off
+_LOG_INTERVAL = 15.0
 
 Status = Literal["Up", "Down", "Connecting", "Disconnecting"]
 
@@ -41,18 +41,18 @@ _NEXT: dict[tuple[Event, Status], Status] = {
     ("broken", "Up"): "Connecting",
     ("stop", "Connecting"): "Disconnecting",
     ("stop", "Up"): "Disconnecting",
-    ("ended", "Connecting"): "Down",  # by itself: trying again could not help
+    ("ended", "Connecting"): "Down",  # a permanent error: a retry cannot help
     ("ended", "Up"): "Down",
     ("ended", "Disconnecting"): "Down",
-}  # whatever else happens changes nothing
+}  # all other events are ignored
 
 
 def _always() -> bool:
     return True
 
 
-class Life(Generic[R]):
-    """The state machine of an activation; for any number of threads.
+class ActivationState(Generic[R]):
+    """The state machine of an activation. Thread-safe.
 
     ============= ========== ========== ============= =============
     event         Down       Connecting Up            Disconnecting
@@ -65,63 +65,63 @@ class Life(Generic[R]):
     ============= ========== ========== ============= =============
 
     Args:
-        tell: Told of each new status, in order, one at a time, without a lock: it may call back.
+        on_change: Called with each new status, in order, one call at a time, without a lock: it may call back.
 
     Attributes:
-        run: What was started last.
+        current_run: The run that was started last.
     """
 
-    def __init__(self, tell: Callable[[Status], None]) -> None:
-        self._tell = tell
+    def __init__(self, on_change: Callable[[Status], None]) -> None:
+        self._on_change = on_change
         self._lock = threading.Lock()
         self._status: Status = "Down"
-        self.run: R | None = None
-        self._untold: deque[Status] = deque()
-        self._telling = threading.Lock()
+        self.current_run: R | None = None
+        self._pending: deque[Status] = deque()
+        self._notifying = threading.Lock()
 
     @property
     def status(self) -> Status:
-        """Where it stands."""
+        """The current status."""
         return self._status
 
-    def happens(self, event: Event, run: R, still: Callable[[], bool] = _always) -> bool:
-        """Let something happen.
+    def fire(self, event: Event, run: R, guard: Callable[[], bool] = _always) -> bool:
+        """Process an event.
 
         Args:
-            event: What happens.
-            run: What it happens to: that which was started last, or it means nothing any more.
-            still: Asked at that moment; False if it means nothing any more.
+            event: The event.
+            run: The run it belongs to. An event of any other run than the current one is ignored.
+            guard: Called under the lock; the event is ignored if it returns False.
 
         Returns:
-            True if that changed the status.
+            True if the event changed the status.
         """
         with self._lock:
             following = _NEXT.get((event, self._status))
-            if following is None or (event != "start" and run is not self.run) or not still():
+            if following is None or (event != "start" and run is not self.current_run) or not guard():
                 return False
-            self._status, self.run = following, run
-            self._untold.append(following)
-        self._tell_all()
+            self._status, self.current_run = following, run
+            self._pending.append(following)
+        self._notify_all()
         return True
 
-    def _tell_all(self) -> None:
-        """Tell what is untold, unless somebody is at it: they go on until there is nothing left."""
-        while self._untold and self._telling.acquire(blocking=False):
+    def _notify_all(self) -> None:
+        """Report all pending status changes, unless another thread does: it continues until none is left."""
+        while self._pending and self._notifying.acquire(blocking=False):
             try:
-                while self._untold:
-                    self._tell(self._untold.popleft())
+                while self._pending:
+                    self._on_change(self._pending.popleft())
             finally:
-                self._telling.release()
+                self._notifying.release()
 
 
-class Attempt:
-    """Connects, and delivers until it is stopped or something breaks.
+class ListenerConnection:
+    """One connection of a listener: connects, and delivers until it is stopped or breaks.
 
     Args:
-        endpoint: Whose messages.
-        connector: Makes the connection.
-        adjustments: What looks at what the broker can do.
-        executor: What handlers run on in the mode cc; None for threads of its own.
+        endpoint: The endpoint to dispatch for.
+        connector: Opens the connection.
+        check: Compares the settings with the broker's capabilities.
+        executor: Runs the handlers in mode cc; None for threads of its own.
 
     Attributes:
         connected: True once the broker was reached.
@@ -131,86 +131,85 @@ class Attempt:
         self,
         endpoint: Endpoint,
         connector: FailoverConnector,
-        adjustments: Adjustments,
+        check: CapabilityCheck,
         executor: Executor | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._connector = connector
-        self._adjustments = adjustments
+        self._check = check
         self._executor = executor
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self.connected = self._stopping = False
         self._error: Exception | None = None
         self._connection: spi.Connection | None = None
-        self._delivery: Delivery | None = None
+        self._dispatcher: Dispatcher | None = None
 
-    def run(self, up: Callable[[], None], lost: Callable[[JMSError], None]) -> None:
+    def run(self, on_up: Callable[[], None], on_lost: Callable[[JMSError], None]) -> None:
         """Connect and deliver.
 
         Args:
-            up: Told when messages can flow.
-            lost: Told when the connection breaks, perhaps while handlers are at work; `stop` is what it should call.
+            on_up: Called when messages can flow.
+            on_lost: Called when the connection breaks, possibly while handlers are active; it should call `stop`.
 
         Raises:
             JMSError: The broker cannot be reached or refuses, the connection broke, or something else failed.
         """
-        connection = self._connection = self._connector.connect(lost, lambda: not self._stopping)
+        connection = self._connection = self._connector.connect(on_lost, lambda: not self._stopping)
         self.connected = True
         try:
             if not self._stopping:
-                delivery = self._begin(connection)
-                up()
-                self._adjustments.compare_limits(self._endpoint.terms, connection)
-                delivery.run()
+                dispatcher = self._create_dispatcher(connection)
+                on_up()
+                self._check.check_max_deliveries(self._endpoint.settings, connection)
+                dispatcher.run()
         finally:
             self._endpoint.statistics.n_configured_endpoints = -1
-            with contextlib.suppress(JMSError):  # given up anyway
+            with contextlib.suppress(JMSError):  # the connection is abandoned anyway
                 connection.close()
             self._ended.set()
 
     def stop(self, error: Exception | None = None) -> None:
-        """Take no more messages, and let `run` end when the handlers are done; with an error as soon as it can."""
+        """Stop taking messages, and make `run` return when the handlers have; with an error as soon as possible."""
         with self._lock:
             self._stopping = True
             self._error = self._error or error
-            delivery = self._delivery
-        if delivery is not None:
-            delivery.stop(error)
+            dispatcher = self._dispatcher
+        if dispatcher is not None:
+            dispatcher.stop(error)
 
-    def give_up(self) -> None:
-        """Close the connection over the handlers at work: their units are lost, their messages come again."""
-        self.stop(ConnectionLostError(f"{self._endpoint.name} was stopped before its handlers were done."))
-        if self._endpoint.terms.mode != "serial":  # where `run` does not wait for handlers then, but notes them
-            self._ended.wait(_GOODBYE)
+    def abort(self) -> None:
+        """Close the connection while handlers are active: their units are lost, their messages are redelivered."""
+        self.stop(ConnectionLostError(f"{self._endpoint.name} was stopped before its handlers had returned."))
+        if self._endpoint.settings.mode != "serial":  # `run` marks active handlers then and does not wait for them
+            self._ended.wait(_CLOSE_TIMEOUT)
         if self._connection is not None:
             with contextlib.suppress(JMSError):
-                self._connection.close(_GOODBYE)
+                self._connection.close(_CLOSE_TIMEOUT)
 
-    def _begin(self, connection: spi.Connection) -> Delivery:
-        self._adjustments.check(self._endpoint.terms, connection)
-        delivery = delivery_of(self._endpoint, connection, self._executor)
+    def _create_dispatcher(self, connection: spi.Connection) -> Dispatcher:
+        self._check.check(self._endpoint.settings, connection)
+        dispatcher = create_dispatcher(self._endpoint, connection, self._executor)
         with self._lock:
-            self._delivery = delivery
+            self._dispatcher = dispatcher
             stopping, error = self._stopping, self._error
         if error is not None:
             raise error
         if stopping:
-            delivery.stop()
+            dispatcher.stop()
         self._endpoint.statistics.reset_commits()
-        self._endpoint.statistics.n_configured_endpoints = self._endpoint.terms.pool_size
-        return delivery
+        self._endpoint.statistics.n_configured_endpoints = self._endpoint.settings.pool_size
+        return dispatcher
 
 
-class Service:
-    """Connects and delivers on a thread of its own, and again when the connection breaks, until it is ended.
+class ActivationRun:
+    """Connects and delivers on a thread of its own, and reconnects when the connection breaks, until it is stopped.
 
     Args:
-        endpoint: Whose messages.
-        settings: What connections are made from.
-        options: How failures are told.
-        executor: What handlers run on in the mode cc; None for threads of its own.
-        life: Told what leads to another status.
+        endpoint: The endpoint to dispatch for.
+        settings: The settings for connections.
+        executor: Runs the handlers in mode cc; None for threads of its own.
+        state: The state machine of the activation.
     """
 
     def __init__(
@@ -219,194 +218,200 @@ class Service:
         settings: ConnectionSettings,
         options: InboundOptions,
         executor: Executor | None,
-        life: Life["Service"],
+        state: ActivationState["ActivationRun"],
     ) -> None:
         self._endpoint = endpoint
         self._settings = settings
         self._connector = FailoverConnector(settings)
         self._executor = executor
-        self._life = life
-        self._trouble = Trouble(endpoint.name, options, durable=endpoint.terms.subscription_name is not None)
-        self._adjustments = Adjustments(endpoint.name)
+        self._state = state
+        self._log = ReconnectLog(endpoint.name, options, durable=endpoint.settings.subscription_name is not None)
+        self._check = CapabilityCheck(endpoint.name)
         self._stopping = threading.Event()
         self._ending = threading.Lock()
         self._ended = threading.Event()
-        self._over = False
-        self._given_up = self._cut_off = False
-        self._attempt: Attempt | None = None
+        self._finished = False
+        self._handlers_abandoned = self._aborted = False
+        self._attempt: ListenerConnection | None = None
         self._up_since: float | None = None
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Start the thread."""
-        threading.Thread(target=inside(self._run), name=f"jmsjca {self._endpoint.name}", daemon=True).start()
+        threading.Thread(target=as_listener(self._run), name=f"jmsjca {self._endpoint.name}", daemon=True).start()
 
-    def end_intake(self) -> None:
-        """Take no more messages; the thread ends when the handlers at work are done."""
+    def stop_intake(self) -> None:
+        """Stop taking messages; the thread ends when the active handlers have returned."""
         self._stopping.set()
         if self._attempt is not None:
             self._attempt.stop()
 
-    def finish(self, timeout: float | None) -> bool:
-        """Wait for the handlers at work; after so many seconds close the connection over them. None: wait for ever.
+    def wait_until_stopped(self, timeout: float | None) -> bool:
+        """Wait for active handlers; at the deadline close the connection even if some are active.
+
+        Args:
+            timeout: Seconds until the deadline; None waits forever.
 
         Returns:
-            True if all of them ended in time.
+            True if all handlers ended in time.
         """
         clock = self._settings.clock
         deadline = None if timeout is None else clock.monotonic() + timeout
         while not self._ended.is_set():
             left = None if deadline is None else deadline - clock.monotonic()
             if left is not None and left <= 0:
-                self._give_up()
+                self._abort()
                 self._ended.wait()
-            elif not self._settings.wait(self._ended, _TELL_EVERY if left is None else min(left, _TELL_EVERY)):
-                logger.info("%s is being stopped and waits for %s.", self._endpoint.name, self._who())
-        return not self._given_up
+            elif not self._settings.wait(self._ended, _LOG_INTERVAL if left is None else min(left, _LOG_INTERVAL)):
+                logger.info("%s is stopping and waits for %s.", self._endpoint.name, self._active_handlers())
+        return not self._handlers_abandoned
 
-    def _who(self) -> str:
-        return f"{self._endpoint.statistics.n_active_endpoints} handlers at work"
+    def _active_handlers(self) -> str:
+        return f"{self._endpoint.statistics.n_active_endpoints} active handlers"
 
-    def _give_up(self) -> None:
-        self._cut_off = True
+    def _abort(self) -> None:
+        self._aborted = True
         busy = self._endpoint.statistics.n_active_endpoints
         if busy:
-            self._given_up = True  # before others who wait are woken by what follows
+            self._handlers_abandoned = True  # set before the following calls wake other waiting threads
             logger.warning(
-                "%s was stopped before all was done: %s; their messages come again.", self._endpoint.name, self._who()
+                "%s was stopped before its handlers had returned: %s; their messages are redelivered.",
+                self._endpoint.name,
+                self._active_handlers(),
             )
         if self._attempt is not None:
-            self._attempt.give_up()
-        if self._endpoint.statistics.n_active_endpoints:  # one may have begun just then
-            self._given_up = True
+            self._attempt.abort()
+        if self._endpoint.statistics.n_active_endpoints:  # a handler may have started meanwhile
+            self._handlers_abandoned = True
         self._end()
 
     def _open(self) -> None:
-        """Let coroutines run, unless this was given up before its thread began."""
+        """Allow coroutines to run, unless the run was aborted before its thread started."""
         with self._ending:
-            if not self._over:
+            if not self._finished:
                 self._endpoint.handler.open()
 
     def _end(self) -> None:
-        """Be over, once: the handler is that of the next run, too."""
+        """End the run, once: the handler is shared with the next run."""
         with self._ending:
-            over, self._over = self._over, True
+            over, self._finished = self._finished, True
             if not over:
                 self._endpoint.handler.close()
         if not over:
-            self._life.happens("ended", self)
+            self._state.fire("ended", self)
             self._ended.set()
 
     def _run(self) -> None:
         try:
             self._open()
             while not self._stopping.is_set():
-                retry_with_backoff(self._connect_and_deliver, self._stopping, self._trouble.note, self._settings.wait)
+                retry_with_backoff(
+                    self._connect_and_deliver, self._stopping, self._log.attempt_failed, self._settings.wait
+                )
         except JMSError as error:
-            logger.error("%s is down and stays down: %s", self._endpoint.name, error)  # noqa: TRY400  # says it all
+            logger.error("%s stopped permanently: %s", self._endpoint.name, error)  # noqa: TRY400  # no traceback
         except Exception:
-            logger.exception("%s is down: a fault in jmsjca or its provider.", self._endpoint.name)
+            logger.exception("%s stopped permanently: a defect in jmsjca or its provider.", self._endpoint.name)
         finally:
             self._end()
 
     def _connect_and_deliver(self) -> None:
-        """Make one attempt; returns when it is stopped, or breaks after it has been up for a while."""
+        """Make one attempt. Returns when it is stopped, or when it breaks after the connection was stable."""
         self._up_since = None
-        attempt = self._attempt = Attempt(self._endpoint, self._connector, self._adjustments, self._executor)
-        if self._stopping.is_set():  # who sets it stops the attempt that it sees
+        attempt = self._attempt = ListenerConnection(self._endpoint, self._connector, self._check, self._executor)
+        if self._stopping.is_set():  # `stop_intake` stops only a connection that it sees
             return
         try:
             attempt.run(self._up, lambda error: self._lost(attempt, error))
         except JMSError as error:
-            self._life.happens("broken", self)
-            self._trouble.connected = attempt.connected
+            self._state.fire("broken", self)
+            self._log.broker_reached = attempt.connected
             if self._stopping.is_set():
-                if not self._cut_off:
-                    self._trouble.while_stopping(error)
-            elif is_transient(error) and self._was_steady():
-                self._trouble.lost(error)
+                if not self._aborted:
+                    self._log.failed_while_stopping(error)
+            elif is_transient(error) and self._was_stable():
+                self._log.connection_lost(error)
             else:
                 raise
 
     def _up(self) -> None:
-        self._trouble.over()
+        self._log.connected()
         self._up_since = self._settings.clock.monotonic()
-        self._life.happens("connected", self)
+        self._state.fire("connected", self)
 
-    def _lost(self, attempt: Attempt, error: JMSError) -> None:
-        self._life.happens("broken", self, lambda: attempt is self._attempt)  # what is told late is known already
+    def _lost(self, attempt: ListenerConnection, error: JMSError) -> None:
+        self._state.fire("broken", self, lambda: attempt is self._attempt)  # a late report is known already
         attempt.stop(error)
 
-    def _was_steady(self) -> bool:
-        return self._up_since is not None and self._settings.clock.monotonic() - self._up_since >= _STEADY
+    def _was_stable(self) -> bool:
+        return self._up_since is not None and self._settings.clock.monotonic() - self._up_since >= _STABLE_AFTER
 
 
-class Trouble:
-    """Tells of each failed attempt, or of the first of a row only.
+class ReconnectLog:
+    """Logs each failed attempt, or only the first one of a row.
 
     Args:
         name: The endpoint's display name.
-        options: Which of the two.
-        durable: True if it is a durable subscription, which another node may have.
+        settings: The settings of the endpoint, with the log switches.
 
     Attributes:
-        connected: True if the broker was reached when the last attempt failed.
+        broker_reached: True if the broker was reached when the last attempt failed.
     """
 
     def __init__(self, name: str, options: InboundOptions, *, durable: bool) -> None:
         self._name = name
         self._once = options.minimal_reconnect_logging
-        self._elsewhere = options.minimal_reconnect_logging_ds and durable
-        self._told = False
-        self.connected = False
+        self._standby = options.minimal_reconnect_logging_ds and durable
+        self._logged = False
+        self.broker_reached = False
 
-    def note(self, error: BaseException, attempt: int, seconds: float) -> None:
-        """Tell that an attempt failed, and when the next one follows."""
-        if not (self._once or self._elsewhere):
+    def attempt_failed(self, error: BaseException, attempt: int, seconds: float) -> None:
+        """Log that an attempt failed, and when the next one follows."""
+        if not (self._once or self._standby):
             logger.warning(
-                "%s: attempt %d failed, the next one follows in %.1f s: %s",
+                "%s: connection attempt %d failed, the next one is in %.1f s: %s",
                 self._name,
                 attempt,
                 seconds,
                 error,
             )
-        elif not self._told:
-            self._told = True
-            self._tell_once(error)
+        elif not self._logged:
+            self._logged = True
+            self._log_once(error)
 
-    def lost(self, error: JMSError) -> None:
-        """Tell that a connection broke that had been up for a while."""
-        logger.warning("%s lost its connection and makes a new one: %s", self._name, error)
+    def connection_lost(self, error: JMSError) -> None:
+        """Log that a stable connection broke."""
+        logger.warning("%s lost its connection and reconnects: %s", self._name, error)
 
-    def while_stopping(self, error: JMSError) -> None:
-        """Tell that something broke that was about to end anyway."""
-        logger.warning("%s was not stopped in order: %s", self._name, error)
+    def failed_while_stopping(self, error: JMSError) -> None:
+        """Log an error of a connection that is being stopped."""
+        logger.warning("%s failed while it was stopping: %s", self._name, error)
 
-    def over(self) -> None:
-        """Note that messages can flow."""
-        self._told = False
+    def connected(self) -> None:
+        """Record that messages can flow: the next failure is logged again."""
+        self._logged = False
 
-    def _tell_once(self, error: BaseException) -> None:
-        if self._elsewhere and (self.connected or isinstance(error, InvalidClientIDError)):
-            logger.info("%s cannot subscribe yet, another node may have the subscription: %s", self._name, error)
+    def _log_once(self, error: BaseException) -> None:
+        if self._standby and (self.broker_reached or isinstance(error, InvalidClientIDError)):
+            logger.info("%s cannot subscribe yet; another node may have the subscription: %s", self._name, error)
         else:
-            logger.error("%s cannot connect and keeps trying without further notice: %s", self._name, error)
+            logger.error("%s cannot connect and retries; further failures are not logged: %s", self._name, error)
 
 
-def delivery_of(endpoint: Endpoint, link: spi.Connection, executor: Executor | None = None) -> Delivery:
-    """Begin to consume, in the endpoint's mode.
+def create_dispatcher(endpoint: Endpoint, connection: spi.Connection, executor: Executor | None = None) -> Dispatcher:
+    """Start to consume, in the endpoint's mode.
 
     Args:
-        endpoint: Whose messages.
-        link: Where they come from.
-        executor: What handlers run on in the mode cc; None for a pool of its own.
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+        executor: Runs the handlers in mode cc; None for a thread pool of the dispatcher.
 
     Raises:
         JMSError: The broker refuses.
     """
-    match endpoint.terms.mode:
+    match endpoint.settings.mode:
         case "serial":
-            return SerialDelivery(endpoint, link)
+            return SerialDispatcher(endpoint, connection)
         case "sync":
-            return SyncDelivery(endpoint, link)
+            return SyncDispatcher(endpoint, connection)
         case "cc":
-            return CCDelivery(endpoint, link, executor)
+            return CCDispatcher(endpoint, connection, executor)

@@ -1,11 +1,11 @@
-"""Context variables of listeners: the context name in the log, and whether the caller is inside a listener."""
+"""Context variables of listeners: the context name in the log, and whether the caller runs inside a listener."""
 
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["ContextFilter", "current_context", "entered", "inside", "is_inside"]
+__all__ = ["ContextFilter", "as_listener", "current_context", "in_listener", "log_context"]
 
 _ENTER = logging.getLogger("com.stc.EnterContext")
 _EXIT = logging.getLogger("com.stc.ExitContext")
@@ -15,14 +15,15 @@ current_context: ContextVar[str | None] = ContextVar("jmsjca.inbound.context", d
 
 
 class ContextFilter(logging.Filter):
-    """Puts the context name before what a handler logs. Add it to a `logging.Handler`, or to a logger.
+    """Prefixes log records of a handler with the context name. Add it to a `logging.Handler`, or to a logger.
 
-    It also gives each record an attribute ``context``, the name or an empty text, for formatters that want it
-    elsewhere. It lets every record pass.
+    It also sets the attribute ``context`` of each record to the name, or to an empty string, for formatters that print
+    it
+    elsewhere. No record is dropped.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Mark a record, once."""
+        """Add the prefix and the attribute to a record, once."""
         if not hasattr(record, "context"):
             name = current_context.get()
             record.context = name or ""
@@ -33,8 +34,8 @@ class ContextFilter(logging.Filter):
 
 
 @contextmanager
-def entered(name: str) -> Generator[None]:
-    """Log the name on entering and on leaving the block, and let it be the context in between."""
+def log_context(name: str) -> Generator[None]:
+    """Set the context name during the block, and log entry and exit."""
     _ENTER.info("%s", name)
     before = current_context.set(name)
     try:
@@ -44,22 +45,22 @@ def entered(name: str) -> Generator[None]:
         _EXIT.info("%s", name)
 
 
-_inside: ContextVar[bool] = ContextVar("jmsjca.inbound.inside", default=False)
+_in_listener: ContextVar[bool] = ContextVar("jmsjca.inbound.inside", default=False)
 
 
-def inside(work: Callable[[], None]) -> Callable[[], None]:
-    """Mark what a listener's thread does, and the coroutines and threads that take over its context."""
+def as_listener(work: Callable[[], None]) -> Callable[[], None]:
+    """Mark ``work`` as listener code, including the coroutines and threads that inherit its context."""
 
     def marked() -> None:
-        before = _inside.set(True)
+        before = _in_listener.set(True)
         try:
             work()
         finally:
-            _inside.reset(before)
+            _in_listener.reset(before)
 
     return marked
 
 
-def is_inside() -> bool:
-    """Tell whether this is called by a handler, or by a hook around one."""
-    return _inside.get()
+def in_listener() -> bool:
+    """Return True if the caller is a handler, or a hook around one."""
+    return _in_listener.get()

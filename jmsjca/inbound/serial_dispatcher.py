@@ -1,47 +1,47 @@
-"""Dispatching in mode serial: one message after the other, in order, each in a unit of its own."""
+"""Dispatching in mode serial: one message at a time, in order, each in a unit of its own."""
 
 import threading
 from collections.abc import Sequence
 
 from jmsjca import spi
-from jmsjca.inbound.concurrency import Outstanding
-from jmsjca.inbound.delivery_attempt import InHand
+from jmsjca.inbound.concurrency import InFlightLimit
+from jmsjca.inbound.delivery_attempt import DeliveryAttempt
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.redelivery import Arrivals
+from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 from jmsjca.messages import Outcome
 
-__all__ = ["SerialDelivery"]
+__all__ = ["SerialDispatcher"]
 
 _LOOK_AGAIN = 0.2
 
 
-class SerialDelivery:
-    """The handler's return commits; its exception rolls back, and the message comes again before all later ones.
+class SerialDispatcher:
+    """Delivers in order. The handler's return commits; an exception rolls back, and the message is redelivered first.
 
     Args:
-        endpoint: Whose messages.
-        link: Where they come from.
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
     """
 
-    def __init__(self, endpoint: Endpoint, link: spi.Connection) -> None:
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection) -> None:
         self._endpoint = endpoint
-        self._link = link
+        self._connection = connection
         self._stopping = threading.Event()
         self._error: Exception | None = None
-        self._hand: InHand | None = None
-        self._arrivals = Arrivals(endpoint, link, Outstanding(1))
-        terms = endpoint.terms
-        self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.PREFIX)
+        self._attempt: DeliveryAttempt | None = None
+        self._redelivery = RedeliveryProcessor(endpoint, connection, InFlightLimit(1))
+        settings = endpoint.settings
+        self._consumer = connection.consumer(settings.source, selector=settings.selector, order=spi.Order.PREFIX)
 
     def run(self) -> None:
-        """Deliver until told to stop.
+        """Deliver until stopped.
 
         Raises:
             ConnectionLostError: The connection broke.
-            JMSError: The broker refused something that a new connection may mend.
+            JMSError: The broker refused something that may work on a new connection.
         """
-        while self._endpoint.busy_elsewhere and not self._stopping.wait(_LOOK_AGAIN):
-            pass  # a handler of a connection that was given up is still at work: one after the other
+        while self._endpoint.abandoned_handlers and not self._stopping.wait(_LOOK_AGAIN):
+            pass  # a handler of an abandoned connection is still active; handlers run one at a time
         with self._endpoint.statistics.endpoint():
             while not self._stopping.is_set():
                 self._deliver_chunk(self._consumer.receive(self._endpoint.limits.chunk, None))
@@ -49,10 +49,10 @@ class SerialDelivery:
             raise self._error
 
     def stop(self, error: Exception | None = None) -> None:
-        """Let `run` end after the message in hand; with an error that message comes again."""
-        hand = self._hand
-        if error is not None and hand is not None:
-            self._endpoint.abandon([hand])
+        """Make `run` return after the current message; with an error that message is redelivered."""
+        attempt = self._attempt
+        if error is not None and attempt is not None:
+            self._endpoint.abandon([attempt])
         self._error = self._error or error
         self._stopping.set()
         self._consumer.wake()
@@ -62,18 +62,18 @@ class SerialDelivery:
             if self._stopping.is_set():
                 self._consumer.release(chunk[position:])
                 return
-            fate = self._arrivals.decide(delivery)
-            outcome = fate if isinstance(fate, Outcome) else self._deliver(delivery, fate)
+            result = self._redelivery.process(delivery)
+            outcome = result if isinstance(result, Outcome) else self._deliver(delivery, result)
             if outcome is not Outcome.COMMITTED:
-                return  # what went back took the rest of the chunk with it, to keep the order
+                return  # the rest of the chunk was returned with the message, to keep the order
 
     def _deliver(self, delivery: spi.Delivery, delay: float) -> Outcome | None:
-        if delay and self._stopping.wait(delay):  # here, as everything behind it waits, too
-            self._arrivals.give_back(self._consumer, [delivery])
+        if delay and self._stopping.wait(delay):  # wait on this thread: all later messages must wait, too
+            self._redelivery.release(self._consumer, [delivery])
             return None
-        hand = self._hand = InHand(self._endpoint, self._link)
+        attempt = self._attempt = DeliveryAttempt(self._endpoint, self._connection)
         try:
-            hand.deliver([delivery])
+            attempt.deliver([delivery])
         finally:
-            self._hand = None
-        return hand.work.outcome
+            self._attempt = None
+        return attempt.unit.outcome

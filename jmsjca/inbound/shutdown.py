@@ -1,4 +1,4 @@
-"""Stops activations: several together, on a signal, or when the process ends."""
+"""Stops activations: several together, on a signal, or at interpreter exit."""
 
 import atexit
 import signal
@@ -11,90 +11,92 @@ from types import FrameType
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["end_with_process", "serve", "stop_all"]
+__all__ = ["serve", "stop_all", "stop_at_exit"]
 
-_GRACE = 10.0  # seconds that handlers at work have when the program ends and nobody stopped their endpoint
+_GRACE = 10.0  # seconds that active handlers have if the program exits without a stop
 
 
-class Ending(Protocol):
-    """Something that ends with the process."""
+class Stoppable(Protocol):
+    """An activation, as this module uses it."""
 
-    def end_intake(self) -> object:
-        """Begin to end, and return at once."""
+    def stop_intake(self) -> object:
+        """Begin to stop, and return at once."""
         ...
 
     def stop(self, timeout: float | None = None) -> bool:
-        """End, within so many seconds."""
+        """Stop within ``timeout`` seconds."""
         ...
 
 
-_ending: WeakSet[Ending] = WeakSet()
+_stoppable: WeakSet[Stoppable] = WeakSet()
 
 
-def end_with_process(thing: Ending) -> None:
-    """Stop something that nobody stopped, when the interpreter ends: before all that is there already ends."""
-    _ending.add(thing)
-    atexit.unregister(_end)  # what is registered last comes first: providers may have registered something meanwhile
-    atexit.register(_end)
+def stop_at_exit(activation: Stoppable) -> None:
+    """Stop an activation at interpreter exit, unless the application did, before its connections are closed."""
+    _stoppable.add(activation)
+    atexit.unregister(
+        _stop_all_at_exit
+    )  # the last one registered is called first, and providers may have registered functions meanwhile
+    atexit.register(_stop_all_at_exit)
 
 
-def _end() -> None:
-    things, deadline = list(_ending), time.monotonic() + _GRACE
-    for thing in things:
-        thing.end_intake()
-    for thing in things:
-        thing.stop(max(deadline - time.monotonic(), 0.0))
+def _stop_all_at_exit() -> None:
+    activations, deadline = list(_stoppable), time.monotonic() + _GRACE
+    for activation in activations:
+        activation.stop_intake()
+    for activation in activations:
+        activation.stop(max(deadline - time.monotonic(), 0.0))
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def stop_all(activations: Sequence[Ending], timeout: float | None) -> bool:
-    """Stop activations side by side.
+def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> bool:
+    """Stop activations concurrently.
 
     Args:
-        activations: Which.
-        timeout: Seconds until the deadline that all of them have; None to wait for ever.
+        activations: The activations to stop.
+        timeout: Seconds until their common deadline; None waits forever.
 
     Returns:
         True if all handlers ended in time.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     for activation in activations:
-        activation.end_intake()
+        activation.stop_intake()
     results = [activation.stop(_left(deadline)) for activation in activations]
     return all(results)
 
 
 def serve(start: Callable[[], None], stop: Callable[[float | None], bool], timeout: float | None) -> bool:
-    """Start, and stop when SIGINT or SIGTERM comes; a second signal is the deadline. For the main thread.
+    """Start, and stop on SIGINT or SIGTERM; a second signal ends the wait for handlers. Call it on the main thread.
 
     Args:
-        start: What to do first.
-        stop: What to do then; called again, with a timeout of 0, at the second signal.
-        timeout: Seconds from the first signal to the deadline; None to wait for ever.
+        start: Called first.
+        stop: Called with ``timeout`` at the first signal, and with a timeout of 0 at each later one.
+        timeout: Seconds from the first signal to the deadline; None waits forever.
 
     Returns:
-        What stop returned.
+        The result of ``stop``.
     """
-    told = threading.Event()
-    with _heard(told.set, lambda: stop(0)):
+    stop_requested = threading.Event()
+    with _signals_handled(stop_requested.set, lambda: stop(0)):
         start()
-        told.wait()
+        stop_requested.wait()
         return stop(timeout)
 
 
 @contextmanager
-def _heard(first: Callable[[], object], later: Callable[[], object]) -> Generator[None]:
-    """Let a thread do something at the first signal, and something else at later ones.
+def _signals_handled(first: Callable[[], object], later: Callable[[], object]) -> Generator[None]:
+    """Call ``first`` at the first signal and ``later`` at each later one, on another thread.
 
-    The main thread only waits meanwhile: a signal that comes just before it waits does not wake it.
+    The main thread only waits meanwhile: a signal that arrives just before that wait does not interrupt it.
     """
-    ear, mouth = socket.socketpair()
-    mouth.setblocking(False)
-    before_fd = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    read_end, write_end = socket.socketpair()
+    write_end.setblocking(False)
+    before_fd = signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
     before = {number: signal.signal(number, _nothing) for number in _SIGNALS}
-    listener = threading.Thread(target=_listen, args=(ear, first, later), name="jmsjca signals", daemon=True)
+    listener = threading.Thread(target=_listen, args=(read_end, first, later), name="jmsjca signals", daemon=True)
     listener.start()
     try:
         yield
@@ -102,15 +104,15 @@ def _heard(first: Callable[[], object], later: Callable[[], object]) -> Generato
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(before_fd)
-        mouth.close()
+        write_end.close()
         listener.join()
-        ear.close()
+        read_end.close()
 
 
-def _listen(ear: socket.socket, first: Callable[[], object], later: Callable[[], object]) -> None:
+def _listen(read_end: socket.socket, first: Callable[[], object], later: Callable[[], object]) -> None:
     act = first
-    while said := ear.recv(1):
-        if said[0] in _SIGNALS:
+    while data := read_end.recv(1):
+        if data[0] in _SIGNALS:
             act()
             act = later
 

@@ -1,4 +1,4 @@
-"""The statistics of an activation, and their text and map forms of the manual."""
+"""The statistics of an activation, and their text and map forms of the JMSJCA manual."""
 
 import threading
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ _NEVER = float("inf")
 
 
 class Statistics:
-    """Counters of one activation, with the manual's names. As a string they have the manual's form.
+    """Counters of one activation, with the names of the JMSJCA manual. ``str()`` returns the manual's text form.
 
     Args:
-        clock: Where time comes from.
+        clock: The source of time.
 
     Attributes:
-        n_messages: Messages handed to the endpoint, moved or deleted, whatever came of them; ends of batches, too.
-        n_active_endpoints: Handlers at work now.
-        n_highest_active_endpoints: The most at work at one time.
+        n_messages: Messages delivered, moved or deleted, whatever the outcome; ends of batches included.
+        n_active_endpoints: Handlers that are active now.
+        n_highest_active_endpoints: The highest number of handlers active at a time.
         n_total_endpoints: Endpoints that exist; 0 while nothing is delivered.
         n_configured_endpoints: Endpoints that may exist: 1 in mode serial, the receivers in mode sync, the size of
             the pool in mode cc; -1 while there is no connection.
-        n_redeliveries: Deliveries of messages that had been delivered before.
-        n_redelivered_messages: Messages that came again.
+        n_redeliveries: Redeliveries of messages.
+        n_redelivered_messages: Messages that were redelivered at least once.
         n_delivery_commits: Units that were committed after a handler saw them.
         n_bypass_commits: Units that were committed to move or delete a message.
         sample_times: When ``n_messages`` reached 1, 1000, 10000, 20000 and 100000, in seconds since the epoch.
@@ -43,7 +43,7 @@ class Statistics:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew with messages, their times, the most handlers at work, and commits; not with the others."""
+        """Reset messages, their times, the highest number of active handlers, and commits; other counters are kept."""
         with self._lock:
             self.n_messages = 0
             self.n_highest_active_endpoints = self.n_active_endpoints
@@ -52,77 +52,81 @@ class Statistics:
         self.reset_commits()
 
     def reset_commits(self) -> None:
-        """Begin anew with commits, as with each connection."""
+        """Reset the commits, as at the start of each connection."""
         self.n_delivery_commits = self.n_bypass_commits = 0
         self._deliveries_at_bypass = self._bypasses_at_delivery = 0
 
     @property
     def n_delivery_commits_since_bypass(self) -> int:
-        """Units committed after a handler saw them, since a message was moved or deleted."""
+        """Units committed after a handler saw them, since the last message was moved or deleted."""
         return self.n_delivery_commits - self._deliveries_at_bypass
 
     @property
     def n_bypass_commits_since_delivery(self) -> int:
-        """Messages moved or deleted since a unit was committed that a handler saw."""
+        """Messages moved or deleted since the last commit of a unit that a handler saw."""
         return self.n_bypass_commits - self._bypasses_at_delivery
 
-    def delivering(self, messages: int = 1) -> "_Delivering":
+    def delivering(self, messages: int = 1) -> "_ActiveHandler":
         """Count messages, and their handler as active during the block."""
-        return _Delivering(self, messages)
+        return _ActiveHandler(self, messages)
 
-    def endpoint(self) -> "_Existing":
-        """Count an endpoint while it exists, during the block."""
-        return _Existing(self)
+    def endpoint(self) -> "_LiveEndpoint":
+        """Count an endpoint as existing during the block."""
+        return _LiveEndpoint(self)
 
-    def committed(self) -> None:
-        """Count the commit of a unit that a handler saw. For one thread at a time."""
+    def record_commit(self) -> None:
+        """Count the commit of a unit that a handler saw. One thread at a time."""
         self.n_delivery_commits += 1
         self._bypasses_at_delivery = self.n_bypass_commits
 
-    def bypassed(self) -> None:
-        """Count a message that is moved or deleted instead of being handed over."""
+    def record_bypass(self) -> None:
+        """Count a message that is moved or deleted instead of being delivered."""
         with self._lock:
             self.n_messages += 1
             if self.n_messages >= self._next_sample:
                 self._sample()
 
-    def bypass_committed(self) -> None:
+    def record_bypass_commit(self) -> None:
         """Count the commit of a message that was moved or deleted."""
         with self._lock:
             self.n_bypass_commits += 1
             self._deliveries_at_bypass = self.n_delivery_commits
 
-    def redelivered(self, *, new: bool) -> None:
-        """Count a delivery of a message that came again."""
+    def record_redelivery(self, *, new: bool) -> None:
+        """Count the redelivery of a message.
+
+        Args:
+            new: True if it is the first redelivery of the message.
+        """
         with self._lock:
             self.n_redeliveries += 1
             self.n_redelivered_messages += new
 
     def as_dict(self) -> dict[str, int]:
-        """Give all counters by name."""
+        """Return all counters by name."""
         return {name: value for name, value in vars(self).items() if name.startswith("n_")}
 
     def as_map(self) -> dict[str, int]:
-        """Give them as the message property ``JMSJCA.stats`` has them, by the manual's keys; times in milliseconds."""
+        """Return the map of the message property ``JMSJCA.stats``: the manual's short keys; times in milliseconds."""
         return as_map(self)
 
-    def began(self, messages: int) -> None:
-        """Count messages, and their handler as active. For `delivering`."""
+    def record_start(self, messages: int) -> None:
+        """Count messages, and their handler as active. Used by `delivering`."""
         with self._lock:
             self.n_messages += messages
             if self.n_messages >= self._next_sample:
                 self._sample()
             self.n_active_endpoints = active = self.n_active_endpoints + 1
-            if active > self.n_highest_active_endpoints:  # noqa: PLR1730  # a call for each message would be dear
+            if active > self.n_highest_active_endpoints:  # noqa: PLR1730  # a call per message is too slow
                 self.n_highest_active_endpoints = active
 
-    def ended(self) -> None:
-        """Count the handler as active no more. For `delivering`."""
+    def record_end(self) -> None:
+        """Count the handler as no longer active. Used by `delivering`."""
         with self._lock:
             self.n_active_endpoints -= 1
 
-    def exists(self, change: int) -> None:
-        """Count endpoints that come or go. For `endpoint`."""
+    def add_endpoints(self, change: int) -> None:
+        """Add ``change``, which may be negative, to the number of endpoints. Used by `endpoint`."""
         with self._lock:
             self.n_total_endpoints += change
 
@@ -139,7 +143,7 @@ class Statistics:
             self._next_sample = SAMPLES[reached] if reached < len(SAMPLES) else _NEVER
 
 
-class _Delivering:
+class _ActiveHandler:
     __slots__ = ("_messages", "_statistics")
 
     def __init__(self, statistics: Statistics, messages: int) -> None:
@@ -147,23 +151,23 @@ class _Delivering:
         self._messages = messages
 
     def __enter__(self) -> None:
-        self._statistics.began(self._messages)
+        self._statistics.record_start(self._messages)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._statistics.ended()
+        self._statistics.record_end()
 
 
-class _Existing:
+class _LiveEndpoint:
     __slots__ = ("_statistics",)
 
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
 
     def __enter__(self) -> None:
-        self._statistics.exists(1)
+        self._statistics.add_endpoints(1)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._statistics.exists(-1)
+        self._statistics.add_endpoints(-1)
 
 
 SAMPLES = (1, 1000, 10_000, 20_000, 100_000)
@@ -171,11 +175,11 @@ SAMPLES = (1, 1000, 10_000, 20_000, 100_000)
 
 
 def as_text(stats: "Statistics", now: float) -> str:
-    """Give ``key=value`` pairs, separated by "; ": counts, times in milliseconds, rates in messages per second.
+    """Return ``key=value`` pairs, separated by "; ": counts, times in milliseconds, rates in messages per second.
 
     Args:
-        stats: What to tell.
-        now: Seconds since the epoch.
+        stats: The counters.
+        now: The current time in seconds since the epoch.
     """
     figures = {
         "nMessages": stats.n_messages,
@@ -194,7 +198,7 @@ def as_text(stats: "Statistics", now: float) -> str:
 
 
 def as_map(stats: "Statistics") -> dict[str, int]:
-    """Give the figures by their short keys; times in milliseconds, 0 for what has not been reached."""
+    """Return the counters by the manual's short keys; times in milliseconds, 0 for a number not reached yet."""
     times = _times(stats)
     return {
         "DA": stats.n_messages,

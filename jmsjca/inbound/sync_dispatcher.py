@@ -1,4 +1,4 @@
-"""Dispatching in mode sync: several receivers, each with a consumer of its own, each in a loop."""
+"""Dispatching in mode sync: several receivers, each with its own consumer and thread."""
 
 import threading
 from collections import deque
@@ -8,37 +8,37 @@ from functools import partial
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.inbound.concurrency import Outstanding, Turns
-from jmsjca.inbound.dispatcher import ConcurrentDelivery
+from jmsjca.inbound.concurrency import InFlightLimit, LeaderFollowers
+from jmsjca.inbound.dispatcher import ConcurrentDispatcher
 from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.listener_context import inside
-from jmsjca.inbound.redelivery import Arrivals
+from jmsjca.inbound.listener_context import as_listener
+from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 
-__all__ = ["Receiver", "Supplies", "Supply", "SyncDelivery"]
+__all__ = ["PrefetchGroup", "Receiver", "ReceiverPrefetch", "SyncDispatcher"]
 
 _NEXT_OF_BATCH = 0.1  # seconds that a batch waits for its next message
 
-_LOOK_AGAIN = 1.0  # seconds until handlers of a lost connection are looked at again
+_LOOK_AGAIN = 1.0  # seconds between checks for handlers of a lost connection
 
 
 class Receiver:
-    """Receives, calls the handler, settles, and begins again. Runs on one thread.
+    """Receives, calls the handler and settles in a loop. Runs on one thread.
 
     Args:
-        group: What it belongs to.
+        dispatcher: The dispatcher of the listener.
     """
 
-    def __init__(self, group: "SyncDelivery") -> None:
+    def __init__(self, group: "SyncDispatcher") -> None:
         self._group = group
         self._endpoint = group.endpoint
-        self._outstanding = group.outstanding
+        self._in_flight = group.in_flight
         self._stopping = False
-        self._size = group.endpoint.terms.batch_size or 1
-        self._supplies = group.supplies
-        self._supply = group.supplies.add()
+        self._size = group.endpoint.settings.batch_size or 1
+        self._prefetch_group = group.prefetch_group
+        self._prefetch = group.prefetch_group.add()
 
     def run(self) -> None:
-        """Deliver until told to stop, then give back what no handler saw.
+        """Deliver until stopped, then release the prefetched messages.
 
         Raises:
             JMSError: The connection broke, or the broker refused something.
@@ -48,74 +48,74 @@ class Receiver:
                 while not self._stopping:
                     self._deliver_next()
         finally:
-            self._supply.close()
+            self._prefetch.close()
 
     def stop(self) -> None:
-        """Let `run` end after the unit in hand."""
+        """Make `run` return after the current unit."""
         self._stopping = True
-        self._supply.stop()
+        self._prefetch.stop()
 
     def _deliver_next(self) -> None:
-        if self._supply.empty:  # what it has is for it to deliver
-            self._supplies.rest()
-        delivery = self._first(self._endpoint.terms.receive_timeout)
+        if self._prefetch.empty:  # a receiver delivers what it has prefetched first
+            self._prefetch_group.wait_for_turn()
+        delivery = self._first_of_unit(self._endpoint.settings.receive_timeout)
         if delivery is not None:
-            self._deliver_in_a_place(delivery)
+            self._deliver_within_limit(delivery)
 
-    def _deliver_in_a_place(self, delivery: spi.Delivery) -> None:
-        """Deliver when there is a place for one more unit; none is reserved before there is a message for it."""
-        if self._outstanding.reserve(self._supply.patience(self._endpoint.terms.receive_timeout)):
+    def _deliver_within_limit(self, delivery: spi.Delivery) -> None:
+        """Deliver when the in-flight limit allows one more unit. A slot is acquired only for an existing message."""
+        if self._in_flight.acquire(self._prefetch.wait_limit(self._endpoint.settings.receive_timeout)):
             self._deliver(delivery)
         else:
-            self._supply.put_back(delivery)
-            self._supply.add_due()
+            self._prefetch.push_front(delivery)
+            self._prefetch.add_due()
 
     def _deliver(self, delivery: spi.Delivery) -> None:
-        """Deliver one unit, in the place that is reserved for it."""
-        hand = self._group.take_in_hand()
+        """Deliver one unit in an acquired slot."""
+        attempt = self._group.begin_attempt()
         try:
-            hand.deliver(self._batch(delivery))
+            attempt.deliver(self._batch(delivery))
         finally:
-            self._group.put_down(hand)
+            self._group.end_attempt(attempt)
 
     def _batch(self, first: spi.Delivery) -> Iterator[spi.Delivery]:
-        """Give the messages of one unit: as many as come without a pause, or one that has to be alone."""
+        """Yield the messages of one unit: those that arrive without a pause, or one that must be delivered alone."""
         yield first
-        if self._endpoint.comes_alone(first):
+        if self._endpoint.must_be_delivered_alone(first):
             return
         for got in range(1, self._size):
-            delivery = None if self._stopping else self._supply.next(self._size - got, _NEXT_OF_BATCH)
+            delivery = None if self._stopping else self._prefetch.next(self._size - got, _NEXT_OF_BATCH)
             if delivery is None:
                 return
-            if self._endpoint.comes_alone(delivery):
-                self._supply.put_back(delivery)
+            if self._endpoint.must_be_delivered_alone(delivery):
+                self._prefetch.push_front(delivery)
                 return
             yield delivery
 
-    def _first(self, timeout: float) -> spi.Delivery | None:
-        """Give the first message of a unit. None is received as long as nothing more may be outstanding."""
-        self._supply.add_due()
-        if self._supply.empty and self._outstanding.full:
-            self._outstanding.wait(self._supply.patience(timeout))
+    def _first_of_unit(self, timeout: float) -> spi.Delivery | None:
+        """Return the first message of a unit. Nothing is received while the in-flight limit is reached."""
+        self._prefetch.add_due()
+        if self._prefetch.empty and self._in_flight.full:
+            self._in_flight.wait_until_free(self._prefetch.wait_limit(timeout))
             return None
-        return self._supply.next(self._size, timeout)
+        return self._prefetch.next(self._size, timeout)
 
 
-class SyncDelivery(ConcurrentDelivery):
+class SyncDispatcher(ConcurrentDispatcher):
     """Runs the receivers, each on a thread of its own.
 
     Args:
-        endpoint: Whose messages.
-        link: Where they come from.
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
 
     Attributes:
-        supplies: What the receivers have taken from there.
+        prefetch_group: The prefetched messages of all receivers.
     """
 
-    def __init__(self, endpoint: Endpoint, link: spi.Connection) -> None:
-        super().__init__(endpoint, link)
-        self.supplies = Supplies(endpoint, link, self.outstanding)
-        self._receivers = [Receiver(self)]  # so that a source that cannot be consumed from is known at once
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection) -> None:
+        super().__init__(endpoint, connection)
+        self.prefetch_group = PrefetchGroup(endpoint, connection, self.in_flight)
+        self._receivers = [Receiver(self)]  # a source that cannot be consumed from is detected at once
         self._running = 0
 
     def _run(self) -> None:
@@ -126,11 +126,11 @@ class SyncDelivery(ConcurrentDelivery):
                 self._changed.wait_for(self._ended, _LOOK_AGAIN if self._missing() else None)
 
     def _missing(self) -> int:
-        """Tell how many receivers are to be added; in place of a handler that is still at work there is none."""
-        return self.endpoint.terms.pool_size - len(self._receivers)
+        """Return how many receivers are missing, including those replaced by a handler that is still active."""
+        return self.endpoint.settings.pool_size - len(self._receivers)
 
     def _start_missing(self) -> None:
-        for _ in range(self._missing() - self.endpoint.busy_elsewhere):
+        for _ in range(self._missing() - self.endpoint.abandoned_handlers):
             receiver = Receiver(self)
             with self._lock:
                 self._receivers.append(receiver)
@@ -139,8 +139,8 @@ class SyncDelivery(ConcurrentDelivery):
             self._start(receiver)
 
     def _start(self, receiver: Receiver) -> None:
-        name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.terms.destination.name})"
-        thread = threading.Thread(target=inside(partial(self._receive, receiver)), name=name, daemon=True)
+        name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.settings.destination.name})"
+        thread = threading.Thread(target=as_listener(partial(self._receive, receiver)), name=name, daemon=True)
         with self._lock:
             self._running += 1
         thread.start()
@@ -161,113 +161,119 @@ class SyncDelivery(ConcurrentDelivery):
     def _wake(self) -> None:
         with self._lock:
             receivers = list(self._receivers)
-        self.supplies.turns.close()
+        self.prefetch_group.turns.close()
         for receiver in receivers:
             receiver.stop()
 
 
-class Supplies:
-    """Those of all receivers of one listener. A message that one has taken is for whoever is free first.
+class PrefetchGroup:
+    """The prefetched messages of all receivers of a listener. Any receiver can get those of another.
 
     Args:
-        endpoint: Whose messages.
-        link: Where they come from.
-        outstanding: Where those that wait for the end of a delay are counted.
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+        in_flight: Counts the messages that wait for the end of a delay.
 
     Attributes:
-        turns: Who of the receivers goes on when few are needed.
-        ahead: How many messages may be taken ahead of the handler; 0 if none may.
+        turns: Decides which receivers continue when few are needed.
+        prefetch_limit: The number of messages that one receiver may prefetch; 0 for no prefetching.
     """
 
-    def __init__(self, endpoint: Endpoint, link: spi.Connection, outstanding: Outstanding) -> None:
-        self._endpoint, self._link, self._outstanding = endpoint, link, outstanding
-        self._all: list[Supply] = []
-        exact = link.capabilities.exact_credit
-        self.turns = Turns(shared=exact)
-        self.ahead = endpoint.limits.prefetch_messages if exact and not endpoint.terms.batch_size else 0
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection, in_flight: InFlightLimit) -> None:
+        self._endpoint, self._connection, self._in_flight = endpoint, connection, in_flight
+        self._all: list[ReceiverPrefetch] = []
+        exact = connection.capabilities.exact_credit
+        self.turns = LeaderFollowers(shared=exact)
+        self.prefetch_limit = endpoint.limits.prefetch_messages if exact and not endpoint.settings.batch_size else 0
 
-    def add(self) -> "Supply":
-        """Make that of one more receiver."""
-        supply = Supply(self._endpoint, self._link, self._outstanding, self)
-        self._all.append(supply)
-        return supply
+    def add(self) -> "ReceiverPrefetch":
+        """Add a receiver, and return the store of its prefetched messages."""
+        prefetch = ReceiverPrefetch(self._endpoint, self._connection, self._in_flight, self)
+        self._all.append(prefetch)
+        return prefetch
 
-    def rest(self) -> None:
-        """Wait as long as this thread is not needed. Before it takes anything from the broker, others share."""
-        self.turns.rest()
-        self.spread()
+    def wait_for_turn(self) -> None:
+        """Wait while this thread is not needed; then release all prefetched messages before it receives."""
+        self.turns.wait_for_turn()
+        self.release_all()
 
-    def spread(self) -> None:
-        """Let everybody have what was taken ahead; but what is to be one batch stays together."""
-        for supply in self._all:
-            if self.ahead and supply.has_some:
-                supply.part()
+    def release_all(self) -> None:
+        """Release the prefetched messages of all receivers. Batches are not prefetched, so they stay together."""
+        for prefetch in self._all:
+            if self.prefetch_limit and prefetch.has_ready:
+                prefetch.release()
 
-    def patience(self, most: float) -> float:
-        """Tell how long to wait for a message, at most: the delay of one that another has may be over before."""
-        for supply in self._all if self.ahead else ():
-            most = supply.patience(most)
-        return most
+    def wait_limit(self, limit: float) -> float:
+        """Return the maximum time to wait for a message: the delay of a message of another receiver may end earlier."""
+        for prefetch in self._all if self.prefetch_limit else ():
+            limit = prefetch.wait_limit(limit)
+        return limit
 
-    def delayed(self, by: "Supply") -> None:
-        """Let the others, who may wait for messages, reckon with another delay."""
-        for supply in self._all if self.ahead else ():
-            if supply is not by:
-                supply.wake()
+    def notify_delay(self, by: "ReceiverPrefetch") -> None:
+        """Wake the other receivers: they may wait for a message longer than a new delay lasts."""
+        for prefetch in self._all if self.prefetch_limit else ():
+            if prefetch is not by:
+                prefetch.wake()
 
 
-class Supply:
-    """Takes from the broker what is asked for. Used by one thread, but anybody may make it part with what it has.
+class ReceiverPrefetch:
+    """The prefetched messages of one receiver. One thread receives with it; any thread may release its messages.
 
-    A few messages at a time cost little more than one, but what is taken ahead must not wait for a slow handler while
-    another one is free. So more is taken only as long as somebody watches, who would see it and give it back.
+    A few messages at a time cost little more than one, but a prefetched message must not wait for a slow handler while
+    another handler is idle. So messages are prefetched only while another receiver supervises, which would notice that
+    and
+    release them.
 
     Args:
-        endpoint: Whose messages.
-        link: Where they come from.
-        outstanding: Where those that wait for the end of a delay are counted.
-        others: Those of all receivers.
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+        in_flight: Counts the messages that wait for the end of a delay.
+        group: The prefetched messages of all receivers.
     """
 
-    def __init__(self, endpoint: Endpoint, link: spi.Connection, outstanding: Outstanding, others: Supplies) -> None:
-        self._others = others
-        self._arrivals = Arrivals(endpoint, link, outstanding)
+    def __init__(
+        self, endpoint: Endpoint, connection: spi.Connection, in_flight: InFlightLimit, others: PrefetchGroup
+    ) -> None:
+        self._group = others
+        self._redelivery = RedeliveryProcessor(endpoint, connection, in_flight)
         self._ready: deque[spi.Delivery] = deque()
         self._stopping = False
-        terms = endpoint.terms
-        # What the broker has sent ahead to one consumer the others cannot have.
-        window = 0 if link.capabilities.exact_credit else terms.batch_size or 1
-        self._consumer = link.consumer(terms.source, selector=terms.selector, order=spi.Order.ANY, window=window)
+        settings = endpoint.settings
+        # A message that the broker has prefetched to one consumer is not available to the others.
+        window = 0 if connection.capabilities.exact_credit else settings.batch_size or 1
+        self._consumer = connection.consumer(
+            settings.source, selector=settings.selector, order=spi.Order.ANY, window=window
+        )
 
     @property
     def empty(self) -> bool:
-        """True if the next message has to come from the broker."""
+        """True if the next message has to be received from the broker."""
         return not self._ready
 
     @property
-    def has_some(self) -> bool:
-        """True if there is something to be delivered now."""
-        return bool(self._ready) or self.patience(1) == 0
+    def has_ready(self) -> bool:
+        """True if a message can be delivered now."""
+        return bool(self._ready) or self.wait_limit(1) == 0
 
     def stop(self) -> None:
-        """Let a wait for a message end, and take no more."""
-        self._stopping = True  # before it is woken: the first of two looks may be all that ends
+        """Interrupt a wait for a message, and receive no more."""
+        self._stopping = True  # before the wakeup, which may end only the first of two waits
         self.wake()
 
     def wake(self) -> None:
-        """Let a wait for a message end."""
+        """Interrupt a wait for a message."""
         self._consumer.wake()
 
-    def patience(self, most: float) -> float:
-        """Tell how long to wait for something else, at most."""
-        return self._arrivals.patience(most) or 0
+    def wait_limit(self, limit: float) -> float:
+        """Return the seconds until the next delay is over, or ``limit`` if that is less or there is no delay."""
+        return self._redelivery.time_to_next(limit) or 0
 
     def next(self, limit: int, timeout: float) -> spi.Delivery | None:
-        """Give the next message for the handler; None if none came in time, or somebody made this part with it.
+        """Return the next message; None if none arrived in time, or another thread released it.
 
         Args:
-            limit: How many are wanted.
-            timeout: Seconds to wait.
+            limit: The maximum number of messages to receive.
+            timeout: Maximum time to wait in seconds.
         """
         if not self._ready:
             self.add_due()
@@ -276,61 +282,65 @@ class Supply:
         return self._pop()
 
     def add_due(self) -> None:
-        """Add what has waited long enough."""
-        self._ready.extend(self._arrivals.due())
+        """Add the messages whose delay is over."""
+        self._ready.extend(self._redelivery.pop_due())
 
-    def put_back(self, delivery: spi.Delivery) -> None:
-        """Put in again what is to be the next."""
+    def push_front(self, delivery: spi.Delivery) -> None:
+        """Put a message back as the next one."""
         self._ready.appendleft(delivery)
 
-    def part(self) -> None:
-        """Give back what is here, which no handler saw and which need not wait any more.
+    def release(self) -> None:
+        """Release all messages that are ready. No handler saw them, and they are not delayed again.
 
         Raises:
-            JMSError: It cannot be given back, and stays taken as long as the connection lives.
+            JMSError: They cannot be released, and stay with the consumer as long as the connection lives.
         """
-        spare: list[spi.Delivery] = []
+        ready: list[spi.Delivery] = []
         while (delivery := self._pop()) is not None:
-            spare.append(delivery)
-        spare += self._arrivals.due()
-        if spare:
-            with suppress(ConnectionLostError):  # they come again by themselves
-                self._arrivals.give_back(self._consumer, spare, waited=True)
+            ready.append(delivery)
+        ready += self._redelivery.pop_due()
+        if ready:
+            with suppress(ConnectionLostError):  # the broker redelivers them anyway
+                self._redelivery.release(self._consumer, ready, waited=True)
 
     def close(self) -> None:
-        """Give back all, also what waits for the end of a delay."""
-        late = self._arrivals.clear()
-        with suppress(JMSError):  # the connection is closed, and that gives back the rest
-            self.part()
+        """Release all messages, including those that wait for the end of a delay."""
+        delayed = self._redelivery.drain()
+        with suppress(JMSError):  # closing the connection releases the rest
+            self.release()
         with suppress(JMSError):
-            self._arrivals.give_back(self._consumer, late)
+            self._redelivery.release(self._consumer, delayed)
 
     def _receive(self, limit: int, timeout: float) -> None:
-        if self._others.ahead and self._others.turns.may_take_ahead() and self._take(self._others.ahead, 0):
-            if not self._others.turns.may_take_ahead():  # any more
+        if (
+            self._group.prefetch_limit
+            and self._group.turns.may_prefetch()
+            and self._receive_chunk(self._group.prefetch_limit, 0)
+        ):
+            if not self._group.turns.may_prefetch():  # the answer may have changed meanwhile
                 self._keep_one()
         elif not self._stopping:
-            with self._others.turns.waiting():
-                self._others.spread()  # who waits here would not see a slow handler
-                self._take(limit, self._others.patience(self.patience(timeout)))
+            with self._group.turns.waiting_for_message():
+                self._group.release_all()  # a receiver that waits for a message does not notice a slow handler
+                self._receive_chunk(limit, self._group.wait_limit(self.wait_limit(timeout)))
 
-    def _take(self, limit: int, timeout: float) -> bool:
+    def _receive_chunk(self, limit: int, timeout: float) -> bool:
         chunk = self._consumer.receive(limit, timeout)
         if chunk:
-            self._others.turns.took(len(chunk))
+            self._group.turns.record_taken(len(chunk))
         admitted = 0
-        for delivery in self._arrivals.admit(chunk):
+        for delivery in self._redelivery.filter(chunk):
             self._ready.append(delivery)
             admitted += 1
         if admitted < len(chunk):
-            self._others.delayed(self)
+            self._group.notify_delay(self)
         return bool(chunk)
 
     def _keep_one(self) -> None:
         first = self._pop()
-        self.part()
+        self.release()
         if first is not None:
-            self.put_back(first)
+            self.push_front(first)
 
     def _pop(self) -> spi.Delivery | None:
         try:

@@ -139,7 +139,7 @@ def test_file_in_a_missing_folder_is_down_and_stays_down(tmp_path, recorder, cap
         recorder.await_status("Connecting", "Down")
     assert activation.status == "Down"
     [record] = caplog.records
-    assert "stays down" in record.message
+    assert "stopped permanently" in record.message
     assert "does not exist" in record.message
 
 
@@ -147,7 +147,7 @@ def test_with_a_wrong_selector_it_is_down_and_stays_down(adapter, recorder, capl
     activation = adapter.activate(ActivationSpec(destination="q", selector="a = = 1"), Inbox())
     activation.start()
     recorder.await_status("Connecting", "Down")
-    assert "is down and stays down: The selector is wrong at position 5" in caplog.text
+    assert "stopped permanently: The selector is wrong at position 5" in caplog.text
 
 
 def test_failed_start_can_be_repeated(tmp_path, recorder):

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Session, StreamMessage, TextMessage
 from jmsjca.errors import ConfigurationError, MessageFormatError
 from jmsjca.inbound.handler import Handler
-from jmsjca.inbound.handler_arguments import Given
+from jmsjca.inbound.handler_arguments import Invocation
 
 SESSION = object.__new__(Session)
 
@@ -29,7 +29,7 @@ def given(hint, message):
         return content
 
     handler.__annotations__["content"] = hint
-    return Handler(handler)(Given(message, lambda: SESSION))
+    return Handler(handler)(Invocation(message, lambda: SESSION))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from jmsjca import BytesMessage, Message, Session, TextMessage
 from jmsjca.errors import ConfigurationError, IllegalStateError
 from jmsjca.inbound.handler import Handler
-from jmsjca.inbound.handler_arguments import Given
+from jmsjca.inbound.handler_arguments import Invocation
 
 MESSAGE, SESSION = TextMessage("a", correlation_id="c", properties={"region": "EU"}), object.__new__(Session)
 
@@ -17,7 +17,7 @@ def call(function):
     handler = Handler(function)
     handler.open()
     try:
-        return handler(Given(MESSAGE, lambda: SESSION))
+        return handler(Invocation(MESSAGE, lambda: SESSION))
     finally:
         handler.close()
 
@@ -207,11 +207,11 @@ def test_what_cannot_be_called_is_refused(function, jms_adapter):
 def test_closing_twice_does_nothing():
     handler = Handler(coroutine)
     handler.open()
-    assert handler(Given(MESSAGE, lambda: SESSION)) == (MESSAGE, SESSION)
+    assert handler(Invocation(MESSAGE, lambda: SESSION)) == (MESSAGE, SESSION)
     handler.close()
     handler.close()
     with pytest.raises(IllegalStateError, match="down"):
-        handler(Given(MESSAGE, lambda: SESSION))
+        handler(Invocation(MESSAGE, lambda: SESSION))
     handler.open()
-    assert handler(Given(MESSAGE, lambda: SESSION)) == (MESSAGE, SESSION)
+    assert handler(Invocation(MESSAGE, lambda: SESSION)) == (MESSAGE, SESSION)
     handler.close()

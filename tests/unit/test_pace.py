@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 
-from jmsjca.inbound.concurrency import Pace
+from jmsjca.inbound.concurrency import AdaptiveConcurrency
 
 
 @pytest.fixture
 def pace():
-    return Pace()
+    return AdaptiveConcurrency()
 
 
 def on_another_thread(act):
@@ -25,46 +25,46 @@ def wait(pace, *, taken=0, something_waits=True, told=False):
     class Waiting(threading.Condition):
         def wait(self, timeout=None):
             assert timeout is not None
-            pace.took(taken)
+            pace.record_taken(taken)
             return told
 
     pace.wait(Waiting(), 10, something_waits=something_waits)
 
 
 def test_a_thread_goes_on_as_long_as_no_other_one_took_anything_since(pace):
-    pace.took(1)
-    assert not pace.overtaken
-    on_another_thread(partial(pace.took, 1))
-    assert pace.overtaken
-    pace.began()
-    assert not pace.overtaken
+    pace.record_taken(1)
+    assert not pace.is_superseded
+    on_another_thread(partial(pace.record_taken, 1))
+    assert pace.is_superseded
+    pace.record_start()
+    assert not pace.is_superseded
 
 
 @pytest.mark.parametrize(("taken", "calm"), [(0, False), (9, False), (10, True)])
 def test_messages_that_wait_while_few_are_taken_need_all_threads(pace, taken, calm):
     wait(pace, taken=taken)
-    assert pace.calm is calm
+    assert pace.single_threaded is calm
 
 
 @pytest.mark.parametrize("case", [{"something_waits": False}, {"told": True}])
 def test_nobody_is_needed_where_nothing_waits_or_somebody_moves(pace, case):
     wait(pace, **case)
-    assert pace.calm
+    assert pace.single_threaded
 
 
 def test_nobody_is_overtaken_in_a_hurry(pace):
-    on_another_thread(partial(pace.took, 1))
-    pace.hurry()
-    assert not pace.overtaken
+    on_another_thread(partial(pace.record_taken, 1))
+    pace.scale_up()
+    assert not pace.is_superseded
 
 
 def length_of_hurry(pace):
     wait(pace)
     messages = 0
-    while not pace.calm:
-        pace.took(1)
+    while not pace.single_threaded:
+        pace.record_taken(1)
         messages += 1
-        pace.calm_down()
+        pace.try_scale_down()
     return messages
 
 

@@ -8,9 +8,9 @@ from concurrent.futures import Executor
 from jmsjca import Hooks, Queue, spi
 from jmsjca.config import SYSTEM_CLOCK, Clock, Limits
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.endpoint import Endpoint, Terms
+from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler
-from jmsjca.inbound.lifecycle import delivery_of
+from jmsjca.inbound.lifecycle import create_dispatcher
 from jmsjca.inbound.statistics import Statistics
 from jmsjca.messages import TextMessage
 from tests.unit.inbound import PATIENCE
@@ -18,13 +18,15 @@ from tests.unit.inbound import PATIENCE
 __all__ = ["Breaks", "Performance", "depth", "endpoint_of", "put", "terms", "until"]
 
 
-def terms(mode: str = "cc", **changes: object) -> Terms:
+def terms(mode: str = "cc", **changes: object) -> EndpointSettings:
     """Those of a listener to the queue q."""
     defaults = {"mode": mode, "pool_size": 1 if mode == "serial" else 3, "receive_timeout": 0.05}
-    return Terms(Queue("q"), Queue("q"), **{**defaults, **changes})
+    return EndpointSettings(Queue("q"), Queue("q"), **{**defaults, **changes})
 
 
-def endpoint_of(handler: Callable[..., object], terms: Terms, *hooks: Hooks, clock: Clock | None = None) -> Endpoint:
+def endpoint_of(
+    handler: Callable[..., object], terms: EndpointSettings, *hooks: Hooks, clock: Clock | None = None
+) -> Endpoint:
     return Endpoint(
         "test",
         terms,
@@ -38,21 +40,21 @@ def endpoint_of(handler: Callable[..., object], terms: Terms, *hooks: Hooks, clo
 
 
 class Performance:
-    """One delivery on a thread of its own.
+    """One dispatcher on a thread of its own.
 
     Attributes:
         error: What its `run` raised.
     """
 
     def __init__(self, endpoint: Endpoint, link: spi.Connection, executor: Executor | None = None) -> None:
-        self.delivery = delivery_of(endpoint, link, executor)
+        self.dispatcher = create_dispatcher(endpoint, link, executor)
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self.delivery.run()
+            self.dispatcher.run()
         except BaseException as error:  # noqa: BLE001  # for the test to see
             self.error = error
 
@@ -64,12 +66,12 @@ class Performance:
     def ends(self) -> BaseException | None:
         """Wait for its end; give its error."""
         self._thread.join(PATIENCE)
-        assert not self._thread.is_alive(), "the delivery did not end"
+        assert not self._thread.is_alive(), "the dispatcher did not end"
         return self.error
 
     def stop(self) -> None:
         """Stop it, and wait until it has ended well."""
-        self.delivery.stop()
+        self.dispatcher.stop()
         error = self.ends()
         if error is not None:
             raise error

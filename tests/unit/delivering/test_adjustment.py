@@ -8,7 +8,7 @@ import pytest
 
 from jmsjca import ActivationSpec, DestinationSettings, Queue, Topic
 from jmsjca.errors import NotSupportedError
-from jmsjca.inbound.capability_check import Adjustments
+from jmsjca.inbound.capability_check import CapabilityCheck
 from jmsjca.inbound.endpoint import terms_of
 from tests.unit.delivering.stage import until
 from tests.unit.inbound import PATIENCE, Inbox
@@ -35,9 +35,9 @@ def link(connected):
 
 
 def check(link, **spec):
-    adjustments, terms = Adjustments("it"), terms_of(ActivationSpec(**{"destination": "q"} | spec))
+    adjustments, terms = CapabilityCheck("it"), terms_of(ActivationSpec(**{"destination": "q"} | spec))
     adjustments.check(terms, link)
-    adjustments.compare_limits(terms, link)
+    adjustments.check_max_deliveries(terms, link)
     for thread in threading.enumerate():
         if thread.name == "jmsjca it":
             thread.join(PATIENCE)
@@ -54,16 +54,16 @@ def told(caplog):
 )
 def test_what_has_no_other_way_is_refused(link, lacks, spec):
     check(link, **spec)
-    with pytest.raises(NotSupportedError, match=f"The broker of it cannot have .*{lacks}"):
+    with pytest.raises(NotSupportedError, match=f"The broker of it does not support .*{lacks}"):
         check(Weaker(link, **{lacks: False}), **spec)
     check(Weaker(link, **{lacks: False}))
 
 
 def test_messages_are_not_forwarded_where_they_might_double(link):
-    forwarding = replace(terms_of(ActivationSpec(destination="q")), forwards=True)
-    Adjustments("it").check(forwarding, link)
+    forwarding = replace(terms_of(ActivationSpec(destination="q")), requires_atomic_unit=True)
+    CapabilityCheck("it").check(forwarding, link)
     with pytest.raises(NotSupportedError, match="it lacks the capability atomic"):
-        Adjustments("it").check(forwarding, Weaker(link, atomic=False))
+        CapabilityCheck("it").check(forwarding, Weaker(link, atomic=False))
 
 
 def test_all_that_is_refused_is_listed(link):
@@ -77,7 +77,7 @@ def test_all_that_is_refused_is_listed(link):
         ("atomic", MOVES | {"transaction": "none"}, "WARNING", "moves a message by sending, then acknowledging"),
         ("transacted_receive", BATCH, "WARNING", "acknowledges a batch one by one"),
         ("atomic", {}, "INFO", "refuses sends in the unit of a message"),
-        ("delivery_count", {}, "INFO", "counts redeliveries by itself"),
+        ("delivery_count", {}, "INFO", "counts redeliveries itself"),
     ],
 )
 def test_what_is_done_otherwise_is_told(link, told, lacks, spec, level, reason):  # noqa: PLR0917
@@ -119,14 +119,14 @@ def test_who_asks_a_broker_for_its_limit_does_not_wait_for_the_answer(link, told
     link.admin().configure(Queue("q"), DestinationSettings(max_deliveries=3))
     slow, answers = Weaker(link, configurable=False), threading.Event()
     slow.admin = lambda: answers.wait(PATIENCE) and link.admin()
-    Adjustments("it").compare_limits(terms_of(ActivationSpec(destination="q", **MOVES)), slow)
+    CapabilityCheck("it").check_max_deliveries(terms_of(ActivationSpec(destination="q", **MOVES)), slow)
     assert not told()
     answers.set()
     until(told)
 
 
 def test_each_reason_is_told_once(link, told):
-    adjustments, weaker = Adjustments("it"), Weaker(link, delivery_count=False)
+    adjustments, weaker = CapabilityCheck("it"), Weaker(link, delivery_count=False)
     for _ in range(3):
         adjustments.check(terms_of(ActivationSpec(destination="q")), weaker)
     assert len(told()) == 1

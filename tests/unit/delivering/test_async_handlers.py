@@ -11,7 +11,7 @@ import pytest
 
 from jmsjca import Hooks, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
 from jmsjca.inbound.handler import Handler, HandlerLoop
-from jmsjca.inbound.handler_arguments import Given
+from jmsjca.inbound.handler_arguments import Invocation
 from tests.unit.inbound import PATIENCE, in_thread, send, waiting
 
 MODES = ["serial", "sync", "cc"]
@@ -191,12 +191,12 @@ def test_closing_cancels_what_still_runs(session):
     """On a loop that goes on, because another listener uses it, too."""
     endless, results, loop = Endless(), queue.Queue[BaseException](), HandlerLoop()
     handler = Handler(endless, loop)
-    loop.join()
+    loop.acquire()
     handler.open()
 
     def call() -> None:
         try:
-            handler(Given(session.create_text_message("a"), lambda: session))
+            handler(Invocation(session.create_text_message("a"), lambda: session))
         except CancelledError as error:
             results.put(error)
 
@@ -206,7 +206,7 @@ def test_closing_cancels_what_still_runs(session):
     assert "cancelled before it had finished" in str(results.get(timeout=PATIENCE))
     assert endless.ended.get_nowait() == "cleaned up"
     assert loop.get().is_running()
-    loop.leave()
+    loop.release()
     assert not loop_threads()
 
 

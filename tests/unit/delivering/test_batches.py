@@ -66,11 +66,11 @@ def test_what_was_in_a_failed_batch_is_not_added_to_another_one(connected, recor
         got.put([message.body for message in messages])
         if failures:
             assert begun.wait(PATIENCE)
-            performance.delivery.stop()
+            performance.dispatcher.stop()
             raise failures.pop()
 
     put(link, "a", "b")
-    endpoint = endpoint_of(handler, batches(mode, alone=True), recorder)
+    endpoint = endpoint_of(handler, batches(mode, split_failed_batches=True), recorder)
     performance = Performance(endpoint, link)
     begun.set()
     assert got.get(timeout=PATIENCE) == ["a", "b"]
@@ -95,7 +95,7 @@ def test_a_whole_batch_that_fails_waits_for_no_acknowledgement(connected, record
             message.acknowledge()
 
     put(link, *"abc")
-    performance = Performance(endpoint_of(handler, batches(mode, hold=True), recorder), link)
+    performance = Performance(endpoint_of(handler, batches(mode, hold_until_ack=True), recorder), link)
     assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.ROLLED_BACK, 3)
     assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.COMMITTED, 3)
     performance.stop()

@@ -76,12 +76,12 @@ def test_a_blocked_handler_does_not_keep_the_delivery_on_a_lost_connection(conne
     put(other, "b")
     assert [blocked.take(), blocked.take()] == [("a", 0), ("b", 0)]  # b goes on while a waits for its old handler
     assert blocked.got.empty()
-    assert endpoint.busy_elsewhere == 1
+    assert endpoint.abandoned_handlers == 1
     blocked.go_on.set()
     assert blocked.take() == ("a", 1)
     outcomes = [recorder.outcomes.get(timeout=PATIENCE)[0] for _ in range(3)]
     assert Counter(outcomes) == {Outcome.COMMITTED: 2, Outcome.LOST: 1}
-    assert endpoint.busy_elsewhere == 0
+    assert endpoint.abandoned_handlers == 0
     anew.stop()
     assert depth(other).total == 0
 
@@ -164,7 +164,9 @@ def test_an_executor_that_runs_inline(connected, recorder, hold):
     link = connected()
     put(link, *"abcdef")
     handler = (lambda message: message.acknowledge() and None) if hold else (lambda message: None)
-    performance = Performance(endpoint_of(handler, terms(hold=hold, max_outstanding=2), recorder), link, Inline())
+    performance = Performance(
+        endpoint_of(handler, terms(hold_until_ack=hold, max_outstanding=2), recorder), link, Inline()
+    )
     for _ in range(6):
         recorder.await_outcome(Outcome.COMMITTED)
     performance.stop()
@@ -225,9 +227,9 @@ def test_lost_connection_ends_waits_for_places(connected):
     link = connected()
     put(link, *"abc")
     held = queue.Queue()
-    performance = Performance(endpoint_of(held.put, terms("sync", hold=True, max_outstanding=1)), link)
+    performance = Performance(endpoint_of(held.put, terms("sync", hold_until_ack=True, max_outstanding=1)), link)
     held.get(timeout=PATIENCE)
-    performance.delivery.stop(LOST)
+    performance.dispatcher.stop(LOST)
     assert performance.ends() is LOST
     assert isinstance(performance.error, JMSError)
 
@@ -246,5 +248,5 @@ def test_a_batch_that_a_lost_consumer_cuts_short_is_settled(connected, recorder)
     put(link, "a")
     assert performance.ends() is LOST
     recorder.await_outcome(Outcome.COMMITTED)
-    assert (endpoint.busy_elsewhere, performance.delivery.outstanding.full) == (0, False)
+    assert (endpoint.abandoned_handlers, performance.dispatcher.in_flight.full) == (0, False)
     assert depth(link).total == 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from jmsjca import Queue, ResourceAdapter
-from jmsjca.inbound.redelivery import Mover
+from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Performance, depth, endpoint_of, put, terms, until
 from tests.unit.inbound import PATIENCE, send
@@ -51,7 +51,7 @@ def test_a_failure_elsewhere_is_counted_after_the_broker_held_the_message(connec
         [delivery] = consumer.receive(1, PATIENCE)
         decision = endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=delivery.count)
         counts.append(decision.count)
-        Mover(endpoint, link).put_off(delivery, 0.001)
+        MessageMover(endpoint, link).delay_at_broker(delivery, 0.001)
         consumer.close()
     assert counts == [1, 2, 3, 4]
 

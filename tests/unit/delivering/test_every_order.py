@@ -1,4 +1,4 @@
-"""Held acknowledgement, its keeper and the cache of encounters, in every order of what threads do with them.
+"""Held acknowledgement, its settler and the cache of encounters, in every order of what threads do with them.
 
 Whole with ``JMSJCA_ALL_ORDERS=1``, as ``make torture`` does; else a sample.
 """
@@ -13,8 +13,8 @@ from interleaving import explore
 from jmsjca import Outcome
 from jmsjca.config import SYSTEM_CLOCK
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.concurrency import Outstanding
-from jmsjca.inbound.hold_until_ack import HeldInHand, Keeper
+from jmsjca.inbound.concurrency import InFlightLimit
+from jmsjca.inbound.hold_until_ack import HeldDeliveryAttempt, HeldUnitSettler
 from jmsjca.redelivery.encounter import EncounterCache
 from jmsjca.spi import Order
 from tests.unit.delivering.stage import depth, endpoint_of, put, terms
@@ -31,18 +31,18 @@ class Held:
     def __init__(self, link, schedule):
         self.link, self.schedule = link, schedule
         self.messages, self.failures, self.recorder = [], [], Recorder()
-        self.endpoint = endpoint_of(self.handle, terms("cc", hold=True), self.recorder)
+        self.endpoint = endpoint_of(self.handle, terms("cc", hold_until_ack=True), self.recorder)
         self.endpoint.held._lock = schedule.lock()
-        self.keeper = Keeper("test", SYSTEM_CLOCK, self.failures.append)
-        self.keeper._lock = schedule.lock()
-        self.keeper._thread = self  # which `settle` is
+        self.settler = HeldUnitSettler("test", SYSTEM_CLOCK, self.failures.append)
+        self.settler._lock = schedule.lock()
+        self.settler._thread = self  # which `settle` is
         self.kept = False
-        self.outstanding = Outstanding(1)
-        assert self.outstanding.reserve(0)
+        self.in_flight = InFlightLimit(1)
+        assert self.in_flight.acquire(0)
         put(link, "a", "b")
         consumer = link.consumer(terms().source, order=Order.ANY)
         self.deliveries = consumer.receive(2, 0)
-        self.unit = HeldInHand(self.endpoint, link, self.outstanding, self.keeper)
+        self.unit = HeldDeliveryAttempt(self.endpoint, link, self.in_flight, self.settler)
         self.unit._lock = schedule.lock()
         self.consumer = consumer
 
@@ -51,7 +51,7 @@ class Held:
 
     def deliver(self):
         for delivery in self.deliveries:
-            self.unit.hand_over(delivery)
+            self.unit.deliver_one(delivery)
         self.unit.finish()
 
     def acknowledge(self, index):
@@ -64,23 +64,23 @@ class Held:
             self.messages[0].set_rollback_only()
 
     def time_out(self):
-        self.schedule.until(lambda: self.unit in self.keeper._kept or self.recorder.outcomes.qsize())
-        self.keeper._do(partial(self.keeper._give_up, self.unit))
+        self.schedule.until(lambda: self.unit in self.settler._held_units or self.recorder.outcomes.qsize())
+        self.settler._run_on_thread(partial(self.settler._expire, self.unit))
 
     def settle(self):
-        """The keeper's thread."""
+        """The settler's thread."""
         while True:
-            self.schedule.until(lambda: self.keeper._tasks.qsize() or self.schedule.others_are_done())
-            if not self.keeper._tasks.qsize():
+            self.schedule.until(lambda: self.settler._tasks.qsize() or self.schedule.others_are_done())
+            if not self.settler._tasks.qsize():
                 break
-            task = self.keeper._tasks.get_nowait()
+            task = self.settler._tasks.get_nowait()
             if task is None:
                 break
             task()
         self.kept = True
 
     def join(self):
-        """Wait for the keeper's thread."""
+        """Wait for the settler's thread."""
         self.schedule.until(lambda: self.kept)
 
     def check(self, *, may_commit, must_commit):
@@ -91,7 +91,7 @@ class Held:
         assert may_commit or outcome is Outcome.ROLLED_BACK
         assert {message.acknowledge().wait(0) for message in self.messages} == {outcome}
         assert depth(self.link).total == (0 if outcome is Outcome.COMMITTED else 2)
-        assert (depth(self.link).held, self.outstanding._count, len(self.keeper._kept)) == (0, 0, 0)
+        assert (depth(self.link).held, self.in_flight._count, len(self.settler._held_units)) == (0, 0, 0)
         assert (self.endpoint.held._held, self.failures) == ({}, [])
         self.consumer.close()
         self.link.admin().purge(terms().source)
@@ -119,12 +119,12 @@ def test_a_held_unit_is_settled_once_whatever_comes_first(connected, capsys, cas
         acts = {
             "first": lambda: held.acknowledge(0),
             "second": lambda: held.acknowledge(1),
-            "close": held.keeper.close,
+            "close": held.settler.close,
             "time out": held.time_out,
             "roll back": held.roll_back,
         }
         schedule.thread("deliver", held.deliver)
-        schedule.thread("keeper", held.settle)
+        schedule.thread("settler", held.settle)
         for name in names:
             schedule.thread(name, acts[name])
         return lambda: held.check(may_commit=may_commit, must_commit=must_commit)

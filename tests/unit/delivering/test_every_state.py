@@ -83,7 +83,7 @@ class Stage:
         patch.setattr(
             lifecycle, "FailoverConnector", lambda settings: SimpleNamespace(connect=partial(self.connect, settings))
         )
-        patch.setattr(lifecycle, "delivery_of", self.delivery_of)
+        patch.setattr(lifecycle, "create_dispatcher", self.create_dispatcher)
         settings = ConnectionSettings("embedded://every-state", clock=StoppedClock(), wait=self.wait)
         spec = ActivationSpec(destination="q")
         self.activation = Activation(spec, lambda message: None, settings, HookChain([self.told]))
@@ -104,7 +104,7 @@ class Stage:
         self.links.append((link, lost))
         return link
 
-    def delivery_of(self, *given):
+    def create_dispatcher(self, *given):
         self.schedule.pause()
         self.deliveries.append(Delivering(self.schedule))
         return self.deliveries[-1]

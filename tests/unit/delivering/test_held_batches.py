@@ -19,7 +19,9 @@ def test_a_handler_that_fails_at_the_end_of_a_batch_rolls_it_back(connected, rec
             raise failures.pop()
         message.acknowledge()
 
-    performance = Performance(endpoint_of(handler, terms(mode, hold=True, batch_size=2, pool_size=1), recorder), link)
+    performance = Performance(
+        endpoint_of(handler, terms(mode, hold_until_ack=True, batch_size=2, pool_size=1), recorder), link
+    )
     put(link, "a")
     recorder.await_outcome(Outcome.ROLLED_BACK)
     recorder.await_outcome(Outcome.COMMITTED)

@@ -4,8 +4,8 @@ import pytest
 
 from jmsjca import Outcome, TextMessage
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.acknowledgement_registry import HeldMessages
-from jmsjca.inbound.hold_until_ack import Held
+from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
+from jmsjca.inbound.hold_until_ack import HeldDeliveryContext
 
 REMEMBERED = 1000
 
@@ -13,8 +13,8 @@ REMEMBERED = 1000
 def note(registry, message_id):
     message = TextMessage("a")
     message.message_id = message_id
-    context = Held(message, None, None)
-    registry.note(context)
+    context = HeldDeliveryContext(message, None, None)
+    registry.register(context)
     return context
 
 
@@ -26,26 +26,26 @@ def refusal(registry, message_id):
 
 @pytest.mark.parametrize("unit", [1, 7, 100, 3000])
 def test_the_last_thousand_are_known_and_the_first_are_not(unit):
-    registry = HeldMessages()
+    registry = AcknowledgementRegistry()
     ids = [f"ID:{number}" for number in range(6000)]
     for begin in range(0, len(ids), unit):
-        registry.forget([note(registry, message_id) for message_id in ids[begin : begin + unit]], Outcome.COMMITTED)
+        registry.unregister([note(registry, message_id) for message_id in ids[begin : begin + unit]], Outcome.COMMITTED)
     assert all("already: committed" in refusal(registry, message_id) for message_id in ids[-REMEMBERED:])
     assert "No message" in refusal(registry, ids[0]) or unit > REMEMBERED
 
 
 def test_what_counts_is_how_it_ended_last():
-    registry = HeldMessages()
-    registry.forget([note(registry, "ID:1")], Outcome.ROLLED_BACK)
-    registry.forget([note(registry, f"ID:a{number}") for number in range(REMEMBERED)], Outcome.COMMITTED)
+    registry = AcknowledgementRegistry()
+    registry.unregister([note(registry, "ID:1")], Outcome.ROLLED_BACK)
+    registry.unregister([note(registry, f"ID:a{number}") for number in range(REMEMBERED)], Outcome.COMMITTED)
     assert "already: rolled back" in refusal(registry, "ID:1")
-    registry.forget([note(registry, "ID:1")], Outcome.COMMITTED)
+    registry.unregister([note(registry, "ID:1")], Outcome.COMMITTED)
     assert "already: committed" in refusal(registry, "ID:1")
 
 
 def test_a_later_delivery_stays_known_when_the_earlier_one_ends():
-    registry = HeldMessages()
+    registry = AcknowledgementRegistry()
     earlier, later = note(registry, "ID:1"), note(registry, "ID:1")
-    registry.forget([earlier], Outcome.ROLLED_BACK)
+    registry.unregister([earlier], Outcome.ROLLED_BACK)
     later.acknowledged = True
     assert "acknowledged already" in refusal(registry, "ID:1")

@@ -27,7 +27,7 @@ def test_no_circle_keeps_a_body(connected, recorder, mode, hold, outcome):
             session.create_text_message("x")
         message.acknowledge()
 
-    performance = Performance(endpoint_of(handler, terms(mode, hold=hold), recorder), link)
+    performance = Performance(endpoint_of(handler, terms(mode, hold_until_ack=hold), recorder), link)
     put(link, "a")
     for _ in range(2 if outcome == "rollback" else 1):
         recorder.outcomes.get(timeout=30)
@@ -43,7 +43,7 @@ def test_no_thread_stays(connected, recorder, mode, hold):
         pytest.skip("serial delivery holds nothing")
     before = set(threading.enumerate())
     link = connected()
-    performance = Performance(endpoint_of(lambda message: None, terms(mode, hold=hold)), link)
+    performance = Performance(endpoint_of(lambda message: None, terms(mode, hold_until_ack=hold)), link)
     put(link, *"abcdef")
     until(lambda: depth(link).ready == 0)
     performance.stop()
@@ -59,7 +59,7 @@ def test_stop_with_a_thousand_held_messages(connected, recorder, mode):
     def handler(message):
         held.append(message)
 
-    endpoint = endpoint_of(handler, terms(mode, hold=True, max_outstanding=1000), recorder)
+    endpoint = endpoint_of(handler, terms(mode, hold_until_ack=True, max_outstanding=1000), recorder)
     performance = Performance(endpoint, link)
     put(link, *map(str, range(1000)))
     until(lambda: len(held) == 1000)

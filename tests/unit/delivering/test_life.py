@@ -5,7 +5,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsjca.inbound.lifecycle import Life
+from jmsjca.inbound.lifecycle import ActivationState
 
 TABLE = {
     "Down": {"start": "Connecting"},
@@ -18,24 +18,24 @@ TABLE = {
 @given(st.lists(st.sampled_from(["start", "connected", "broken", "stop", "ended"])))
 def test_what_happens_leads_where_the_table_says(events):
     told = []
-    life = Life(told.append)
+    state = ActivationState(told.append)
     expected = ["Down"]
     for event in events:
         following = TABLE[expected[-1]].get(event)
-        assert life.happens(event, "run") is (following is not None)
+        assert state.fire(event, "run") is (following is not None)
         expected += [following] if following else []
-        assert life.status == expected[-1]
+        assert state.status == expected[-1]
     assert told == expected[1:]
 
 
 def test_what_happens_to_an_earlier_run_means_nothing():
-    life = Life(lambda status: None)
+    state = ActivationState(lambda status: None)
     for event in ("start", "connected", "stop", "ended"):
-        life.happens(event, "first")
-    life.happens("start", "second")
-    assert not life.happens("connected", "first")
-    assert not life.happens("ended", "first")
-    assert (life.status, life.run) == ("Connecting", "second")
+        state.fire(event, "first")
+    state.fire("start", "second")
+    assert not state.fire("connected", "first")
+    assert not state.fire("ended", "first")
+    assert (state.status, state.current_run) == ("Connecting", "second")
 
 
 def test_who_is_told_may_let_more_happen_and_is_told_in_order():
@@ -44,12 +44,12 @@ def test_who_is_told_may_let_more_happen_and_is_told_in_order():
     def tell(status):
         told.append(f"<{status}")
         if status == "Up":
-            life.happens("stop", "run")
+            state.fire("stop", "run")
         told.append(f"{status}>")
 
-    life = Life(tell)
-    life.happens("start", "run")
-    life.happens("connected", "run")
+    state = ActivationState(tell)
+    state.fire("start", "run")
+    state.fire("connected", "run")
     assert told == ["<Connecting", "Connecting>", "<Up", "Up>", "<Disconnecting", "Disconnecting>"]
 
 
@@ -62,12 +62,12 @@ def test_what_happens_while_another_thread_tells_is_told_by_that_one_and_waits_f
             assert go_on.wait(30)
         told.append((status, threading.current_thread()))
 
-    life = Life(tell)
-    teller = threading.Thread(target=life.happens, args=("start", "run"))
+    state = ActivationState(tell)
+    teller = threading.Thread(target=state.fire, args=("start", "run"))
     teller.start()
     assert telling.wait(30)
-    life.happens("connected", "run")
-    assert (life.status, told) == ("Up", [])
+    state.fire("connected", "run")
+    assert (state.status, told) == ("Up", [])
     go_on.set()
     teller.join(30)
     assert told == [("Connecting", teller), ("Up", teller)]

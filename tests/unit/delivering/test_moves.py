@@ -11,7 +11,7 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jmsjca.inbound.redelivery import Mover
+from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.delivering.stage import Breaks, Performance, depth, endpoint_of, put, terms, until
 
@@ -101,7 +101,7 @@ def test_a_move_whose_commit_fails_twice_lets_the_message_be_delivered(connected
     until(lambda: depth(link).total == 0)
     performance.stop()
     assert (len(tried), dead_letters(link)) == (2, 0)
-    assert "comes again" in caplog.text
+    assert "the message is redelivered" in caplog.text
 
 
 def commits_by(link, commit):
@@ -130,7 +130,7 @@ def test_a_failed_move_is_not_counted_when_the_message_returns_before_anybody_is
         raise TransactionRolledBackError("the queue is full")
 
     commits_by(link, commit)
-    assert Mover(endpoint, link).carry_out(first.action, delivery, first.count) is Outcome.ROLLED_BACK
+    assert MessageMover(endpoint, link).execute(first.action, delivery, first.count) is Outcome.ROLLED_BACK
     assert ([returned[0].count, returned[1]], first.count) == ([1, 1], 1)
 
 
@@ -138,7 +138,7 @@ def test_a_move_in_doubt_takes_no_failure_back_that_is_forgotten_already(connect
     """It may be there again, and be delivered after too many failures, while the commit has not returned yet."""
     link, error = connected(), TransactionInDoubtError("no answer")
     endpoint = endpoint_of(lambda message: None, terms("sync", redelivery=MOVES))
-    mover, move = Mover(endpoint, link), MOVES.action(1)
+    mover, move = MessageMover(endpoint, link), MOVES.action(1)
     put(link, "a")
     consumer = link.consumer(Queue("q"))
     [delivery] = consumer.receive(1, 0)
@@ -147,15 +147,15 @@ def test_a_move_in_doubt_takes_no_failure_back_that_is_forgotten_already(connect
 
     def commit(unit):
         if errors[0] is error:
-            elsewhere.append(mover.carry_out(move, delivery, 1))
+            elsewhere.append(mover.execute(move, delivery, 1))
         unit.rollback()
         raise errors.pop(0)
 
     commits_by(link, commit)
-    assert mover.carry_out(move, delivery, 1) is Outcome.ROLLED_BACK
+    assert mover.execute(move, delivery, 1) is Outcome.ROLLED_BACK
     [delivery] = consumer.receive(1, 0)
     with pytest.raises(TransactionInDoubtError):
-        mover.carry_out(move, delivery, 1)
+        mover.execute(move, delivery, 1)
     assert (elsewhere, endpoint.redelivery.find_encounter("ID:a").move_failures) == ([None], 0)
 
 

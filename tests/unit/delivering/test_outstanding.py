@@ -6,60 +6,60 @@ import threading
 import pytest
 
 from jmsjca import ActivationSpec, Outcome
-from jmsjca.inbound.concurrency import Outstanding
+from jmsjca.inbound.concurrency import InFlightLimit
 from tests.unit.inbound import PATIENCE, in_thread, send
 
 
 def test_places_are_taken_up_to_the_bound():
-    outstanding = Outstanding(2)
-    assert [outstanding.reserve(0) for _ in range(3)] == [True, True, False]
-    outstanding.release()
-    assert outstanding.reserve(0)
+    in_flight = InFlightLimit(2)
+    assert [in_flight.acquire(0) for _ in range(3)] == [True, True, False]
+    in_flight.release()
+    assert in_flight.acquire(0)
 
 
 def test_what_has_come_already_is_counted_over_the_bound():
-    outstanding = Outstanding(1)
-    outstanding.add()
-    outstanding.add()
-    outstanding.release()
-    assert not outstanding.reserve(0)
+    in_flight = InFlightLimit(1)
+    in_flight.acquire_over_limit()
+    in_flight.acquire_over_limit()
+    in_flight.release()
+    assert not in_flight.acquire(0)
 
 
 @pytest.mark.parametrize("first", ["wait", "end"])
 def test_who_waits_for_a_place_is_let_go_at_the_end_whichever_comes_first(first):
-    outstanding = Outstanding(1)
-    outstanding.add()
+    in_flight = InFlightLimit(1)
+    in_flight.acquire_over_limit()
     got: list[bool] = []
-    waiter = threading.Thread(target=lambda: got.append(outstanding.reserve(None)), daemon=True)
+    waiter = threading.Thread(target=lambda: got.append(in_flight.acquire(None)), daemon=True)
     if first == "wait":
         waiter.start()
-        outstanding.close()
+        in_flight.close()
     else:
-        outstanding.close()
+        in_flight.close()
         waiter.start()
     waiter.join(PATIENCE)
     assert got == [False]
 
 
 def test_a_place_that_becomes_free_is_for_one_who_waits():
-    outstanding = Outstanding(1)
-    outstanding.add()
-    waiter = in_thread(lambda: outstanding.reserve(None))
-    outstanding.release()
+    in_flight = InFlightLimit(1)
+    in_flight.acquire_over_limit()
+    waiter = in_thread(lambda: in_flight.acquire(None))
+    in_flight.release()
     waiter.join(PATIENCE)
     assert not waiter.is_alive()
-    assert not outstanding.reserve(0)
+    assert not in_flight.acquire(0)
 
 
 def test_who_waits_until_a_place_is_free_learns_of_those_that_nobody_took():
     """Also when they became free while somebody was on the way to the first of them."""
-    outstanding = Outstanding(3)
+    in_flight = InFlightLimit(3)
     for _ in range(3):
-        outstanding.add()
-    taking = in_thread(lambda: outstanding.reserve(None))
-    looking = [in_thread(lambda: outstanding.wait(None)) for _ in range(2)]
+        in_flight.acquire_over_limit()
+    taking = in_thread(lambda: in_flight.acquire(None))
+    looking = [in_thread(lambda: in_flight.wait_until_free(None)) for _ in range(2)]
     for _ in range(3):
-        outstanding.release()
+        in_flight.release()
     for waiter in (taking, *looking):
         waiter.join(PATIENCE)
         assert not waiter.is_alive()
@@ -67,11 +67,11 @@ def test_who_waits_until_a_place_is_free_learns_of_those_that_nobody_took():
 
 def test_a_place_is_not_only_for_the_one_who_was_told_of_it():
     """He may find no message for it; what the others have already must not wait for him."""
-    outstanding = Outstanding(2)
-    outstanding.add()
-    outstanding.add()
-    looking = [in_thread(lambda: outstanding.wait(None)) for _ in range(2)]
-    outstanding.release()
+    in_flight = InFlightLimit(2)
+    in_flight.acquire_over_limit()
+    in_flight.acquire_over_limit()
+    looking = [in_thread(lambda: in_flight.wait_until_free(None)) for _ in range(2)]
+    in_flight.release()
     for waiter in looking:
         waiter.join(PATIENCE)
         assert not waiter.is_alive()

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from jmsjca import ResourceAdapter
-from jmsjca.inbound.cc_dispatcher import Workers
+from jmsjca.inbound.cc_dispatcher import DaemonThreadPool
 from tests.unit.inbound import PATIENCE, send, waiting
 
 _BEGIN = """
@@ -177,7 +177,7 @@ adapter.stop(timeout=0)
 
 
 def test_workers_are_as_many_as_are_needed_and_used_again():
-    workers = Workers(2, "some")
+    workers = DaemonThreadPool(2, "some")
     together = threading.Barrier(2)
 
     def name() -> str:
@@ -195,7 +195,7 @@ def test_workers_are_as_many_as_are_needed_and_used_again():
 
 
 def test_idle_workers_are_used_again():
-    workers = Workers(50, "idle")
+    workers = DaemonThreadPool(50, "idle")
     for _ in range(50):
         workers.submit(int).result(PATIENCE)
         while not workers._idle:  # the thread tells its result first, and is idle then
@@ -205,7 +205,7 @@ def test_idle_workers_are_used_again():
 
 
 def test_workers_hand_on_what_is_raised_and_skip_what_is_cancelled():
-    workers = Workers(1, "some")
+    workers = DaemonThreadPool(1, "some")
     go_on, ran = threading.Event(), []
     first = workers.submit(lambda: go_on.wait(PATIENCE) and int("x"))
     second = workers.submit(ran.append, 1)
@@ -218,5 +218,5 @@ def test_workers_hand_on_what_is_raised_and_skip_what_is_cancelled():
 
 
 def test_one_of_the_workers_may_shut_them_down():
-    workers = Workers(1, "some")
+    workers = DaemonThreadPool(1, "some")
     assert workers.submit(workers.shutdown).result(PATIENCE) is None

@@ -62,7 +62,13 @@ def test_a_batch_may_jump_over_several_sample_points(clock):
 def test_commits_since_the_last_of_the_other_kind(clock):
     stats = Statistics(clock)
     seen = []
-    for commit in [stats.committed, stats.committed, stats.bypass_committed, stats.bypass_committed, stats.committed]:
+    for commit in [
+        stats.record_commit,
+        stats.record_commit,
+        stats.record_bypass_commit,
+        stats.record_bypass_commit,
+        stats.record_commit,
+    ]:
         commit()
         figures = stats.as_map()
         seen.append([figures[key] for key in ("DC", "BC", "DCSLBC", "BCSLDC")])
@@ -74,9 +80,9 @@ def test_reset(clock):
     stats = Statistics(clock)
     with stats.endpoint():
         with stats.delivering(5), stats.delivering():
-            stats.redelivered(new=True)
-        stats.committed()
-        stats.bypass_committed()
+            stats.record_redelivery(new=True)
+        stats.record_commit()
+        stats.record_bypass_commit()
         with stats.delivering(0):
             stats.reset()
         figures = stats.as_map()

@@ -70,14 +70,14 @@ def test_at_the_deadline_the_connection_is_closed_over_the_handler(  # noqa: PLR
     assert activation.stop(timeout=5) is False
     recorder.await_status("Connecting", "Up", "Disconnecting", "Down")
     assert waiting(adapter) == [("a", 1)]
-    assert "1 handlers at work; their messages come again" in caplog.text
+    assert "1 active handlers; their messages are redelivered" in caplog.text
     threads = {thread for thread in threading.enumerate() if thread.name.startswith("jmsjca")}
     blocked.go_on.set()
     for thread in threads:
         thread.join(PATIENCE)
         assert not thread.is_alive()
     assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.LOST, 1)
-    assert "ended too late; its messages come again" in caplog.text
+    assert "ended too late; its messages are redelivered" in caplog.text
     assert waiting(adapter) == [("a", 1)]
     assert recorder.statuses.empty()
 
@@ -142,7 +142,7 @@ def test_while_it_waits_it_tells_for_whom(made, adapter, blocked, caplog):
     blocked.go_on.set()
     stopper.join(PATIENCE)
     assert activation._settings.wait.seconds == [15, 15, 15]
-    told = [record for record in caplog.records if "waits for 1 handlers at work" in record.getMessage()]
+    told = [record for record in caplog.records if "waits for 1 active handlers" in record.getMessage()]
     assert [record.levelno for record in told] == [logging.INFO] * 2
 
 

@@ -13,8 +13,8 @@ from interleaving import explore
 
 from jmsjca.errors import ResourceAllocationError
 from jmsjca.inbound import sync_dispatcher
-from jmsjca.inbound.concurrency import Outstanding, Turns
-from jmsjca.inbound.sync_dispatcher import Supplies
+from jmsjca.inbound.concurrency import InFlightLimit, LeaderFollowers
+from jmsjca.inbound.sync_dispatcher import PrefetchGroup
 from tests.unit.delivering.stage import Breaks, Performance, endpoint_of, put, terms
 from tests.unit.inbound import PATIENCE
 
@@ -71,20 +71,20 @@ class Receivers:
     def __init__(self, schedule, count):
         self.schedule, self.broker, self.handled, self.most = schedule, Broker(schedule), [], 0
         endpoint = endpoint_of(lambda message: None, terms("sync", pool_size=count))
-        self.supplies = Supplies(endpoint, self.broker, Outstanding(count))
+        self.prefetch_group = PrefetchGroup(endpoint, self.broker, InFlightLimit(count))
         for number in range(count):
-            own = self.supplies.add()
+            own = self.prefetch_group.add()
             schedule.thread(f"receiver {number}", lambda own=own: self.run(own))
 
     def run(self, own):
         while not self.broker.over:
             if own.empty:
-                self.supplies.rest()
+                self.prefetch_group.wait_for_turn()
             delivery = None if self.broker.over else own.next(1, 10)
             self.most = max(self.most, len(own._ready))
             if delivery is not None:
                 self.handle(delivery)
-        self.supplies.turns.close()
+        self.prefetch_group.turns.close()
 
     def handle(self, delivery):
         if delivery.message == BLOCKING:
@@ -99,12 +99,12 @@ def test_what_is_behind_a_blocked_handler_goes_to_others(capsys, monkeypatch, co
 
     def scenario(schedule):
         def turns(*, shared):
-            made = Turns(shared=shared)
+            made = LeaderFollowers(shared=shared)
             made._lock = schedule.lock()
             made._changed = Condition(schedule, made._lock)
             return made
 
-        monkeypatch.setattr(sync_dispatcher, "Turns", turns)
+        monkeypatch.setattr(sync_dispatcher, "LeaderFollowers", turns)
         receivers = Receivers(schedule, count)
 
         def check():
@@ -124,12 +124,12 @@ def test_a_delivery_ends_when_what_is_ahead_cannot_be_given_back(connected):
     link, failure = connected(), ResourceAllocationError("locked for too long")
     put(link, *map(str, range(1000)))
     make = link.consumer
-    link.consumer = lambda *args, **terms: Breaks(make(*args, **terms), give_back=failure)
+    link.consumer = lambda *args, **terms: Breaks(make(*args, **terms), release=failure)
     begun, go_on = threading.Event(), threading.Event()
 
     def handle(message):
         begun.wait(PATIENCE)
-        if not all(own.empty for own in performance.delivery.supplies._all):
+        if not all(own.empty for own in performance.dispatcher.prefetch_group._all):
             go_on.wait(PATIENCE)
 
     performance = Performance(endpoint_of(handle, terms("sync", pool_size=2)), link)

@@ -181,7 +181,7 @@ def test_a_connection_that_was_up_for_a_while_is_made_again_at_once(made, record
     provider.lose()
     recorder.await_status("Connecting", "Up")
     assert len(waits.seconds) == before
-    assert "lost its connection and makes a new one" in caplog.text
+    assert "lost its connection and reconnects" in caplog.text
     provider.lose()  # soon after: the schedule begins
     recorder.await_status("Connecting", "Up")
     assert [0.8 <= seconds <= 2.4 for seconds in waits.seconds[before:]] == [True, True]

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from jmsjca import BytesMessage, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.handler import Handler
-from jmsjca.inbound.handler_arguments import Given
+from jmsjca.inbound.handler_arguments import Invocation
 from tests.unit.inbound import PATIENCE, send, waiting
 
 MESSAGES = [TextMessage('{"item": "tea"}'), TextMessage('{"item": "rice"}')]
@@ -89,7 +89,7 @@ def test_what_is_given(function, given):
     handler = Handler(function)
     assert handler.whole_batches
     assert not handler.takes_end_of_batch
-    assert handler(Given(MESSAGES, lambda: SESSION)) == given
+    assert handler(Invocation(MESSAGES, lambda: SESSION)) == given
 
 
 def test_a_list_of_anything_but_messages_is_one_body():
@@ -97,7 +97,7 @@ def test_a_list_of_anything_but_messages_is_one_body():
         return numbers
 
     assert not Handler(handler).whole_batches
-    assert Handler(handler)(Given(TextMessage("[1, 2]"), lambda: SESSION)) == [1, 2]
+    assert Handler(handler)(Invocation(TextMessage("[1, 2]"), lambda: SESSION)) == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,12 @@ class _Walk:
         self.progress = threading.Semaphore(0)
         self.sent: list[str] = []
         self.outcomes = Outcomes()
-        settings = {"batch_size": way.batch, "hold": way.hold, "alone": way.alone, "redelivery": _LADDER}
+        settings = {
+            "batch_size": way.batch,
+            "hold_until_ack": way.hold,
+            "split_failed_batches": way.alone,
+            "redelivery": _LADDER,
+        }
         self.endpoint = endpoint_of(self.handle, terms(way.mode, **settings, max_outstanding=8), self.outcomes)
         self.link = self.fickle()
         self.performance = Performance(self.endpoint, self.link)
@@ -173,14 +178,14 @@ class _Walk:
             self.try_to(message.acknowledge)
 
     def stop(self) -> None:
-        self.performance.delivery.stop()
+        self.performance.dispatcher.stop()
         self.performance.ends()
         self.begin()
 
     def lose(self) -> None:
         """As an activation does that hears of it: end, whatever the handlers do, and close."""
         lost = ConnectionLostError("it comes so")
-        self.performance.delivery.stop(lost)
+        self.performance.dispatcher.stop(lost)
         assert self.performance.ends() is not None
         self.begin()
 
@@ -204,7 +209,7 @@ class _Walk:
             until(self.is_empty)
         except AssertionError:
             return [f"stuck: {depth(self.home)}, {self.performance.error!r}, {self.endpoint.__dict__}"]
-        self.performance.delivery.stop()
+        self.performance.dispatcher.stop()
         self.performance.ends()
         self.link.close()
         return [*self.misplaced(), *self.left_behind()]
@@ -226,7 +231,7 @@ class _Walk:
     def left_behind(self) -> list[str]:
         stats, endpoint = self.endpoint.statistics, self.endpoint
         until(lambda: not stats.n_active_endpoints and not stats.n_total_endpoints)
-        until(lambda: not endpoint.busy_elsewhere)
+        until(lambda: not endpoint.abandoned_handlers)
         figures = {
             "running": len(endpoint._still_running),
             "known as held": len(endpoint.held._held),

@@ -1,0 +1,122 @@
+"""Applies redelivery decisions before a handler sees a message: delays, deletes or moves it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from threading import Lock
+
+from jmsjca import spi
+from jmsjca.inbound.concurrency import InFlightLimit
+from jmsjca.inbound.delay_queue import DelayQueue
+from jmsjca.inbound.endpoint import Endpoint, message_identity
+from jmsjca.inbound.message_mover import MessageMover
+from jmsjca.messages import Outcome
+from jmsjca.redelivery import Delay, Delete, Move
+
+__all__ = ["RedeliveryProcessor"]
+
+_RETRY_DELAY = 0.2
+
+
+class RedeliveryProcessor:
+    """Takes and executes the redelivery decision of each received message. For one thread.
+
+    Any thread may take the delayed messages.
+
+    Args:
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+        in_flight: Counts the delayed messages.
+    """
+
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection, in_flight: InFlightLimit) -> None:
+        self._endpoint = endpoint
+        self._connection = connection
+        self._in_flight = in_flight
+        self._mover = MessageMover(endpoint, connection)
+        self._mover.check_target()
+        self._lock = Lock()
+        self._delayed: DelayQueue[spi.Delivery] = DelayQueue(endpoint.clock)
+
+    def filter(self, deliveries: Iterable[spi.Delivery]) -> Iterator[spi.Delivery]:
+        """Yield the messages that the handler is to see now. The others are delayed, moved or deleted."""
+        for delivery in deliveries:
+            result = self.process(delivery)
+            if isinstance(result, Outcome):
+                continue
+            if self._endpoint.is_still_running(delivery):
+                result = max(result, _RETRY_DELAY)
+            if result > 0:
+                self._delay(delivery, result)
+            else:
+                yield delivery
+
+    def pop_due(self) -> Iterator[spi.Delivery]:
+        """Remove and yield the messages whose delay is over."""
+        if not self._delayed:  # the usual case, checked per message
+            return
+        with self._lock:
+            due = list(self._delayed.pop_due())
+        for delivery in due:
+            if self._endpoint.is_still_running(delivery):
+                self._put(delivery, _RETRY_DELAY)
+            else:
+                self._in_flight.release()
+                yield delivery
+
+    def time_to_next(self, limit: float | None) -> float | None:
+        """Return the seconds until the next delay is over, or ``limit`` if that is less or there is no delay."""
+        if not self._delayed:
+            return limit
+        with self._lock:
+            return self._delayed.time_to_next(limit)
+
+    def drain(self) -> list[spi.Delivery]:
+        """Remove and return all delayed messages."""
+        with self._lock:
+            rest = self._delayed.drain()
+        for _ in rest:
+            self._in_flight.release()
+        return rest
+
+    def release(self, consumer: spi.Consumer, deliveries: Sequence[spi.Delivery], *, waited: bool = False) -> None:
+        """Release messages that no handler saw although a decision was taken. The return does not count as a delivery.
+
+        Args:
+            consumer: The consumer that they were received from.
+            deliveries: The messages to release.
+            waited: True if they are not to be delayed again when they are redelivered.
+
+        Raises:
+            JMSError: They cannot be released; on a lost connection the broker redelivers them anyway.
+        """
+        self._endpoint.mark_returned(deliveries, waited=waited)
+        consumer.release(deliveries)
+        if self._connection.capabilities.give_back == "uncounted":
+            self._endpoint.mark_returned_uncounted(deliveries)
+
+    def process(self, delivery: spi.Delivery) -> float | Outcome:
+        """Return the delay in seconds before the handler sees a message, or the outcome of its move or deletion."""
+        count, redelivered = delivery.count, delivery.redelivered
+        if not redelivered and (count or 0) <= 1:
+            return 0.0
+        decision = self._endpoint.redelivery.decide(
+            message_identity(delivery), redelivered=redelivered, delivery_count=count
+        )
+        self._endpoint.statistics.record_redelivery(new=decision.new)
+        match decision.action:
+            case Delay(milliseconds):
+                return milliseconds / 1000
+            case Delete() | Move() as action:
+                return self._mover.execute(action, delivery, decision.count) or 0.0
+            case _:
+                return 0.0
+
+    def _delay(self, delivery: spi.Delivery, seconds: float) -> None:
+        if self._connection.capabilities.redelivery_delay:
+            self._mover.delay_at_broker(delivery, seconds)
+            return
+        self._in_flight.acquire_over_limit()
+        self._put(delivery, seconds)
+
+    def _put(self, delivery: spi.Delivery, seconds: float) -> None:
+        with self._lock:
+            self._delayed.put(delivery, seconds)

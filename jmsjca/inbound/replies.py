@@ -1,0 +1,77 @@
+"""Replies: sends the value that a handler returned to the sender of the request."""
+
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import is_dataclass
+from typing import Any, cast
+
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import Message, Settlement, TextMessage
+from jmsjca.messages.delivery import original_message_id
+from jmsjca.outbound import Session
+from jmsjca.outbound.producer import message_from_body
+
+__all__ = ["send_replies"]
+
+
+def send_replies(open_session: Callable[[], Session], content: Message | Sequence[Message], result: object) -> None:
+    """Send the values that a handler returned as replies, in the unit of the delivery.
+
+    Args:
+        open_session: Returns the session of the delivery.
+        content: The delivered message, or the messages of the batch.
+        result: The reply; None for no reply, and the result of ``acknowledge()`` counts as None. For a whole batch a
+            list
+            or a tuple with one reply per message, None for messages without one.
+
+    Raises:
+        MessageFormatError: A reply cannot be converted to a message, or the number of replies is not that of the
+            messages.
+        NotSupportedError: The broker cannot acknowledge the requests and send the replies in one transaction.
+    """
+    requests = [content] if isinstance(content, Message) else content
+    if result is None or isinstance(result, Settlement) or all(request.reply_to is None for request in requests):
+        return
+    results = [result] if isinstance(content, Message) else _one_per_message(result, len(requests))
+    for request, reply in zip(requests, results, strict=True):
+        _send_reply(open_session(), request, reply)
+
+
+def _one_per_message(result: object, count: int) -> Sequence[object]:
+    results = cast("Sequence[object]", result)
+    if isinstance(result, list | tuple) and len(results) == count:
+        return results
+    raise MessageFormatError(
+        f"A handler of whole batches returns None, or a list with a reply or None for each message. There were {count} "
+        f"messages, and it returned {_describe(results)}."
+    )
+
+
+def _send_reply(session: Session, request: Message, result: object) -> None:
+    """Send a reply to the request's ``reply_to``.
+
+    The reply's correlation id is that of the request, or else the request's message id (JMS 3.1, section 3.4.5); its
+    priority and delivery mode are those of the request. ``result`` is a message, or a value that one is created from:
+    text,
+    bytes, a mapping, a pydantic model or a dataclass (as JSON).
+    """
+    if result is None or request.reply_to is None:
+        return
+    reply = result if isinstance(result, Message) else _reply_message(result)
+    reply.correlation_id = request.correlation_id or original_message_id(request)
+    session.create_producer(request.reply_to).send(
+        reply, priority=request.priority, delivery_mode=request.delivery_mode
+    )
+
+
+def _describe(result: object) -> str:
+    kind = type(result).__name__
+    return f"a {kind} of {len(result)}" if isinstance(result, Sized) else f"a {kind}"
+
+
+def _reply_message(result: object) -> Message:
+    if is_dataclass(result) or hasattr(type(result), "model_dump_json"):
+        from pydantic import TypeAdapter  # noqa: PLC0415  # a handler that returns a model has loaded it
+
+        adapter: TypeAdapter[Any] = TypeAdapter(type(result))
+        return TextMessage(adapter.dump_json(result).decode())
+    return message_from_body(result)
