@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
-from jmsjca.testing.contract.fault_proxy import Wire
+from jmsjca.testing.contract.fault_proxy import FaultProxy
 from tests.unit.inbound import PATIENCE, Recorder, send
 
 IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp"}
@@ -29,7 +29,7 @@ def falls_silent(wire):
 @contextmanager
 def two_hosts(url):
     """Two ways to one broker, and the URL that lists both."""
-    first, second = Wire(url), Wire(url)
+    first, second = FaultProxy(url), FaultProxy(url)
     parts = urlsplit(first.url)
     try:
         yield first, second, f"{parts.scheme}://{parts.netloc},{urlsplit(second.url).netloc}?heartbeat=1"

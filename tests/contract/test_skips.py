@@ -14,7 +14,7 @@ class TestMine(Contract):
         harness.require("shared_between_processes")
 
     def test_about_a_degree(self, harness):
-        harness.require_give_back("none")
+        harness.require_release("none")
 
     def test_about_what_a_broker_has(self, harness):
         harness.require_lack("browse")

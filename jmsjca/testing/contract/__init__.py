@@ -17,11 +17,11 @@ from jmsjca.testing.contract.connections import TestClientIds, TestClosing, Test
 from jmsjca.testing.contract.dead_letters import TestDeadLetterPlaces, TestDeadLetters
 from jmsjca.testing.contract.destination_settings import TestDefaultSettings, TestExpiry, TestSettings
 from jmsjca.testing.contract.exclusive_consumers import TestExclusiveConsumers
-from jmsjca.testing.contract.groups import TestGroups, TestGroupsAndOthers, TestWholeGroups
+from jmsjca.testing.contract.groups import TestGroupInteractions, TestGroups, TestWholeGroups
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestObjects, TestProperties
 from jmsjca.testing.contract.prefetch import TestGiveBack, TestLargeMessages
-from jmsjca.testing.contract.processes import TestCrashes, TestDeaths, TestNeighbours
+from jmsjca.testing.contract.processes import TestConcurrentProcesses, TestCrashes, TestKilledProcesses
 from jmsjca.testing.contract.receiving import TestDelivery, TestOrdering
 from jmsjca.testing.contract.selectors import TestSelectiveConsumers, TestSelectiveSubscriptions, TestSelectors
 from jmsjca.testing.contract.sending import TestDuplicates, TestManyDestinations, TestSending
@@ -45,10 +45,10 @@ __all__ = [
     "TestClientIds",
     "TestClosing",
     "TestCommit",
+    "TestConcurrentProcesses",
     "TestCrashes",
     "TestDeadLetterPlaces",
     "TestDeadLetters",
-    "TestDeaths",
     "TestDefaultSettings",
     "TestDelivery",
     "TestDuplicates",
@@ -57,13 +57,13 @@ __all__ = [
     "TestExclusiveConsumers",
     "TestExpiry",
     "TestGiveBack",
+    "TestGroupInteractions",
     "TestGroups",
-    "TestGroupsAndOthers",
     "TestHeaders",
+    "TestKilledProcesses",
     "TestLargeMessages",
     "TestManyDestinations",
     "TestMaps",
-    "TestNeighbours",
     "TestNoLocal",
     "TestObjects",
     "TestOrdering",

@@ -217,7 +217,7 @@ class TestRemoving(Contract):
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue, window=0)
         committed, rolled_back = (harness.holding([d]) for d in harness.gather(consumer, 2))
-        harness.note(committed, target, "done")
+        harness.record(committed, target, "done")
         consumer.close()
         harness.connection.remove(queue)
         committed.commit()

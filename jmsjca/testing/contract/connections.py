@@ -22,7 +22,7 @@ class TestClosing(Contract):
     def test_closing_gives_back_what_open_units_took(self, harness: Harness) -> None:
         """What an open unit took was perhaps seen, so it comes again counted (JMS 3.1, section 6.1.8)."""
         harness.require("delivery_count")
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         queue = harness.queue()
         harness.send(queue, *"ab")
         _hold_first_of_two(harness, queue)
@@ -35,7 +35,7 @@ class TestClosing(Contract):
         source, target = harness.queue(), harness.queue()
         harness.send(source, *"ab")
         unit = _hold_first_of_two(harness, source)
-        harness.note(unit, target, "never")
+        harness.record(unit, target, "never")
         harness.connection.close()
         with pytest.raises(ConnectionLostError):
             unit.commit()
@@ -48,7 +48,7 @@ class TestClosing(Contract):
         unit = harness.unit()
         harness.connection.close()
         with pytest.raises(ConnectionLostError):
-            harness.note(unit, queue, "never")
+            harness.record(unit, queue, "never")
         with pytest.raises(ConnectionLostError):
             unit.rollback()
 
@@ -243,7 +243,7 @@ class TestClientIds(Contract):
         queue = harness.queue()
         for body in "abc":
             unit = harness.unit(harness.connect())
-            harness.note(unit, queue, body)
+            harness.record(unit, queue, body)
             unit.commit()
         harness.expect(queue, "a", "b", "c")
 

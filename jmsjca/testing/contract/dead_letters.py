@@ -60,7 +60,7 @@ class TestDeadLetters(Configured):
 
     def test_given_back_is_not_failed(self, harness: Harness) -> None:
         """Nobody looked at it, so it does not count (design rule of `Consumer.release`)."""
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue, window=0)
@@ -71,7 +71,7 @@ class TestDeadLetters(Configured):
 
     def test_unused_deliveries_of_a_rollback_are_not_failed(self, harness: Harness) -> None:
         """Of a batch only what was looked at has failed (design rule of `Unit.rollback`)."""
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue, window=0)
@@ -82,7 +82,7 @@ class TestDeadLetters(Configured):
 
     def test_taken_back_behind_a_failed_one_is_not_failed(self, harness: Harness) -> None:
         """Order.PREFIX: what came later goes back, and that is no attempt (design rule of `Order`)."""
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, *"abc")
         consumer = harness.connection.consumer(queue, window=0, order=Order.PREFIX)
@@ -216,7 +216,7 @@ class TestDeadLetterPlaces(Configured):
         queue, dead = harness.queue(), harness.topic()
         configure(harness, queue, max_deliveries=1, dead_letter=dead)
         fail(harness, queue, "a")
-        assert harness.nothing_comes(harness.connection.consumer(dead), dead)
+        assert harness.receives_nothing(harness.connection.consumer(dead), dead)
         harness.expect(queue)
 
     def test_no_local_does_not_hide_dead_letters(self, harness: Harness) -> None:

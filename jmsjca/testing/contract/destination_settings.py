@@ -129,7 +129,7 @@ class TestSettings(Configured):
         harness.connection.close()
         other = harness.connect()
         unit = harness.unit(other)
-        harness.note(unit, queue, "a")
+        harness.record(unit, queue, "a")
         unit.commit()
         harness.holding(harness.gather(other.consumer(queue), 1), other).rollback()
         harness.expect(dead, "a")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
-__all__ = ["AMQPSplitter", "Frame", "Moment", "STOMPSplitter", "Splitter", "Wire"]
+__all__ = ["AMQPSplitter", "FaultProxy", "Frame", "Moment", "STOMPSplitter", "Splitter"]
 
 Moment = Literal["before", "unanswered", "answered", "never"]
 
@@ -23,7 +23,7 @@ _RESET = struct.pack("ii", 1, 0)  # close at once, and say so by RST
 
 
 @dataclass(slots=True)
-class _Trap:
+class _Breakpoint:
     kind: str
     moment: Moment
     skip: int
@@ -31,7 +31,7 @@ class _Trap:
     sprung: bool = False
 
 
-class Wire:
+class FaultProxy:
     """Forwards connections to a broker until it is told to cut them.
 
     A cut resets the connection of the client; the broker reads what was forwarded to it and then the end.
@@ -50,11 +50,11 @@ class Wire:
         self._server = socket.create_server(("127.0.0.1", 0))
         user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
         self.url = parts._replace(netloc=f"{user}127.0.0.1:{self._server.getsockname()[1]}").geturl()
-        self._links: list[_Link] = []
+        self._links: list[_ProxiedConnection] = []
         self._changing = threading.Lock()
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
-        self.trap: _Trap | None = None
+        self.trap: _Breakpoint | None = None
 
     def cut(self) -> None:
         """Cut all connections now; they are cut when this returns."""
@@ -73,10 +73,10 @@ class Wire:
                 cut, the answer and all behind it are withheld.
             skip: How many frames of this kind pass before.
         """
-        self.trap = _Trap(kind, moment, skip)
+        self.trap = _Breakpoint(kind, moment, skip)
 
     @property
-    def sprung(self) -> bool:
+    def triggered(self) -> bool:
         """True if the frame that `cut_at` waits for has come."""
         return self.trap is not None and self.trap.sprung
 
@@ -94,14 +94,18 @@ class Wire:
                 client, _ = self._server.accept()
                 broker = socket.create_connection(self._broker)
                 with self._changing:  # `cut` must know of a link before anything passes it
-                    self._links.append(_Link(self, client, broker, self._splitter))
+                    self._links.append(_ProxiedConnection(self, client, broker, self._splitter))
 
 
-class _Link:
+class _ProxiedConnection:
     """One connection through the wire, on a thread of its own."""
 
     def __init__(
-        self, wire: Wire, client: socket.socket, broker: socket.socket, splitter: type[AMQPSplitter | STOMPSplitter]
+        self,
+        wire: FaultProxy,
+        client: socket.socket,
+        broker: socket.socket,
+        splitter: type[AMQPSplitter | STOMPSplitter],
     ) -> None:
         self._wire = wire
         self._client, self._broker = client, broker
@@ -133,11 +137,11 @@ class _Link:
         if end is self._woken:
             self._cut = True
         elif end is self._client:
-            self._pass(self._client, self._up)
+            self._forward_frames(self._client, self._up)
         else:
-            self._pass(self._broker, self._down)
+            self._forward_frames(self._broker, self._down)
 
-    def _pass(self, source: socket.socket, splitter: Splitter) -> None:
+    def _forward_frames(self, source: socket.socket, splitter: Splitter) -> None:
         data = source.recv(65536)
         if not data:
             self._cut, self._orderly = True, True
@@ -153,9 +157,9 @@ class _Link:
             trap.skip -= 1
             self._broker.sendall(frame.data)
         else:
-            self._spring(trap, frame)
+            self._trigger(trap, frame)
 
-    def _spring(self, trap: _Trap, frame: Frame) -> None:
+    def _trigger(self, trap: _Breakpoint, frame: Frame) -> None:
         trap.sprung, trap.asked = True, frame.asks
         self._muted = trap.moment in {"unanswered", "never"}
         if trap.moment != "before":

@@ -14,8 +14,8 @@ from jmsjca.testing.contract.harness import Contract, Harness, bodies
 
 __all__ = [
     "Grouping",
+    "TestGroupInteractions",
     "TestGroups",
-    "TestGroupsAndOthers",
     "TestWholeGroups",
     "grouped",
     "send_groups",
@@ -96,7 +96,7 @@ class TestGroups(Grouping):
         send_groups(harness, queue, "a1")
         harness.gather(first, 1)
         send_groups(harness, queue, "a2")
-        assert harness.nothing_comes(second, queue)
+        assert harness.receives_nothing(second, queue)
         assert bodies(harness.gather(first, 1)) == ["a2"]
 
     def test_settling_does_not_free_the_group(self, harness: Harness) -> None:
@@ -106,7 +106,7 @@ class TestGroups(Grouping):
         send_groups(harness, queue, "a1")
         harness.settle(harness.gather(first, 1))
         send_groups(harness, queue, "a2")
-        assert harness.nothing_comes(second, queue)
+        assert harness.receives_nothing(second, queue)
 
     def test_messages_without_group_go_to_anybody(self, harness: Harness) -> None:
         """Groups bind nobody else (Artemis' message groups)."""
@@ -136,7 +136,7 @@ class TestGroups(Grouping):
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 a2 a3")
         harness.holding(harness.gather(first, 2)).rollback()
-        assert harness.nothing_comes(second, queue)
+        assert harness.receives_nothing(second, queue)
         assert bodies(harness.gather(first, 3)) == ["a1", "a2", "a3"]
 
     def test_given_back_group_stays(self, harness: Harness) -> None:
@@ -145,7 +145,7 @@ class TestGroups(Grouping):
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 a2")
         first.release(harness.gather(first, 2))
-        assert harness.nothing_comes(second, queue)
+        assert harness.receives_nothing(second, queue)
         assert bodies(harness.gather(first, 2)) == ["a1", "a2"]
 
     def test_group_of_a_closed_consumer_goes_to_another(self, harness: Harness) -> None:
@@ -154,7 +154,7 @@ class TestGroups(Grouping):
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 a2 a3")
         harness.gather(first, 1)
-        assert harness.nothing_comes(second, queue)
+        assert harness.receives_nothing(second, queue)
         first.close()
         assert bodies(harness.gather(second, 3)) == ["a1", "a2", "a3"]
 
@@ -203,7 +203,7 @@ class TestGroups(Grouping):
         assert bodies(harness.gather(second, 1)) == ["a1"]
 
 
-class TestGroupsAndOthers(Grouping):
+class TestGroupInteractions(Grouping):
     """``JMSXGroupID`` (JMS 3.1, section 3.5.9; what is done with it is Artemis' way; capability groups)."""
 
     def test_higher_priority_goes_first_within_a_group(self, harness: Harness) -> None:

@@ -59,7 +59,7 @@ class Harness:
         return connection
 
     @cached_property
-    def courier(self) -> Connection:
+    def second_connection(self) -> Connection:
         """Send markers; no case closes this connection."""
         return self.connect()
 
@@ -74,7 +74,7 @@ class Harness:
         if getattr(self.connection.capabilities, capability):
             pytest.skip(f"The broker has the capability {capability}.")
 
-    def require_give_back(self, *kinds: str) -> None:
+    def require_release(self, *kinds: str) -> None:
         """Skip the case unless returning an unused delivery does one of these."""
         actual = self.connection.capabilities.give_back
         if actual not in kinds:
@@ -115,7 +115,7 @@ class Harness:
         """Send messages in one unit, and commit it."""
         self._send(self.connection, to, *messages, **headers)
 
-    def note(self, unit: Unit, to: Destination, *bodies: str) -> None:
+    def record(self, unit: Unit, to: Destination, *bodies: str) -> None:
         """Note text messages in a unit, which stays open."""
         for body in bodies:
             unit.send(prepare(TextMessage(body), to), to)
@@ -129,7 +129,7 @@ class Harness:
             deliveries.extend(d for d in chunk if not _is_marker(d))
         return deliveries
 
-    def nothing_comes(self, consumer: Consumer, source: Destination | Subscription) -> bool:
+    def receives_nothing(self, consumer: Consumer, source: Destination | Subscription) -> bool:
         """Tell whether a consumer is left without a message; what comes all the same is not settled."""
         return not self._before_a_marker(consumer, source)[0]
 
@@ -144,7 +144,7 @@ class Harness:
         left = [d.message.body for d in [*found, *more]]
         assert (left if ordered else sorted(left)) == list(bodies)
 
-    def rest(self, source: Destination | Subscription) -> list[Any]:
+    def remaining(self, source: Destination | Subscription) -> list[Any]:
         """Consume what is left of a source over a connection of its own, and give the bodies."""
         connection = self.connect(source.client_id if isinstance(source, Subscription) else None)
         left, markers = self._before_a_marker(connection.consumer(source, order=Order.ANY), source)
@@ -177,7 +177,7 @@ class Harness:
     def _mark(self, source: Destination | Subscription) -> bytes:
         to = source.topic if isinstance(source, Subscription) else source
         body = f"{_MARK}{uuid.uuid4().hex}"
-        self._send(self.courier, to, TextMessage(body), priority=0)
+        self._send(self.second_connection, to, TextMessage(body), priority=0)
         return body.encode()
 
     def _send(self, connection: Connection, to: Destination, *messages: Message, **headers: Any) -> None:

@@ -86,7 +86,7 @@ class TestBodies(Contract):
         for message in (TextMessage("\ud800"), Message(properties={"p": "\ud800"}), Message(type="\ud800")):
             with pytest.raises(MessageFormatError):
                 unit.send(message, queue)
-        harness.note(unit, queue, "good")
+        harness.record(unit, queue, "good")
         unit.commit()
         harness.expect(queue, "good")
 
@@ -145,7 +145,7 @@ class TestBodies(Contract):
         for message in (MapMessage({"a": 1}), StreamMessage([1]), ObjectMessage(1), ObjectMessage()):
             with pytest.raises(NotSupportedError):
                 unit.send(prepare(message, queue), queue)
-        harness.note(unit, queue, "good")
+        harness.record(unit, queue, "good")
         unit.commit()
         harness.expect(queue, "good")
 

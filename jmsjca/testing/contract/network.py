@@ -16,7 +16,7 @@ import pytest
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.spi import Connection, Order, Unit
-from jmsjca.testing.contract.fault_proxy import Moment, Wire
+from jmsjca.testing.contract.fault_proxy import FaultProxy, Moment
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
 
 __all__ = [
@@ -39,7 +39,7 @@ class Cuttable(Contract):
     """The base of the classes whose cases have a wire to cut."""
 
     @pytest.fixture
-    def wire(self, jms_broker_url: str) -> Iterator[Wire]:
+    def wire(self, jms_broker_url: str) -> Iterator[FaultProxy]:
         """Give a wire to the broker under test.
 
         Args:
@@ -48,12 +48,12 @@ class Cuttable(Contract):
         Yields:
             The wire; it is cut after the case.
         """
-        wire = Wire(jms_broker_url)
+        wire = FaultProxy(jms_broker_url)
         yield wire
         wire.close()
 
 
-def connect(harness: Harness, wire: Wire) -> tuple[Connection, threading.Event]:
+def connect(harness: Harness, wire: FaultProxy) -> tuple[Connection, threading.Event]:
     """Connect through the wire, with an event that tells of its loss."""
     lost = threading.Event()
     return harness.connect(url=wire.url, on_lost=lambda _: lost.set()), lost
@@ -66,20 +66,22 @@ def queues(harness: Harness, *bodies: str) -> tuple[Queue, Queue]:
     return source, harness.queue()
 
 
-def move(harness: Harness, wire: Wire, source: Queue, target: Queue, messages: int = 1) -> tuple[Unit, threading.Event]:
+def move(
+    harness: Harness, wire: FaultProxy, source: Queue, target: Queue, messages: int = 1
+) -> tuple[Unit, threading.Event]:
     """Open a unit, over the wire, that takes messages from one queue and sends as many to another."""
     wire.trap = None
     connection, lost = connect(harness, wire)
     deliveries = harness.gather(connection.consumer(source, window=0), messages)
     unit = harness.holding(deliveries, connection)
-    harness.note(unit, target, *["moved"] * messages)
+    harness.record(unit, target, *["moved"] * messages)
     return unit, lost
 
 
 class TestCommitIsCut(Cuttable):
     """A commit whose answer does not come is in doubt: never success, never failure (JMS 3.1, section 6.2.7)."""
 
-    def test_commit_that_does_not_reach_the_broker(self, harness: Harness, wire: Wire) -> None:
+    def test_commit_that_does_not_reach_the_broker(self, harness: Harness, wire: FaultProxy) -> None:
         """The client wrote it and cannot know that it did not arrive; neither part has happened."""
         harness.require("atomic")
         source, target = queues(harness, "a")
@@ -87,11 +89,11 @@ class TestCommitIsCut(Cuttable):
         wire.cut_at("commit", "before")
         with pytest.raises(TransactionInDoubtError):
             unit.commit()
-        assert wire.sprung
+        assert wire.triggered
         harness.expect(source, "a")
         harness.expect(target)
 
-    def test_commit_whose_answer_is_lost(self, harness: Harness, wire: Wire) -> None:
+    def test_commit_whose_answer_is_lost(self, harness: Harness, wire: FaultProxy) -> None:
         """The broker has committed, the client cannot know; both parts have happened."""
         harness.require("atomic")
         source, target = queues(harness, "a")
@@ -99,11 +101,11 @@ class TestCommitIsCut(Cuttable):
         wire.cut_at("commit", "unanswered")
         with pytest.raises(TransactionInDoubtError):
             unit.commit()
-        assert wire.sprung
+        assert wire.triggered
         harness.expect(source)
         harness.expect(target, "moved")
 
-    def test_commit_whose_answer_is_late(self, harness: Harness, wire: Wire) -> None:
+    def test_commit_whose_answer_is_late(self, harness: Harness, wire: FaultProxy) -> None:
         """When the caller's time is over the outcome is not known, whatever comes later."""
         harness.require("atomic")
         source, target = queues(harness, "a")
@@ -111,17 +113,17 @@ class TestCommitIsCut(Cuttable):
         wire.cut_at("commit", "never")
         with pytest.raises(TransactionInDoubtError):
             unit.commit(timeout=_REACHED)
-        assert wire.sprung
+        assert wire.triggered
         harness.expect(target, "moved")
 
-    def test_commit_ends_at_its_timeout_wherever_it_waits(self, harness: Harness, wire: Wire) -> None:
+    def test_commit_ends_at_its_timeout_wherever_it_waits(self, harness: Harness, wire: FaultProxy) -> None:
         """If the broker falls silent at the first frame, the outcome is known or in doubt, but never success."""
         unit, _ = move(harness, wire, *queues(harness, "a"))
         wire.cut_at("any", "never")
         with pytest.raises((TransactionInDoubtError, *DID_NOT_HAPPEN)):
             unit.commit(timeout=0.05)
 
-    def test_commit_that_was_answered_has_happened(self, harness: Harness, wire: Wire) -> None:
+    def test_commit_that_was_answered_has_happened(self, harness: Harness, wire: FaultProxy) -> None:
         """What breaks afterwards is no business of the unit."""
         harness.require("atomic")
         source, target = queues(harness, "a")
@@ -133,7 +135,7 @@ class TestCommitIsCut(Cuttable):
         harness.expect(target, "moved")
 
     @pytest.mark.parametrize("moment", ["before", "unanswered"])
-    def test_cut_at_every_frame_of_a_commit(self, harness: Harness, wire: Wire, moment: Moment) -> None:
+    def test_cut_at_every_frame_of_a_commit(self, harness: Harness, wire: FaultProxy, moment: Moment) -> None:
         """Both parts have happened or neither, and what the caller is told is true."""
         harness.require("atomic")
         fates = list(_cut_at_every_frame(harness, wire, moment))
@@ -142,19 +144,21 @@ class TestCommitIsCut(Cuttable):
             assert (kept, moved) in _possible(told)
 
     @pytest.mark.parametrize(("moment", "arrived"), [("before", []), ("unanswered", ["a"]), ("never", ["a"])])
-    def test_single_send_is_in_doubt(self, harness: Harness, wire: Wire, moment: Moment, arrived: list[str]) -> None:
+    def test_single_send_is_in_doubt(
+        self, harness: Harness, wire: FaultProxy, moment: Moment, arrived: list[str]
+    ) -> None:
         """Without transactions too, a message whose receipt is not confirmed is neither sent nor not sent."""
         harness.require_lack("transacted_send")
         queue = harness.queue()
         connection, _ = connect(harness, wire)
         unit = harness.unit(connection)
-        harness.note(unit, queue, "a")
+        harness.record(unit, queue, "a")
         wire.cut_at("send", moment)
         with pytest.raises(TransactionInDoubtError):
             unit.commit(timeout=0.5 if moment == "never" else None)
         harness.expect(queue, *arrived)
 
-    def test_move_that_is_not_atomic_loses_nothing(self, harness: Harness, wire: Wire) -> None:
+    def test_move_that_is_not_atomic_loses_nothing(self, harness: Harness, wire: FaultProxy) -> None:
         """Sends are confirmed before anything is acknowledged: a cut may double a message, never lose it."""
         harness.require_lack("atomic")
         fates = list(_cut_at_every_frame(harness, wire, "before"))
@@ -165,7 +169,9 @@ class TestCommitIsCut(Cuttable):
             assert moved == 2 or told is not None
 
 
-def _cut_at_every_frame(harness: Harness, wire: Wire, moment: Moment) -> Iterator[tuple[JMSError | None, int, int]]:
+def _cut_at_every_frame(
+    harness: Harness, wire: FaultProxy, moment: Moment
+) -> Iterator[tuple[JMSError | None, int, int]]:
     """Move two messages in a unit, each time with a cut one frame later, until there is no such frame.
 
     Yields:
@@ -176,7 +182,7 @@ def _cut_at_every_frame(harness: Harness, wire: Wire, moment: Moment) -> Iterato
         unit, _ = move(harness, wire, source, target, 2)
         wire.cut_at("any", moment, skip=frame)
         told = _outcome(unit)
-        if not wire.sprung:
+        if not wire.triggered:
             return
         wire.cut()
         yield told, *_fates(harness, source, target, 2)
@@ -201,7 +207,7 @@ def _fates(harness: Harness, source: Queue, target: Queue, sent: int) -> tuple[i
         if sum(found) >= sent:
             break
     for number, (consumer, queue) in enumerate(zip(consumers, (source, target), strict=True)):
-        found[number] += not harness.nothing_comes(consumer, queue)
+        found[number] += not harness.receives_nothing(consumer, queue)
     connection.close()
     return found[0], found[1]
 
@@ -216,7 +222,7 @@ def _possible(told: JMSError | None) -> list[tuple[int, int]]:
 class TestConnectionIsCut(Cuttable):
     """A connection that breaks while no commit is under way: what was open is lost, and all comes again."""
 
-    def test_break_is_told_once(self, harness: Harness, wire: Wire) -> None:
+    def test_break_is_told_once(self, harness: Harness, wire: FaultProxy) -> None:
         """``lost`` of `Provider.connect` is called when the connection breaks, with a `ConnectionLostError`."""
         told: list[JMSError] = []
         first, second = threading.Event(), threading.Event()
@@ -233,14 +239,14 @@ class TestConnectionIsCut(Cuttable):
         assert [type(error) for error in told] == [ConnectionLostError]
         assert not second.is_set()
 
-    def test_own_end_is_not_told(self, harness: Harness, wire: Wire) -> None:
+    def test_own_end_is_not_told(self, harness: Harness, wire: FaultProxy) -> None:
         """Closing a connection is no loss."""
         told: list[JMSError] = []
         harness.connect(url=wire.url, on_lost=told.append).close()
         wire.cut()
         assert not told
 
-    def test_everything_says_so(self, harness: Harness, wire: Wire) -> None:
+    def test_everything_says_so(self, harness: Harness, wire: FaultProxy) -> None:
         """Every call raises `ConnectionLostError`; closing what is left does not."""
         queue = harness.queue()
         connection, _ = connect(harness, wire)
@@ -251,18 +257,18 @@ class TestConnectionIsCut(Cuttable):
         with pytest.raises(ConnectionLostError):
             connection.consumer(queue)
         with pytest.raises(ConnectionLostError):
-            harness.note(unit, queue, "never")
+            harness.record(unit, queue, "never")
         consumer.close()
         connection.close()
 
-    def test_waiting_receive_ends(self, harness: Harness, wire: Wire) -> None:
+    def test_waiting_receive_ends(self, harness: Harness, wire: FaultProxy) -> None:
         """A receive that would wait for ever ends with the connection."""
         connection, _ = connect(harness, wire)
         waiting = harness.in_background(connection.consumer(harness.queue()).receive, 1, None)
         wire.cut()
         assert isinstance(waiting.exception(PATIENCE), ConnectionLostError)
 
-    def test_what_was_held_comes_again(self, harness: Harness, wire: Wire) -> None:
+    def test_what_was_held_comes_again(self, harness: Harness, wire: FaultProxy) -> None:
         """Taken by a unit or not, looked at or still on its way."""
         queue = harness.queue()
         harness.send(queue, *"abcde")
@@ -272,7 +278,7 @@ class TestConnectionIsCut(Cuttable):
         wire.cut()
         harness.expect(queue, *"abcde", ordered=False)  # some may come before the broker has noticed the cut
 
-    def test_what_was_held_is_marked_redelivered(self, harness: Harness, wire: Wire) -> None:
+    def test_what_was_held_is_marked_redelivered(self, harness: Harness, wire: FaultProxy) -> None:
         """Somebody may have seen it (JMS 3.1, section 3.4.7; capability counts_lost)."""
         harness.require("counts_lost")
         queue = harness.queue()
@@ -284,7 +290,7 @@ class TestConnectionIsCut(Cuttable):
         assert again.redelivered
         assert again.count in {2, None}
 
-    def test_late_commit_did_not_happen(self, harness: Harness, wire: Wire) -> None:
+    def test_late_commit_did_not_happen(self, harness: Harness, wire: FaultProxy) -> None:
         """Nothing was written before the cut, so the outcome is known: no `TransactionInDoubtError`."""
         source, target = queues(harness, "a")
         unit, lost = move(harness, wire, source, target)
@@ -295,7 +301,7 @@ class TestConnectionIsCut(Cuttable):
         harness.expect(source, "a")
         harness.expect(target)
 
-    def test_late_rollback_needs_nothing(self, harness: Harness, wire: Wire) -> None:
+    def test_late_rollback_needs_nothing(self, harness: Harness, wire: FaultProxy) -> None:
         """The broker has taken back by itself what the unit took; whoever rolls back learns that it was lost."""
         source, target = queues(harness, "a")
         unit, lost = move(harness, wire, source, target)
@@ -315,7 +321,7 @@ class TestRefusedSends(Contract):
         source = harness.queue()
         harness.send(source, *"ab")
         unit = harness.holding(harness.gather(harness.connection.consumer(source), 1))
-        harness.note(unit, jms_refused_destination, "refused")
+        harness.record(unit, jms_refused_destination, "refused")
         with pytest.raises(TransactionRolledBackError):
             unit.commit()
         harness.connection.close()
@@ -329,7 +335,7 @@ class TestRefusedSends(Contract):
         target = harness.queue()
         unit = harness.unit()
         for to in (target, jms_refused_destination, target):
-            harness.note(unit, to, "never")
+            harness.record(unit, to, "never")
         with pytest.raises(TransactionRolledBackError):
             unit.commit()
         harness.expect(target)
@@ -342,7 +348,7 @@ class TestRefusedSends(Contract):
         target = harness.queue()
         unit = harness.unit()
         for to in (target, jms_refused_destination, target):
-            harness.note(unit, to, "some")
+            harness.record(unit, to, "some")
         with pytest.raises((TransactionInDoubtError, TransactionRolledBackError)) as told:
             unit.commit()
         if told.type is TransactionRolledBackError:
@@ -354,7 +360,7 @@ class TestRefusedSends(Contract):
         harness.send(source, *"ab")
         connection = harness.connect()
         unit = harness.holding(harness.gather(connection.consumer(source), 1), connection)
-        harness.note(unit, jms_refused_destination, "refused")
+        harness.record(unit, jms_refused_destination, "refused")
         with pytest.raises(TransactionRolledBackError):
             unit.commit()
         connection.close()

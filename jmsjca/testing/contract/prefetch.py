@@ -19,7 +19,7 @@ class TestGiveBack(Contract):
 
     def test_give_back_does_not_count(self, harness: Harness) -> None:
         """A message given back comes again as if for the first time."""
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         harness.require("delivery_count")
         queue = harness.queue()
         harness.send(queue, "a")
@@ -30,7 +30,7 @@ class TestGiveBack(Contract):
 
     def test_given_back_is_free_for_others(self, harness: Harness) -> None:
         """A message given back goes to whoever asks next."""
-        harness.require_give_back("uncounted", "counted")
+        harness.require_release("uncounted", "counted")
         harness.require("exact_credit")
         queue = harness.queue()
         harness.send(queue, "a")
@@ -59,7 +59,7 @@ class TestGiveBack(Contract):
 
     def test_closing_gives_back_what_no_unit_took(self, harness: Harness) -> None:
         """Closing a consumer returns its prefetched messages uncounted (design rule of `Consumer.close`)."""
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         queue = harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue)
@@ -82,7 +82,7 @@ class TestGiveBack(Contract):
 
     def test_closing_gives_the_others_back_at_once(self, harness: Harness) -> None:
         """What no unit took is free for others, whatever units are open (capability give_back, but for local)."""
-        harness.require_give_back("uncounted", "counted")
+        harness.require_release("uncounted", "counted")
         queue = harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue)
@@ -91,10 +91,10 @@ class TestGiveBack(Contract):
         consumer.close()
         other = harness.connect().consumer(queue)
         assert bodies(harness.gather(other, 1)) == ["b"]
-        assert harness.nothing_comes(other, queue)
+        assert harness.receives_nothing(other, queue)
         unit.commit()
         harness.connection.close()
-        assert harness.nothing_comes(other, queue)
+        assert harness.receives_nothing(other, queue)
 
     def test_consumer_may_hold_more_than_its_window(self, harness: Harness) -> None:
         """A window bounds what is taken ahead, not what is held: a batch may be larger."""

@@ -16,7 +16,7 @@ from jmsjca.messages import TextMessage
 from jmsjca.testing.contract.destination_settings import admin_of, configure
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
 
-__all__ = ["Other", "TestCrashes", "TestDeaths", "TestNeighbours", "another"]
+__all__ = ["ChildProcess", "TestConcurrentProcesses", "TestCrashes", "TestKilledProcesses", "child_process"]
 
 _BEGIN = """
 import sys
@@ -44,7 +44,7 @@ sys.stdin.read()
 """
 
 
-class Other:
+class ChildProcess:
     """Another process.
 
     Args:
@@ -63,7 +63,7 @@ class Other:
 
 
 @contextmanager
-def another(harness: Harness, script: str, *names: str) -> Generator[Other]:
+def child_process(harness: Harness, script: str, *names: str) -> Generator[ChildProcess]:
     """Run a script in a process of its own, up to its end; there it waits, with all that it has open.
 
     Args:
@@ -79,7 +79,7 @@ def another(harness: Harness, script: str, *names: str) -> Generator[Other]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         told = harness.in_background(_told, child).result(PATIENCE)
-        yield Other(child, told)
+        yield ChildProcess(child, told)
 
 
 def _told(child: subprocess.Popen[str]) -> list[str]:
@@ -170,7 +170,7 @@ unit.take(held)
 """
 
 
-class TestDeaths(Contract):
+class TestKilledProcesses(Contract):
     """SIGKILL, to a process of its own (capability shared_between_processes)."""
 
     @pytest.fixture(autouse=True)
@@ -181,7 +181,7 @@ class TestDeaths(Contract):
         """No client uses it any more (JMS 3.1, section 6.1.2)."""
         harness.require("client_ids")
         client = f"{harness.subscription().client_id}"
-        with another(harness, _WITH_CLIENT_ID, client) as other:
+        with child_process(harness, _WITH_CLIENT_ID, client) as other:
             with pytest.raises(InvalidClientIDError):
                 harness.connect(client)
             other.kill()
@@ -191,7 +191,7 @@ class TestDeaths(Contract):
         """The next one gets what waited (JMS 3.1, section 8.3.3)."""
         harness.require("durable", "client_ids", "subscription_lock")
         subscription = harness.subscription()
-        with another(harness, _DURABLE, f"{subscription.client_id}", subscription.topic.name) as other:
+        with child_process(harness, _DURABLE, f"{subscription.client_id}", subscription.topic.name) as other:
             harness.send(subscription.topic, "a")
             other.kill()
             _wait_until_free(harness, f"{subscription.client_id}")
@@ -201,7 +201,7 @@ class TestDeaths(Contract):
         """Only an active consumer keeps an operator from that (JMS 3.1, section 8.3.3)."""
         harness.require("durable", "subscription_lock", "configurable")  # others remove their own client's only
         subscription = harness.subscription()
-        with another(harness, _DURABLE, f"{subscription.client_id}", subscription.topic.name) as other:
+        with child_process(harness, _DURABLE, f"{subscription.client_id}", subscription.topic.name) as other:
             with pytest.raises(IllegalStateError):
                 harness.connection.remove(subscription)
             other.kill()
@@ -211,11 +211,11 @@ class TestDeaths(Contract):
         """That this one did not close makes no difference (JMS 3.1, section 8.3.2)."""
         harness.require("shared", "volatile_reuse")
         topic = harness.topic()
-        with another(harness, _SHARED, topic.name) as other:
+        with child_process(harness, _SHARED, topic.name) as other:
             harness.send(topic, "undelivered")
             other.kill()
             shared = Subscription(topic, topic.name, shared=True, volatile=True)
-            assert harness.nothing_comes(harness.connection.consumer(shared), shared)
+            assert harness.receives_nothing(harness.connection.consumer(shared), shared)
 
     def test_shared_subscription_goes_on_for_the_others(self, harness: Harness) -> None:
         """What the dead one held comes to them (JMS 3.1, section 8.3.2)."""
@@ -224,7 +224,7 @@ class TestDeaths(Contract):
         shared = Subscription(topic, topic.name, shared=True, volatile=True)
         consumer = harness.connection.consumer(shared, window=0)
         harness.send(topic, *"ab")
-        with another(harness, f"{_SHARED}gather(consumer, 1)", topic.name) as other:
+        with child_process(harness, f"{_SHARED}gather(consumer, 1)", topic.name) as other:
             assert bodies(harness.gather(consumer, 1)) == ["b"]
             other.kill()
             assert bodies(harness.gather(consumer, 1)) == ["a"]
@@ -232,7 +232,7 @@ class TestDeaths(Contract):
     def test_temporary_queue_is_gone(self, harness: Harness) -> None:
         """Its connection is (JMS 3.1, section 6.2.2)."""
         harness.require("temporary_ends")
-        with another(harness, "connection = connected()\ntell(connection.temporary('queue').name)") as other:
+        with child_process(harness, "connection = connected()\ntell(connection.temporary('queue').name)") as other:
             made = TemporaryQueue(other.told[0])
             harness.send(made, "in time")
             other.kill()
@@ -244,9 +244,9 @@ class TestDeaths(Contract):
         harness.require("groups", "exact_credit", "counts_lost")
         queue = harness.queue()
         harness.send_messages(queue, *(TextMessage(body, properties={"JMSXGroupID": "g"}) for body in "abc"))
-        with another(harness, _CONSUME, queue.name, "1") as other:
+        with child_process(harness, _CONSUME, queue.name, "1") as other:
             consumer = harness.connection.consumer(queue, window=0)
-            assert harness.nothing_comes(consumer, queue)
+            assert harness.receives_nothing(consumer, queue)
             other.kill()
             again = harness.gather(consumer, 3)
             assert [(d.message.body, d.redelivered) for d in again] == [("a", True), ("b", False), ("c", False)]
@@ -256,7 +256,7 @@ class TestDeaths(Contract):
         harness.require("selectors", "exact_credit")
         queue = harness.queue()
         harness.send_messages(queue, *(TextMessage(body, properties={"n": 1}) for body in "ab"))
-        with another(harness, _CONSUME, queue.name, "1") as other:
+        with child_process(harness, _CONSUME, queue.name, "1") as other:
             consumer = harness.connection.consumer(queue, selector="n = 1", window=0)
             assert bodies(harness.gather(consumer, 1)) == ["b"]
             other.kill()
@@ -268,7 +268,7 @@ class TestDeaths(Contract):
         queue = harness.queue()
         configure(harness, queue, exclusive=True)
         harness.send(queue, *"ab")
-        with another(harness, _CONSUME, queue.name, "1") as other:
+        with child_process(harness, _CONSUME, queue.name, "1") as other:
             consumer = harness.connection.consumer(queue, window=0)
             assert bodies(consumer.receive(1, 0)) == []
             other.kill()
@@ -281,7 +281,7 @@ class TestDeaths(Contract):
         configure(harness, queue, max_deliveries=2, dead_letter=dead)
         harness.send(queue, "poison")
         for _ in range(2):
-            with another(harness, _CONSUME, queue.name, "1") as other:
+            with child_process(harness, _CONSUME, queue.name, "1") as other:
                 other.kill()
         harness.expect(dead, "poison")  # though nobody asks for the queue that it was in
         harness.expect(queue)
@@ -340,7 +340,7 @@ except IllegalStateError:
 """
 
 
-class TestNeighbours(Contract):
+class TestConcurrentProcesses(Contract):
     """Two processes (capability shared_between_processes)."""
 
     @pytest.fixture(autouse=True)
@@ -353,13 +353,13 @@ class TestNeighbours(Contract):
         requests, made = harness.queue(), harness.connection.temporary("queue")
         replies = harness.connection.consumer(made)
         harness.send(requests, "question", reply_to=made)
-        with another(harness, _ANSWER, requests.name):
+        with child_process(harness, _ANSWER, requests.name):
             assert bodies(harness.gather(replies, 1)) == ["answer to question"]
 
     def test_temporary_queue_of_another_process_is_not_consumed(self, harness: Harness) -> None:
         """Only its own connection does that, and deletes it (JMS 3.1, section 6.2.2)."""
         harness.require("temporary")
-        with another(harness, "connection = connected()\ntell(connection.temporary('queue').name)") as other:
+        with child_process(harness, "connection = connected()\ntell(connection.temporary('queue').name)") as other:
             made = TemporaryQueue(other.told[0])
             with pytest.raises(InvalidDestinationError):
                 harness.connection.consumer(made)
@@ -371,7 +371,7 @@ class TestNeighbours(Contract):
         """They are the broker's (Artemis' address-settings), and outlive who set them."""
         harness.require("configurable")
         queue, dead = harness.queue(), harness.queue()
-        with another(harness, _CONFIGURE, queue.name, dead.name):
+        with child_process(harness, _CONFIGURE, queue.name, dead.name):
             pass
         assert admin_of(harness).settings(queue).dead_letter == dead
         harness.send(queue, "a")
@@ -385,7 +385,7 @@ class TestNeighbours(Contract):
         configure(harness, queue, max_deliveries=1, dead_letter=dead)
         harness.send(queue, "a")
         waiting = harness.in_background(harness.gather, harness.connect().consumer(dead), 1)
-        with another(harness, _FAIL, queue.name):
+        with child_process(harness, _FAIL, queue.name):
             assert bodies(waiting.result()) == ["a"]
 
     def test_groups_are_spread_over_processes(self, harness: Harness) -> None:
@@ -394,19 +394,19 @@ class TestNeighbours(Contract):
         queue = harness.queue()
         for body in ("a1", "b1", "a2", "b2"):
             harness.send_messages(queue, TextMessage(body, properties={"JMSXGroupID": body[0]}))
-        with another(harness, _TAKE_ONE, queue.name) as other:
+        with child_process(harness, _TAKE_ONE, queue.name) as other:
             assert other.told == ["a1"]
             consumer = harness.connection.consumer(queue, window=0)
             assert bodies(harness.gather(consumer, 2)) == ["b1", "b2"]
-            assert harness.nothing_comes(consumer, queue)
+            assert harness.receives_nothing(consumer, queue)
 
     def test_subscription_is_refused_as_within_one_process(self, harness: Harness) -> None:
         """Shared with who names the same topic, refused to others (JMS 3.1, section 8.3.2)."""
         harness.require("shared")
         topic, other_topic = harness.topic(), harness.topic()
         with (
-            another(harness, _SUBSCRIBE, topic.name, topic.name) as first,
-            another(harness, _SUBSCRIBE, topic.name, topic.name) as second,
-            another(harness, _SUBSCRIBE, other_topic.name, topic.name) as third,
+            child_process(harness, _SUBSCRIBE, topic.name, topic.name) as first,
+            child_process(harness, _SUBSCRIBE, topic.name, topic.name) as second,
+            child_process(harness, _SUBSCRIBE, other_topic.name, topic.name) as third,
         ):
             assert (first.told, second.told, third.told) == ([], [], ["refused"])

@@ -45,7 +45,7 @@ class TestDelivery(Contract):
         harness.send(queue, *sent)
         consumer = harness.connection.consumer(queue)
         assert bodies(harness.gather(consumer, 500)) == sent
-        assert harness.nothing_comes(consumer, queue)
+        assert harness.receives_nothing(consumer, queue)
 
     def test_zero_timeout_does_not_wait(self, harness: Harness) -> None:
         """A timeout of 0 looks once and gives an empty chunk (JMS 3.1, section 8.5: receiveNoWait)."""
@@ -89,7 +89,7 @@ class TestDelivery(Contract):
     def test_credit_is_exact_after_a_rollback(self, harness: Harness) -> None:
         """What was rolled back belongs to whoever asks next (capability exact_credit)."""
         harness.require("exact_credit")
-        harness.require_give_back("uncounted", "counted")
+        harness.require_release("uncounted", "counted")
         queue = harness.queue()
         harness.send(queue, *"ab")
         first = harness.connection.consumer(queue, window=0)
@@ -174,8 +174,8 @@ class TestOrdering(Contract):
         """A unit's messages appear when it commits, together and behind what was there already."""
         queue = harness.queue()
         early, late = harness.unit(), harness.unit()
-        harness.note(early, queue, "a", "b")
-        harness.note(late, queue, "c", "d")
+        harness.record(early, queue, "a", "b")
+        harness.record(late, queue, "c", "d")
         late.commit()
         early.commit()
         assert bodies(harness.gather(harness.connection.consumer(queue), 4)) == ["c", "d", "a", "b"]
@@ -229,7 +229,7 @@ class TestOrdering(Contract):
     def test_prefix_rollback_does_not_count_later_ones(self, harness: Harness) -> None:
         """Order.PREFIX: nobody looked at what came later, so it is as good as new."""
         harness.require("delivery_count")
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         queue = harness.queue()
         harness.send(queue, *"abc")
         consumer = harness.connection.consumer(queue, order=Order.PREFIX)
@@ -263,7 +263,7 @@ class TestOrdering(Contract):
         consumer = harness.connection.consumer(queue, order=Order.PREFIX)
         first, *later = harness.gather(consumer, 3)
         harness.settle([first])
-        assert harness.nothing_comes(consumer, queue)
+        assert harness.receives_nothing(consumer, queue)
         harness.settle(later)
         harness.connection.close()
         harness.expect(queue)

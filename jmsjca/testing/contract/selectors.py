@@ -226,7 +226,7 @@ class TestSelectiveConsumers(Contract):
     def test_what_another_consumer_gives_back_is_found(self, harness: Harness) -> None:
         """It was not there when this consumer passed its place (JMS 3.1, section 4.1.2)."""
         harness.require("exact_credit")
-        harness.require_give_back("uncounted", "counted")
+        harness.require_release("uncounted", "counted")
         queue = harness.queue()
         _send(harness, queue, "a1 b1 c1")
         other = harness.connect().consumer(queue, window=0)
@@ -267,7 +267,7 @@ class TestSelectiveConsumers(Contract):
 
     def test_consumer_that_closes_leaves_its_messages_to_others(self, harness: Harness) -> None:
         """Of the same selector, in order (JMS 3.1, sections 4.1.2 and 8.8)."""
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         queue = harness.queue()
         _send(harness, queue, "a1 b2 c1")
         first = harness.connection.consumer(queue, selector="n = 1")

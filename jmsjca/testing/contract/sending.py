@@ -38,7 +38,7 @@ class TestSending(Contract):
         harness.send(queue, "young", expiration=moment(3600))
         consumer = harness.connection.consumer(queue)
         assert bodies(harness.gather(consumer, 1)) == ["young"]
-        assert harness.nothing_comes(consumer, queue)
+        assert harness.receives_nothing(consumer, queue)
 
     def test_expired_message_is_not_browsed(self, harness: Harness) -> None:
         """A browser does not show what nobody can get any more (JMS 3.1, section 3.4.9)."""
@@ -57,7 +57,7 @@ class TestSending(Contract):
         harness.send(queue, "today")
         consumer = harness.connection.consumer(queue)
         assert bodies(harness.gather(consumer, 1)) == ["today"]
-        assert harness.nothing_comes(consumer, queue)
+        assert harness.receives_nothing(consumer, queue)
 
     def test_delayed_message_wakes_a_waiting_receive_when_due(self, harness: Harness) -> None:
         """Nothing but time has to pass."""
@@ -73,7 +73,7 @@ class TestSending(Contract):
         topic = harness.topic()
         consumers = [harness.connection.consumer(topic) for _ in range(2)]
         harness.send(topic, "tomorrow", delivery_time=moment(24 * 3600))
-        assert all(harness.nothing_comes(consumer, topic) for consumer in consumers)
+        assert all(harness.receives_nothing(consumer, topic) for consumer in consumers)
 
 
 class TestDuplicates(Contract):
@@ -135,7 +135,7 @@ class TestManyDestinations(Contract):
         subscriber = harness.connect().consumer(topic)
         unit = harness.unit()
         for to in (*queues, topic, queues[0]):
-            harness.note(unit, to, "a")
+            harness.record(unit, to, "a")
         unit.commit()
         harness.expect(queues[0], "a", "a")
         harness.expect(queues[1], "a")
@@ -148,7 +148,7 @@ class TestManyDestinations(Contract):
         subscriber = connection.consumer(topic)
         unit = harness.unit()
         for to in (*queues, topic):
-            harness.note(unit, to, str(to))
+            harness.record(unit, to, str(to))
         unit.commit()
         assert bodies(harness.gather(subscriber, 1)) == [str(topic)]
         for queue in queues:

@@ -64,7 +64,7 @@ class TestSharedSubscriptions(Contract):
         consumer = harness.connection.consumer(subscription)
         harness.send(subscription.topic, "after")
         assert bodies(harness.gather(consumer, 1)) == ["after"]
-        assert harness.nothing_comes(consumer, subscription)
+        assert harness.receives_nothing(consumer, subscription)
 
     def test_it_goes_on_while_one_consumer_is_left(self, harness: Harness) -> None:
         """Neither what waits nor what comes is lost when only one of them closes (JMS 3.1, section 8.3.2)."""
@@ -78,7 +78,7 @@ class TestSharedSubscriptions(Contract):
     def test_closing_consumer_leaves_what_it_had_to_the_others(self, harness: Harness) -> None:
         """What it received and nobody took is as good as new (JMS 3.1, section 8.3.2; rule of `Consumer.close`)."""
         harness.require("exact_credit")
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         subscription = _shared(harness.topic())
         first, second = (harness.connect().consumer(subscription, window=0) for _ in range(2))
         harness.send(subscription.topic, *"ab")
@@ -99,7 +99,7 @@ class TestSharedSubscriptions(Contract):
         late = harness.connection.consumer(subscription)
         harness.send(subscription.topic, "new")
         assert bodies(harness.gather(late, 1)) == ["new"]
-        assert harness.nothing_comes(late, subscription)
+        assert harness.receives_nothing(late, subscription)
 
     def test_it_ends_with_its_last_connection(self, harness: Harness) -> None:
         """A connection that closes closes its consumers (JMS 3.1, sections 6.1.8 and 8.3.2)."""
@@ -110,7 +110,7 @@ class TestSharedSubscriptions(Contract):
         harness.send(subscription.topic, "undelivered")
         connection.close()
         late = harness.connection.consumer(subscription)
-        assert harness.nothing_comes(late, subscription)
+        assert harness.receives_nothing(late, subscription)
 
     def test_unit_outlives_it(self, harness: Harness) -> None:
         """A unit commits what it took although the subscription has ended (JMS 3.1, section 8.8)."""
@@ -118,7 +118,7 @@ class TestSharedSubscriptions(Contract):
         consumer = harness.connection.consumer(subscription)
         harness.send(subscription.topic, "a")
         unit = harness.holding(harness.gather(consumer, 1))
-        harness.note(unit, target, "done")
+        harness.record(unit, target, "done")
         consumer.close()
         unit.commit()
         harness.expect(target, "done")
@@ -133,7 +133,7 @@ class TestSharedSubscriptions(Contract):
         consumer.close()
         late = harness.connection.consumer(subscription)
         unit.rollback()
-        assert harness.nothing_comes(late, subscription)
+        assert harness.receives_nothing(late, subscription)
 
     def test_another_topic_is_refused_while_it_is_in_use(self, harness: Harness) -> None:
         """One name, one topic (JMS 3.1, section 8.3.2); those who consume do not notice."""

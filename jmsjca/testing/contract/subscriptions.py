@@ -36,22 +36,22 @@ class TestTopics(Contract):
         consumer = harness.connection.consumer(topic)
         harness.send(topic, "after")
         assert bodies(harness.gather(consumer, 1)) == ["after"]
-        assert harness.nothing_comes(consumer, topic)
+        assert harness.receives_nothing(consumer, topic)
 
     def test_subscription_ends_with_its_consumer(self, harness: Harness) -> None:
         """A non-durable subscription keeps nothing while nobody consumes (JMS 3.1, section 8.3.1)."""
         topic = harness.topic()
         harness.connection.consumer(topic).close()
         harness.send(topic, "meanwhile")
-        assert harness.nothing_comes(harness.connection.consumer(topic), topic)
+        assert harness.receives_nothing(harness.connection.consumer(topic), topic)
 
     def test_publishing_belongs_to_the_unit(self, harness: Harness) -> None:
         """A topic's message appears to all subscribers at the commit."""
         topic = harness.topic()
         consumers = [harness.connection.consumer(topic) for _ in range(2)]
         unit = harness.unit()
-        harness.note(unit, topic, "a")
-        assert all(harness.nothing_comes(consumer, topic) for consumer in consumers)
+        harness.record(unit, topic, "a")
+        assert all(harness.receives_nothing(consumer, topic) for consumer in consumers)
         unit.commit()
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
 
@@ -79,7 +79,7 @@ class TestTopics(Contract):
         topic = harness.topic()
         consumer = harness.connection.consumer(topic)
         harness.send(Queue(topic.name), "to the queue")
-        assert harness.nothing_comes(consumer, topic)
+        assert harness.receives_nothing(consumer, topic)
         harness.expect(Queue(topic.name), "to the queue")
 
 
@@ -210,7 +210,7 @@ class TestDurableRules(Contract):
         harness.send(subscription.topic, "old topic")
         harness.send(moved.topic, "new topic")
         assert bodies(harness.gather(consumer, 1)) == ["new topic"]
-        assert harness.nothing_comes(consumer, moved)
+        assert harness.receives_nothing(consumer, moved)
 
     def test_other_names_of_the_client_are_not_concerned(self, harness: Harness) -> None:
         """A client may have many, each with its own consumer and messages (JMS 3.1, section 8.3.3)."""
@@ -290,7 +290,7 @@ class TestNoLocal(Contract):
         _send(harness, other, topic, "another's")
         _send(harness, harness.connection, topic, "mine again")
         assert bodies(harness.gather(consumer, 1)) == ["another's"]
-        assert harness.nothing_comes(consumer, topic)
+        assert harness.receives_nothing(consumer, topic)
 
     def test_it_binds_nobody_else(self, harness: Harness) -> None:
         """A neighbour without it hears all, also on the same connection (JMS 3.1, section 8.3.1)."""
@@ -315,7 +315,7 @@ class TestNoLocal(Contract):
         for connection, body in ((harness.connection, "mine"), (other, "another's")):
             source = connection.consumer(queue, window=0)
             unit = harness.holding(harness.gather(source, 1), connection)
-            harness.note(unit, topic, body)
+            harness.record(unit, topic, body)
             unit.commit()
             source.close()  # it may have been sent the next one
         assert bodies(harness.gather(consumer, 1)) == ["another's"]
@@ -344,7 +344,7 @@ class TestNoLocal(Contract):
         harness.send(subscription.topic, "another's")
         consumer = second.consumer(subscription, no_local=True)
         assert bodies(harness.gather(consumer, 1)) == ["another's"]
-        assert harness.nothing_comes(consumer, subscription)
+        assert harness.receives_nothing(consumer, subscription)
 
     def test_change_makes_a_durable_one_anew(self, harness: Harness) -> None:
         """Another value of it makes another subscription (JMS 3.1, section 8.3.3)."""

@@ -61,7 +61,7 @@ class TestTemporaryDestinations(Contract):
         assert reply_to == made
         assert isinstance(reply_to, type(made))
         unit = harness.holding([request], server)
-        harness.note(unit, reply_to, "answer")
+        harness.record(unit, reply_to, "answer")
         unit.commit()
         [reply] = harness.gather(replies, 1)
         assert (reply.message.body, reply.message.destination) == ("answer", made)
@@ -125,8 +125,8 @@ class TestTemporaryDestinations(Contract):
         made, source, other = harness.connection.temporary(kind), harness.queue(), harness.queue()
         harness.send(source, "a")
         unit = harness.holding(harness.gather(harness.connection.consumer(source), 1))
-        harness.note(unit, made, "late")
-        harness.note(unit, other, "never")
+        harness.record(unit, made, "late")
+        harness.record(unit, other, "never")
         harness.connection.remove(made)
         with pytest.raises(TransactionRolledBackError):
             unit.commit()

@@ -51,9 +51,9 @@ class TestCommit(Contract):
         """A message is produced by the commit, not by the send."""
         queue = harness.queue()
         unit = harness.unit()
-        harness.note(unit, queue, "a")
+        harness.record(unit, queue, "a")
         consumer = harness.connect().consumer(queue)
-        assert harness.nothing_comes(consumer, queue)
+        assert harness.receives_nothing(consumer, queue)
         unit.commit()
         assert bodies(harness.gather(consumer, 1)) == ["a"]
 
@@ -63,7 +63,7 @@ class TestCommit(Contract):
         source, target = harness.queue(), harness.queue()
         harness.send(source, "a")
         unit = harness.holding(harness.gather(harness.connection.consumer(source), 1))
-        harness.note(unit, target, "moved")
+        harness.record(unit, target, "moved")
         unit.commit()
         harness.connection.close()
         harness.expect(source)
@@ -75,7 +75,7 @@ class TestCommit(Contract):
         harness.send(source, "a")
         unit = harness.connection.unit(atomic=False)
         unit.take(harness.gather(harness.connection.consumer(source), 1))
-        harness.note(unit, target, "moved")
+        harness.record(unit, target, "moved")
         unit.commit()
         harness.connection.close()
         harness.expect(source)
@@ -88,8 +88,8 @@ class TestCommit(Contract):
         connection = harness.connect(limits=Limits(message_bytes=10_000))
         unit = harness.holding(harness.gather(connection.consumer(source), 1), connection)
         with pytest.raises(ResourceAllocationError):
-            harness.note(unit, target, "x" * 10_001)
-        harness.note(unit, target, "small")
+            harness.record(unit, target, "x" * 10_001)
+        harness.record(unit, target, "small")
         unit.commit()
         connection.close()
         harness.expect(source)
@@ -135,7 +135,7 @@ class TestCommit(Contract):
         queue = harness.queue()
         units = [harness.unit(), harness.unit()]
         for number in (0, 1, 0, 1):
-            harness.note(units[number], queue, f"of {number}")
+            harness.record(units[number], queue, f"of {number}")
         units[first].commit()
         units[1 - first].rollback()
         harness.expect(queue, *[f"of {first}"] * 2)
@@ -185,7 +185,7 @@ class TestUnitStates(Contract):
             unit.commit,
             unit.rollback,
             lambda: unit.take([]),
-            lambda: harness.note(unit, queue, "a"),
+            lambda: harness.record(unit, queue, "a"),
         ]
         for call in calls:
             with pytest.raises(IllegalStateError):
@@ -199,7 +199,7 @@ class TestRollback(Contract):
         """What a rolled-back unit sent was never sent."""
         queue = harness.queue()
         unit = harness.unit()
-        harness.note(unit, queue, "a")
+        harness.record(unit, queue, "a")
         unit.rollback()
         harness.expect(queue)
 
@@ -208,7 +208,7 @@ class TestRollback(Contract):
         source, target = harness.queue(), harness.queue()
         harness.send(source, "a")
         unit = harness.holding(harness.gather(harness.connection.consumer(source), 1))
-        harness.note(unit, target, "moved")
+        harness.record(unit, target, "moved")
         unit.rollback()
         harness.connection.close()
         harness.expect(source, "a")
@@ -253,7 +253,7 @@ class TestRollback(Contract):
     def test_unused_deliveries_of_a_rollback_are_not_counted(self, harness: Harness) -> None:
         """A batch rolls back; what the handler had not looked at is as good as new (design rule of `rollback`)."""
         harness.require("delivery_count")
-        harness.require_give_back("uncounted")
+        harness.require_release("uncounted")
         queue = harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue)
@@ -285,7 +285,7 @@ class TestRollback(Contract):
         consumer = harness.connection.consumer(queue, window=0)
         harness.holding(harness.gather(consumer, 1)).rollback(delay=3600)
         assert bodies(harness.gather(consumer, 1)) == ["b"]
-        assert harness.nothing_comes(consumer, queue)
+        assert harness.receives_nothing(consumer, queue)
 
     def test_delayed_message_comes_when_it_is_due(self, harness: Harness) -> None:
         """A receive that waits gets the message when its delay is over, counted."""

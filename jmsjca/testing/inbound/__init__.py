@@ -6,7 +6,7 @@ imports everything from here. ``jms_message_count`` tells how many messages the 
 
 from jmsjca.testing.inbound.batches import TestBatches, TestBatchRules, TestSyncBatches
 from jmsjca.testing.inbound.concurrency import TestConcurrency, TestStopping
-from jmsjca.testing.inbound.harness import Inbound, Stage, jms_message_count
+from jmsjca.testing.inbound.harness import ListenerContract, ListenerHarness, jms_message_count
 from jmsjca.testing.inbound.hold_until_ack import (
     TestHeldBatches,
     TestHeldMessages,
@@ -16,11 +16,11 @@ from jmsjca.testing.inbound.hold_until_ack import (
 )
 from jmsjca.testing.inbound.redelivery import TestDeadLetters, TestMovedMessages, TestRedelivered
 from jmsjca.testing.inbound.topics import TestDurableListeners, TestTopics
-from jmsjca.testing.inbound.transactions import TestExceptions, TestExceptionsWithoutTransaction, TestLosingNothing
+from jmsjca.testing.inbound.transactions import TestExceptions, TestExceptionsWithoutTransaction, TestNoMessageLoss
 
 __all__ = [
-    "Inbound",
-    "Stage",
+    "ListenerContract",
+    "ListenerHarness",
     "TestBatchRules",
     "TestBatches",
     "TestConcurrency",
@@ -31,8 +31,8 @@ __all__ = [
     "TestHeldBatches",
     "TestHeldMessages",
     "TestHoldRules",
-    "TestLosingNothing",
     "TestMovedMessages",
+    "TestNoMessageLoss",
     "TestRedelivered",
     "TestSettling",
     "TestStopping",

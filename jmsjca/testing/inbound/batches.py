@@ -11,16 +11,16 @@ import pytest
 from jmsjca import Message, Outcome, Session
 from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.testing.contract.harness import PATIENCE
-from jmsjca.testing.inbound.harness import Chance, Failed, Inbound, Stage, forward
+from jmsjca.testing.inbound.harness import HandlerFailed, ListenerContract, ListenerHarness, SeededChance, forward
 
 __all__ = ["TestBatchRules", "TestBatches", "TestSyncBatches"]
 
 
 @pytest.mark.parametrize("mode", ["sync", "cc"])
-class TestBatches(Inbound):
+class TestBatches(ListenerContract):
     """Batches lose nothing and double nothing (JMSJCA manual, batch processing)."""
 
-    def test_what_is_sent_belongs_to_the_batch(self, stage: Stage, mode: str) -> None:
+    def test_what_is_sent_belongs_to_the_batch(self, stage: ListenerHarness, mode: str) -> None:
         """Each message is forwarded once (JMSJCA: testBatchXA, testBatchXACC)."""
         stage.harness.require("atomic")
 
@@ -28,24 +28,24 @@ class TestBatches(Inbound):
             forward(message, session, stage.ends if message.end_of_batch else stage.out)
 
         stage.listen(handler, concurrency_mode=mode, batch_size=50)
-        stage.pass_many()
-        assert 0 < len(stage.rest(stage.ends)) < stage.many
+        stage.forward_many()
+        assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
-    def test_failing_at_the_end_takes_back_the_batch(self, stage: Stage, mode: str) -> None:
+    def test_failing_at_the_end_takes_back_the_batch(self, stage: ListenerHarness, mode: str) -> None:
         """One end of a batch in ten raises (JMSJCA: testBatchXARB, testBatchXARBCC)."""
         stage.harness.require("atomic")
-        chance = Chance(0.1)
+        chance = SeededChance(0.1)
 
         def handler(message: Message, session: Session) -> None:
             forward(message, session, stage.ends if message.end_of_batch else stage.out)
             if message.end_of_batch and chance("end"):
-                raise Failed
+                raise HandlerFailed
 
         stage.listen(handler, concurrency_mode=mode, batch_size=3)
-        stage.pass_many()
-        assert 0 < len(stage.rest(stage.ends)) < stage.many
+        stage.forward_many()
+        assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
-    def test_without_a_transaction_each_call_may_have_one_of_its_own(self, stage: Stage, mode: str) -> None:
+    def test_without_a_transaction_each_call_may_have_one_of_its_own(self, stage: ListenerHarness, mode: str) -> None:
         """The handler sends in transacted sessions that it makes (JMSJCA: testBatchUT, testBatchUTCC)."""
         stage.harness.require("atomic")
 
@@ -55,15 +55,15 @@ class TestBatches(Inbound):
                 session.commit()
 
         stage.listen(handler, concurrency_mode=mode, batch_size=50, transaction="none")
-        stage.pass_many()
-        assert 0 < len(stage.rest(stage.ends)) < stage.many
+        stage.forward_many()
+        assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
 
 END = "end"
 modes = pytest.mark.parametrize("mode", ["sync", "cc"])
 
 
-class Noting:
+class RecordingHandler:
     """A handler that notes bodies, and the ends of batches, and may do something else before it returns.
 
     Args:
@@ -91,14 +91,14 @@ class Noting:
         return batches
 
 
-class TestBatchRules(Inbound):
+class TestBatchRules(ListenerContract):
     """The rules of batches (JMSJCA manual, batch processing)."""
 
     @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
     @pytest.mark.parametrize("size", [0, 1])
-    def test_a_size_of_one_makes_no_batches(self, stage: Stage, mode: str, size: int) -> None:
+    def test_a_size_of_one_makes_no_batches(self, stage: ListenerHarness, mode: str, size: int) -> None:
         """Only a greater one does: no end is told, and there is no index but 0."""
-        handler = Noting(lambda message: indexes.append((message.batch_index, message.batch_size)))
+        handler = RecordingHandler(lambda message: indexes.append((message.batch_index, message.batch_size)))
         indexes: list[tuple[int, int]] = []
         stage.send(*"ab")
         stage.listen(handler, concurrency_mode=mode, batch_size=size)
@@ -107,13 +107,13 @@ class TestBatchRules(Inbound):
         assert sorted(handler.seen.queue) == ["a", "b"]
         assert indexes == [(0, 1), (0, 1)]
 
-    def test_serial_has_none(self, stage: Stage) -> None:
+    def test_serial_has_none(self, stage: ListenerHarness) -> None:
         """It is refused, and the modes that have them are named."""
         with pytest.raises(InvalidActivationSpecError, match="'sync' or 'cc'"):
             stage.listen(print, batch_size=2)
 
     @modes
-    def test_its_end_is_told_by_a_property(self, stage: Stage, mode: str) -> None:
+    def test_its_end_is_told_by_a_property(self, stage: ListenerHarness, mode: str) -> None:
         """It is absent on other messages."""
         found: queue.Queue[tuple[object, object]] = queue.Queue()
 
@@ -125,7 +125,7 @@ class TestBatchRules(Inbound):
         assert [found.get(timeout=PATIENCE) for _ in range(2)] == [("a", None), (None, True)]
 
     @modes
-    def test_index_and_size(self, stage: Stage, mode: str) -> None:
+    def test_index_and_size(self, stage: ListenerHarness, mode: str) -> None:
         """The index is how many came before, of the end how many there were; the size is the configured one."""
         found: list[tuple[object, object]] = []
 
@@ -134,7 +134,7 @@ class TestBatchRules(Inbound):
                 (message.get_object_property("JMSJCA.batchIndex"), message.get_object_property("JMSJCA.batchSize"))
             )
 
-        handler = Noting(note)
+        handler = RecordingHandler(note)
         stage.send(*"abcd")
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=2)
         batches = handler.batches(4)
@@ -142,9 +142,9 @@ class TestBatchRules(Inbound):
         assert found == [(index, 2) for batch in batches for index in range(len(batch) + 1)]
 
     @modes
-    def test_no_batch_is_greater_than_the_size(self, stage: Stage, mode: str) -> None:
+    def test_no_batch_is_greater_than_the_size(self, stage: ListenerHarness, mode: str) -> None:
         """Its end comes on top."""
-        handler = Noting()
+        handler = RecordingHandler()
         bodies = stage.send_many()
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=7)
         batches = handler.batches(len(bodies))
@@ -154,7 +154,7 @@ class TestBatchRules(Inbound):
 
     @modes
     @pytest.mark.parametrize("how", ["raises", "rolls back"])
-    def test_a_failure_ends_it_early_and_its_end_is_told(self, stage: Stage, mode: str, how: str) -> None:
+    def test_a_failure_ends_it_early_and_its_end_is_told(self, stage: ListenerHarness, mode: str, how: str) -> None:
         """Also if it was the first message that failed. What was not seen is not counted."""
         failures = ["a"]
 
@@ -163,9 +163,9 @@ class TestBatchRules(Inbound):
                 failures.pop()
                 message.set_rollback_only()
                 if how == "raises":
-                    raise Failed
+                    raise HandlerFailed
 
-        handler = Noting(fail_once)
+        handler = RecordingHandler(fail_once)
         stage.send(*"abc")
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=3)
         assert handler.batch() == ["a"]
@@ -175,15 +175,15 @@ class TestBatchRules(Inbound):
         assert sorted(body for body in handler.seen.queue if body != END) == ["a", "b", "c"]
 
     @modes
-    def test_failing_at_its_end_rolls_all_of_it_back(self, stage: Stage, mode: str) -> None:
+    def test_failing_at_its_end_rolls_all_of_it_back(self, stage: ListenerHarness, mode: str) -> None:
         """The end is in the unit."""
-        failures = [Failed()]
+        failures = [HandlerFailed()]
 
         def fail_once(message: Message) -> None:
             if failures and message.end_of_batch:
                 raise failures.pop()
 
-        handler = Noting(fail_once)
+        handler = RecordingHandler(fail_once)
         stage.send(*"abc")
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=3)
         first = handler.batch()
@@ -191,29 +191,31 @@ class TestBatchRules(Inbound):
         assert sorted(body for batch in handler.batches(3) for body in batch) == ["a", "b", "c"]
 
     @modes
-    def test_failed_batches_can_be_split(self, stage: Stage, mode: str) -> None:
+    def test_failed_batches_can_be_split(self, stage: ListenerHarness, mode: str) -> None:
         """The good messages do not share the fate of the bad one (`split_failed_batches`, beyond the manual)."""
 
         def fail(message: Message) -> None:
             if message.body == "bad":
-                raise Failed
+                raise HandlerFailed
 
         spec = {"batch_size": 5, "split_failed_batches": True, "endpoint_pool_max_size": 1}
         stage.send("a", "b", "bad", "c", "d")
-        stage.listen(Noting(fail), concurrency_mode=mode, redelivery_handling=f"2:move(queue:{stage.out.name})", **spec)
+        stage.listen(
+            RecordingHandler(fail), concurrency_mode=mode, redelivery_handling=f"2:move(queue:{stage.out.name})", **spec
+        )
         stage.heard.await_outcome(Outcome.COMMITTED, 4)
         assert stage.arrive(stage.out, 1) == ["bad"]
         stage.adapter.stop()
-        stage.expect_rest(stage.source)
-        stage.expect_rest(stage.out)
+        stage.expect_remaining(stage.source)
+        stage.expect_remaining(stage.out)
 
 
-class TestSyncBatches(Inbound):
+class TestSyncBatches(ListenerContract):
     """Batches of receivers."""
 
-    def test_a_pause_ends_it(self, stage: Stage) -> None:
+    def test_a_pause_ends_it(self, stage: ListenerHarness) -> None:
         """No message for 100 milliseconds."""
-        handler = Noting()
+        handler = RecordingHandler()
         stage.listen(handler, concurrency_mode="sync", endpoint_pool_max_size=1, batch_size=3)
         stage.send("a")
         assert handler.batch() == ["a"]

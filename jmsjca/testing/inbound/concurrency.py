@@ -10,18 +10,18 @@ import pytest
 from jmsjca import Message, Outcome, Session
 from jmsjca.errors import IllegalStateError
 from jmsjca.testing.contract.harness import PATIENCE
-from jmsjca.testing.inbound.harness import Failed, Inbound, Stage, forward
+from jmsjca.testing.inbound.harness import HandlerFailed, ListenerContract, ListenerHarness, forward
 
 __all__ = ["TestConcurrency", "TestStopping"]
 
 modes = pytest.mark.parametrize("mode", ["sync", "cc"])
 
 
-class TestConcurrency(Inbound):
+class TestConcurrency(ListenerContract):
     """Several handlers at work (JMSJCA manual, concurrency modes)."""
 
     @modes
-    def test_so_many_handlers_are_inside_at_once(self, stage: Stage, mode: str) -> None:
+    def test_so_many_handlers_are_inside_at_once(self, stage: ListenerHarness, mode: str) -> None:
         """As many as the pool has: each waits for all the others. So many messages that each receiver is sent some."""
         together = Event()
         meeting = Barrier(5, action=together.set, timeout=PATIENCE)
@@ -36,7 +36,7 @@ class TestConcurrency(Inbound):
         assert activation.stats.n_highest_active_endpoints == 5
         assert activation.stats.n_configured_endpoints == 5
 
-    def test_serial_has_one(self, stage: Stage) -> None:
+    def test_serial_has_one(self, stage: ListenerHarness) -> None:
         """Whatever the size of the pool."""
         activation = stage.listen(Message.clear_properties, concurrency_mode="serial", endpoint_pool_max_size=5)
         stage.send(*"abcdefghij")
@@ -44,7 +44,7 @@ class TestConcurrency(Inbound):
         assert activation.stats.n_highest_active_endpoints == activation.stats.n_configured_endpoints == 1
 
     @modes
-    def test_a_blocked_handler_holds_up_nobody(self, stage: Stage, mode: str) -> None:
+    def test_a_blocked_handler_holds_up_nobody(self, stage: ListenerHarness, mode: str) -> None:
         """Not even what was taken ahead with its message, where a receiver can say how much it takes."""
         if mode == "sync":
             stage.harness.require("exact_credit")
@@ -60,7 +60,7 @@ class TestConcurrency(Inbound):
         go_on.set()
         stage.heard.await_outcome(Outcome.COMMITTED)
 
-    def test_what_is_behind_a_blocked_handler_is_for_others(self, stage: Stage) -> None:
+    def test_what_is_behind_a_blocked_handler_is_for_others(self, stage: ListenerHarness) -> None:
         """Receivers of mode sync keep nothing back when all their handlers are slow, where they can say so."""
         stage.harness.require("exact_credit")
         go_on, inside = Event(), queue.Queue[str]()
@@ -79,14 +79,14 @@ class TestConcurrency(Inbound):
         stage.heard.await_outcome(Outcome.COMMITTED, 302)
 
     @modes
-    def test_a_delayed_message_holds_up_nobody(self, stage: Stage, mode: str) -> None:
+    def test_a_delayed_message_holds_up_nobody(self, stage: ListenerHarness, mode: str) -> None:
         """Neither a thread nor what comes behind it: with one handler all others are served."""
         seen: queue.Queue[str] = queue.Queue()
 
         def handler(message: Message) -> None:
             seen.put(message.body)
             if message.body == "delayed":
-                raise Failed
+                raise HandlerFailed
 
         stage.send("delayed")
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, redelivery_handling="1:3600000")
@@ -97,14 +97,14 @@ class TestConcurrency(Inbound):
         assert list(seen.queue).count("delayed") == 1
         stage.expect_count(stage.source, 1)
 
-    def test_a_delayed_message_holds_up_what_comes_behind_it_in_serial(self, stage: Stage) -> None:
+    def test_a_delayed_message_holds_up_what_comes_behind_it_in_serial(self, stage: ListenerHarness) -> None:
         """Order is kept."""
         seen: list[str] = []
 
         def handler(message: Message) -> None:
             seen.append(message.body)
             if len(seen) < 4:
-                raise Failed
+                raise HandlerFailed
 
         stage.send(*"ab")
         stage.listen(handler, redelivery_handling="1:20")
@@ -112,11 +112,11 @@ class TestConcurrency(Inbound):
         assert seen == ["a", "a", "a", "a", "b"]
 
 
-class TestStopping(Inbound):
+class TestStopping(ListenerContract):
     """A stop loses nothing and doubles nothing (JMSJCA manual, message wrapping and life cycle)."""
 
     @pytest.mark.parametrize("name", ["_JMSJCA_StopMessageDelivery", "JMS_Sun_JMSJCA_StopMessageDelivery"])
-    def test_by_the_handler(self, stage: Stage, name: str) -> None:
+    def test_by_the_handler(self, stage: ListenerHarness, name: str) -> None:
         """What was forwarded and what is left is all there was (JMSJCA: testStopFromMDB)."""
         stage.harness.require("atomic")
 
@@ -130,13 +130,13 @@ class TestStopping(Inbound):
         bodies = stage.send_many()
         stage.listen(handler, concurrency_mode="sync", options={"JMSJCA.messagewrapping": "1"})
         stage.heard.await_status("Down")
-        forwarded = stage.rest(stage.out)
+        forwarded = stage.remaining(stage.out)
         assert len(set(forwarded)) == len(forwarded) < len(bodies)
-        stage.expect_rest(stage.source, *set(bodies).difference(forwarded))
+        stage.expect_remaining(stage.source, *set(bodies).difference(forwarded))
 
     @pytest.mark.parametrize("batch_size", [0, 3])
     @pytest.mark.parametrize("mode", ["sync", "cc"])
-    def test_while_messages_are_held(self, stage: Stage, mode: str, batch_size: int) -> None:
+    def test_while_messages_are_held(self, stage: ListenerHarness, mode: str, batch_size: int) -> None:
         """They are rolled back; who acknowledges later learns of it (JMSJCA manual, hold-until-acknowledge)."""
         held: queue.Queue[Message] = queue.Queue()
         spec = {"concurrency_mode": mode, "batch_size": batch_size, "max_outstanding": stage.many}
@@ -148,4 +148,4 @@ class TestStopping(Inbound):
             assert message.acknowledge().wait(PATIENCE) is Outcome.ROLLED_BACK
         with pytest.raises(IllegalStateError):
             messages[-1].set_rollback_only()
-        stage.expect_rest(stage.source, *bodies)
+        stage.expect_remaining(stage.source, *bodies)

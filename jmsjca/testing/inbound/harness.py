@@ -18,10 +18,18 @@ from jmsjca.destinations import Destination
 from jmsjca.hooks import Hooks
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 
-__all__ = ["Chance", "Failed", "Heard", "Inbound", "Stage", "forward", "jms_message_count"]
+__all__ = [
+    "HandlerFailed",
+    "HookRecorder",
+    "ListenerContract",
+    "ListenerHarness",
+    "SeededChance",
+    "forward",
+    "jms_message_count",
+]
 
 
-class Stage:
+class ListenerHarness:
     """Queues of the case's own, listeners to them, and what is left when these are stopped.
 
     Args:
@@ -40,7 +48,7 @@ class Stage:
         self.harness = harness
         self.many = many
         self.source, self.out, self.ends, self.never = (harness.queue() for _ in range(4))
-        self.heard = Heard()
+        self.heard = HookRecorder()
         self.adapter = ResourceAdapter(harness.url, hooks=[self.heard])
         self.connection = self.adapter.connection_factory().create_connection()
 
@@ -77,32 +85,32 @@ class Stage:
         connection.close()
         return bodies
 
-    def pass_many(self, *, ordered: bool = False) -> None:
+    def forward_many(self, *, ordered: bool = False) -> None:
         """Send many messages to `source`: each comes to `out` once, and nothing is left when the listeners stop."""
         bodies = self.send_many()
         came = self.arrive(self.out, self.many)
         self.adapter.stop()
         assert (came if ordered else sorted(came)) == bodies
-        self.expect_rest(self.source)
-        self.expect_rest(self.out)
+        self.expect_remaining(self.source)
+        self.expect_remaining(self.out)
 
-    def expect_rest(self, place: Destination, *bodies: Any) -> None:
+    def expect_remaining(self, place: Destination, *bodies: Any) -> None:
         """Consume what is left of a place: these bodies, in whatever order, and nothing else.
 
         They are waited for: some brokers have not taken everything back yet when a connection has been closed.
         """
         left = self.arrive(place, len(bodies)) if bodies else []
-        assert sorted([*left, *self.rest(place)]) == sorted(bodies)
+        assert sorted([*left, *self.remaining(place)]) == sorted(bodies)
 
     def expect_count(self, place: Destination, count: int) -> None:
         """See that so many messages are left of a queue, also those not due; without an admin they are consumed."""
         admin = self.harness.connection.admin()
-        left = admin.depth(place).total if admin else len(self.arrive(place, count)) + len(self.rest(place))
+        left = admin.depth(place).total if admin else len(self.arrive(place, count)) + len(self.remaining(place))
         assert left == count
 
-    def rest(self, place: Destination) -> Sequence[Any]:
+    def remaining(self, place: Destination) -> Sequence[Any]:
         """Consume what is left of a place, and give the bodies."""
-        return self.harness.rest(place)
+        return self.harness.remaining(place)
 
     def close(self) -> None:
         """Stop the listeners."""
@@ -121,11 +129,11 @@ def jms_message_count() -> int:
     return 1000
 
 
-class Inbound(Contract):
+class ListenerContract(Contract):
     """The base of the classes of inbound cases: gives each case its stage, beside the harness."""
 
     @pytest.fixture
-    def stage(self, harness: Harness, jms_message_count: int) -> Iterator[Stage]:
+    def stage(self, harness: Harness, jms_message_count: int) -> Iterator[ListenerHarness]:
         """Give the stage of a case.
 
         Args:
@@ -135,16 +143,16 @@ class Inbound(Contract):
         Yields:
             The stage; its listeners are stopped after the case.
         """
-        stage = Stage(harness, jms_message_count)
+        stage = ListenerHarness(harness, jms_message_count)
         yield stage
         stage.close()
 
 
-class Failed(Exception):  # noqa: N818  # what a handler raises on purpose
+class HandlerFailed(Exception):  # noqa: N818  # what a handler raises on purpose
     """A handler fails, as the case wants it."""
 
 
-class Heard(Hooks):
+class HookRecorder(Hooks):
     """Hooks that keep what they hear, until a case asks for it.
 
     Attributes:
@@ -180,7 +188,7 @@ class Heard(Hooks):
             messages -= count if outcome is expected else 0
 
 
-class Chance:
+class SeededChance:
     """Says yes now and then, in every run to the same attempts, whatever the threads do.
 
     Args:

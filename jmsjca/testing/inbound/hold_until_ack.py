@@ -14,12 +14,12 @@ from jmsjca import Message, Outcome, Session, Settlement
 from jmsjca.config import ActivationSpec
 from jmsjca.errors import ConfigurationError, IllegalStateError
 from jmsjca.testing.contract.harness import PATIENCE
-from jmsjca.testing.inbound.harness import Chance, Failed, Inbound, Stage, forward
+from jmsjca.testing.inbound.harness import HandlerFailed, ListenerContract, ListenerHarness, SeededChance, forward
 
 __all__ = [
-    "Hands",
-    "Holding",
-    "HoldingOnItsOwn",
+    "AcknowledgingHandler",
+    "HeldMessages",
+    "OwnTransactionHandler",
     "TestHeldBatches",
     "TestHeldMessages",
     "TestHoldRules",
@@ -30,14 +30,14 @@ __all__ = [
 modes = pytest.mark.parametrize("mode", ["sync", "cc"])
 
 
-class TestHeldMessages(Inbound):
+class TestHeldMessages(ListenerContract):
     """Hold-until-acknowledge (JMSJCA manual, section of that name)."""
 
     @pytest.fixture(autouse=True)
-    def _needs_units(self, stage: Stage) -> None:
+    def _needs_units(self, stage: ListenerHarness) -> None:
         stage.harness.require("atomic")
 
-    def test_another_thread_takes_over(self, stage: Stage) -> None:
+    def test_another_thread_takes_over(self, stage: ListenerHarness) -> None:
         """It sends in the delivery's unit after the handler returned; one rolls back (JMSJCA: testHUATxTakenAway)."""
         one = threading.Lock()
 
@@ -53,61 +53,61 @@ class TestHeldMessages(Inbound):
         with ThreadPoolExecutor() as others:
             stage.listen(handler, concurrency_mode="sync", hold_until_ack=True)
             stage.many = 5
-            stage.pass_many()
+            stage.forward_many()
         assert one.locked()
 
     @modes
-    def test_what_is_sent_belongs_to_the_unit(self, stage: Stage, mode: str) -> None:
+    def test_what_is_sent_belongs_to_the_unit(self, stage: ListenerHarness, mode: str) -> None:
         """Each message is forwarded once (JMSJCA: testHUAXA, testHUAXACC)."""
-        stage.listen(Holding(stage), concurrency_mode=mode, hold_until_ack=True)
-        stage.pass_many()
+        stage.listen(AcknowledgingHandler(stage), concurrency_mode=mode, hold_until_ack=True)
+        stage.forward_many()
 
     @modes
-    def test_rolled_back_units_come_again(self, stage: Stage, mode: str) -> None:
+    def test_rolled_back_units_come_again(self, stage: ListenerHarness, mode: str) -> None:
         """What they sent never arrives (JMSJCA: testHUAXARB, testHUAXARBCC)."""
-        stage.listen(Holding(stage, rollbacks=0.05), concurrency_mode=mode, hold_until_ack=True)
-        stage.pass_many()
-        stage.expect_rest(stage.never)
+        stage.listen(AcknowledgingHandler(stage, rollbacks=0.05), concurrency_mode=mode, hold_until_ack=True)
+        stage.forward_many()
+        stage.expect_remaining(stage.never)
 
     @modes
-    def test_transactions_of_the_handler(self, stage: Stage, mode: str) -> None:
+    def test_transactions_of_the_handler(self, stage: ListenerHarness, mode: str) -> None:
         """The receipt has none, the handler makes its own (JMSJCA: testHUAUT, testHUAUTCC)."""
-        stage.listen(HoldingOnItsOwn(stage), concurrency_mode=mode, hold_until_ack=True, transaction="none")
-        stage.pass_many()
+        stage.listen(OwnTransactionHandler(stage), concurrency_mode=mode, hold_until_ack=True, transaction="none")
+        stage.forward_many()
 
     @modes
-    def test_handler_rolls_back_both(self, stage: Stage, mode: str) -> None:
+    def test_handler_rolls_back_both(self, stage: ListenerHarness, mode: str) -> None:
         """Its own transaction and the receipt (JMSJCA: testHUAUTRB, testHUAUTRBCC)."""
-        handler = HoldingOnItsOwn(stage, rollbacks=0.05)
+        handler = OwnTransactionHandler(stage, rollbacks=0.05)
         stage.listen(handler, concurrency_mode=mode, hold_until_ack=True, transaction="none")
-        stage.pass_many()
-        stage.expect_rest(stage.never)
+        stage.forward_many()
+        stage.expect_remaining(stage.never)
 
 
-class TestHeldBatches(Inbound):
+class TestHeldBatches(ListenerContract):
     """Batches that are held until all of their messages, and their ends, are acknowledged (JMSJCA manual)."""
 
     @pytest.fixture(autouse=True)
-    def _needs_units(self, stage: Stage) -> None:
+    def _needs_units(self, stage: ListenerHarness) -> None:
         stage.harness.require("atomic")
 
     @modes
-    def test_what_is_sent_belongs_to_the_batch(self, stage: Stage, mode: str) -> None:
+    def test_what_is_sent_belongs_to_the_batch(self, stage: ListenerHarness, mode: str) -> None:
         """Each message is forwarded once (JMSJCA: testBatchXAHUA, testBatchXAHUACC)."""
-        stage.listen(Holding(stage), concurrency_mode=mode, hold_until_ack=True, batch_size=50)
-        stage.pass_many()
-        assert 0 < len(stage.rest(stage.ends)) < stage.many
+        stage.listen(AcknowledgingHandler(stage), concurrency_mode=mode, hold_until_ack=True, batch_size=50)
+        stage.forward_many()
+        assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
     @modes
-    def test_rolled_back_batches_come_again(self, stage: Stage, mode: str) -> None:
+    def test_rolled_back_batches_come_again(self, stage: ListenerHarness, mode: str) -> None:
         """What they sent never arrives (JMSJCA: testBatchXAHUARB, testBatchXAHUARBCC)."""
-        handler = Holding(stage, rollbacks=0.05)
+        handler = AcknowledgingHandler(stage, rollbacks=0.05)
         stage.listen(handler, concurrency_mode=mode, hold_until_ack=True, batch_size=3)
-        stage.pass_many()
-        stage.expect_rest(stage.never)
-        assert 0 < len(stage.rest(stage.ends)) < stage.many
+        stage.forward_many()
+        stage.expect_remaining(stage.never)
+        assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
-    def test_one_message_rolls_its_batch_back(self, stage: Stage) -> None:
+    def test_one_message_rolls_its_batch_back(self, stage: ListenerHarness) -> None:
         """All of it comes again (JMSJCA: testHUABatchXA)."""
         one = threading.Lock()
 
@@ -119,13 +119,13 @@ class TestHeldBatches(Inbound):
 
         stage.listen(handler, concurrency_mode="sync", hold_until_ack=True, batch_size=5)
         stage.many = 50
-        stage.pass_many()
+        stage.forward_many()
         assert one.locked()
 
-    def test_what_was_in_a_failed_batch_is_moved(self, stage: Stage) -> None:
+    def test_what_was_in_a_failed_batch_is_moved(self, stage: ListenerHarness) -> None:
         """Index and size can be read of every message, also of the end (JMSJCA: testHUABatchDlqXA)."""
         wrong: list[object] = []
-        chance = Chance(0.1)
+        chance = SeededChance(0.1)
 
         def handler(message: Message, session: Session) -> None:
             index, size = (message.get_int_property(f"JMSJCA.batch{name}") for name in ("Index", "Size"))
@@ -139,12 +139,12 @@ class TestHeldBatches(Inbound):
         spec = {"concurrency_mode": "sync", "hold_until_ack": True, "batch_size": 3}
         stage.listen(handler, redelivery_handling=handling, **spec)
         stage.many = 150
-        stage.pass_many()
+        stage.forward_many()
         assert not wrong
 
-    def test_what_always_fails_is_moved_without_a_transaction(self, stage: Stage) -> None:
+    def test_what_always_fails_is_moved_without_a_transaction(self, stage: ListenerHarness) -> None:
         """A message or the end of its batch rolls back each time (JMSJCA: testHUABatchDlq)."""
-        chance = Chance(0.2)
+        chance = SeededChance(0.2)
 
         def handler(message: Message) -> None:
             if message.end_of_batch or chance(message.body):
@@ -155,25 +155,25 @@ class TestHeldBatches(Inbound):
         spec = {"concurrency_mode": "sync", "hold_until_ack": True, "batch_size": 5, "transaction": "none"}
         stage.listen(handler, redelivery_handling=handling, **spec)
         stage.many = 100
-        stage.pass_many()
+        stage.forward_many()
 
 
 @pytest.mark.parametrize("mode", ["sync", "cc"])
-class TestHoldRules(Inbound):
+class TestHoldRules(ListenerContract):
     """The rules (JMSJCA manual, hold-until-acknowledge)."""
 
-    def test_settled_when_acknowledged_on_another_thread(self, stage: Stage, mode: str) -> None:
+    def test_settled_when_acknowledged_on_another_thread(self, stage: ListenerHarness, mode: str) -> None:
         """Whoever that is."""
-        hands = Hands(stage, mode)
+        hands = HeldMessages(stage, mode)
         stage.send("a")
         message = hands.take()
         with ThreadPoolExecutor() as other:
             settlement = other.submit(message.acknowledge).result()
         assert settlement.wait(PATIENCE) is Outcome.COMMITTED
         stage.adapter.stop()
-        stage.expect_rest(stage.source)
+        stage.expect_remaining(stage.source)
 
-    def test_acknowledged_before_the_handler_returns(self, stage: Stage, mode: str) -> None:
+    def test_acknowledged_before_the_handler_returns(self, stage: ListenerHarness, mode: str) -> None:
         """The unit waits for the return."""
         outcomes: list[object] = []
 
@@ -185,20 +185,20 @@ class TestHoldRules(Inbound):
         stage.heard.await_outcome(Outcome.COMMITTED)
         assert outcomes == [None]
 
-    def test_acknowledged_in_a_coroutine(self, stage: Stage, mode: str) -> None:
+    def test_acknowledged_in_a_coroutine(self, stage: ListenerHarness, mode: str) -> None:
         """The settlement can be awaited."""
 
         async def work() -> Outcome:
             return await message.acknowledge()
 
-        hands = Hands(stage, mode)
+        hands = HeldMessages(stage, mode)
         stage.send("a")
         message = hands.take()
         assert asyncio.run(work()) is Outcome.COMMITTED
 
-    def test_acknowledging_twice_is_as_once(self, stage: Stage, mode: str) -> None:
+    def test_acknowledging_twice_is_as_once(self, stage: ListenerHarness, mode: str) -> None:
         """It stands for no other message of the unit. Also when the unit is settled."""
-        hands = Hands(stage, mode, batch_size=2, endpoint_pool_max_size=1)
+        hands = HeldMessages(stage, mode, batch_size=2, endpoint_pool_max_size=1)
         stage.send(*"abcd")
         batch, later = hands.take_batch(), hands.take_batch()
         *_, last = [message.acknowledge() for message in (*batch[:1] * 5, *later)]
@@ -208,9 +208,9 @@ class TestHoldRules(Inbound):
         assert last.wait(PATIENCE) is Outcome.COMMITTED
         assert batch[0].acknowledge().outcome is Outcome.COMMITTED
 
-    def test_rolling_back_is_for_before(self, stage: Stage, mode: str) -> None:
+    def test_rolling_back_is_for_before(self, stage: ListenerHarness, mode: str) -> None:
         """After the acknowledgement it is refused."""
-        hands = Hands(stage, mode)
+        hands = HeldMessages(stage, mode)
         stage.send("a")
         message = hands.take()
         message.set_boolean_property("JMSJCA.setRollbackOnly", True)
@@ -221,9 +221,9 @@ class TestHoldRules(Inbound):
             again.set_boolean_property("JMSJCA.setRollbackOnly", True)
         assert settlement.wait(PATIENCE) is Outcome.COMMITTED
 
-    def test_an_exception_rolls_back_and_needs_no_acknowledgement(self, stage: Stage, mode: str) -> None:
+    def test_an_exception_rolls_back_and_needs_no_acknowledgement(self, stage: ListenerHarness, mode: str) -> None:
         """As if the handler had rolled back and acknowledged."""
-        failures = [Failed()]
+        failures = [HandlerFailed()]
 
         def handler(message: Message) -> None:
             if failures:
@@ -237,10 +237,10 @@ class TestHoldRules(Inbound):
 
     @pytest.mark.parametrize("rolled_back", [0, -1, None])
     def test_a_batch_is_settled_with_its_last_acknowledgement(
-        self, stage: Stage, mode: str, rolled_back: int | None
+        self, stage: ListenerHarness, mode: str, rolled_back: int | None
     ) -> None:
         """That of each message and of the end, in any order; any of them can roll it back."""
-        hands = Hands(stage, mode, batch_size=2, endpoint_pool_max_size=1)
+        hands = HeldMessages(stage, mode, batch_size=2, endpoint_pool_max_size=1)
         stage.send(*"ab")
         messages = hands.take_batch()
         if rolled_back is not None:
@@ -249,7 +249,7 @@ class TestHoldRules(Inbound):
         expected = Outcome.COMMITTED if rolled_back is None else Outcome.ROLLED_BACK
         assert {settlement.wait(PATIENCE) for settlement in settlements} == {expected}
 
-    def test_rolling_back_ends_the_batch(self, stage: Stage, mode: str) -> None:
+    def test_rolling_back_ends_the_batch(self, stage: ListenerHarness, mode: str) -> None:
         """As soon as possible: the handler sees the end next."""
         seen: queue.Queue[object] = queue.Queue()
 
@@ -263,9 +263,9 @@ class TestHoldRules(Inbound):
         stage.listen(handler, concurrency_mode=mode, hold_until_ack=True, batch_size=3, endpoint_pool_max_size=1)
         assert [seen.get(timeout=PATIENCE) for _ in range(2)] == ["a", None]
 
-    def test_more_are_outstanding_than_there_are_threads(self, stage: Stage, mode: str) -> None:
+    def test_more_are_outstanding_than_there_are_threads(self, stage: ListenerHarness, mode: str) -> None:
         """A handler that has returned holds no thread; never more than `max_outstanding` units are open."""
-        hands = Hands(stage, mode, endpoint_pool_max_size=2, max_outstanding=20)
+        hands = HeldMessages(stage, mode, endpoint_pool_max_size=2, max_outstanding=20)
         stage.send(*(f"{number:02}" for number in range(30)))
         held = [hands.take() for _ in range(20)]
         assert len(hands) == 0
@@ -274,7 +274,7 @@ class TestHoldRules(Inbound):
         held = held[10:] + [hands.take() for _ in range(10)]
         assert {message.acknowledge().wait(PATIENCE) for message in held} == {Outcome.COMMITTED}
 
-    def test_switched_on_in_the_manuals_words(self, stage: Stage, mode: str) -> None:
+    def test_switched_on_in_the_manuals_words(self, stage: ListenerHarness, mode: str) -> None:
         """HoldUntilAck=1."""
         words = {
             "concurrencyMode": mode,
@@ -288,7 +288,7 @@ class TestHoldRules(Inbound):
         assert held.get(timeout=PATIENCE).acknowledge().wait(PATIENCE) is Outcome.COMMITTED
 
 
-class Holding:
+class AcknowledgingHandler:
     """Forwards each message in its unit, and acknowledges: one in ten on another thread.
 
     Args:
@@ -296,10 +296,10 @@ class Holding:
         rollbacks: How often a message rolls its unit back; what is sent then never arrives.
     """
 
-    def __init__(self, stage: Stage, rollbacks: float = 0.0) -> None:
+    def __init__(self, stage: ListenerHarness, rollbacks: float = 0.0) -> None:
         self._stage = stage
-        self._rolls_back = Chance(rollbacks)
-        self._goes_elsewhere = Chance(0.1)
+        self._rolls_back = SeededChance(rollbacks)
+        self._goes_elsewhere = SeededChance(0.1)
         self._others = ThreadPoolExecutor()
 
     def __call__(self, message: Message, session: Session) -> None:
@@ -322,7 +322,7 @@ class Holding:
             message.acknowledge()
 
 
-class HoldingOnItsOwn(Holding):
+class OwnTransactionHandler(AcknowledgingHandler):
     """Forwards in a transaction of its own, which it rolls back when it rolls back the receipt."""
 
     def __call__(self, message: Message) -> None:  # type: ignore[override]  # jmsjca looks which parameters there are
@@ -336,10 +336,10 @@ class HoldingOnItsOwn(Holding):
         self.acknowledge(message)
 
 
-class Hands:
+class HeldMessages:
     """A handler that puts messages where the case takes them; and the listener with held acknowledgement."""
 
-    def __init__(self, stage: Stage, mode: str, **spec: Any) -> None:
+    def __init__(self, stage: ListenerHarness, mode: str, **spec: Any) -> None:
         self._held: queue.Queue[Message] = queue.Queue()
         self.activation = stage.listen(self._held.put, concurrency_mode=mode, hold_until_ack=True, **spec)
 
@@ -364,21 +364,21 @@ class Hands:
 
 
 @pytest.mark.parametrize("mode", ["sync", "cc"])
-class TestTimeouts(Inbound):
+class TestTimeouts(ListenerContract):
     """Nobody acknowledges (the Jitterbit connector's acknowledgement timeout)."""
 
-    def test_the_listener_limits_the_wait(self, stage: Stage, mode: str) -> None:
+    def test_the_listener_limits_the_wait(self, stage: ListenerHarness, mode: str) -> None:
         """The message comes again; who acknowledges the first delivery after that learns of it."""
-        hands = Hands(stage, mode, acknowledgement_timeout=0.05)
+        hands = HeldMessages(stage, mode, acknowledgement_timeout=0.05)
         stage.send("a")
         late = hands.take()
         again = hands.take()
         assert again.redelivered
         assert late.acknowledge().wait(PATIENCE) is Outcome.ROLLED_BACK
 
-    def test_a_message_limits_its_own_wait(self, stage: Stage, mode: str) -> None:
+    def test_a_message_limits_its_own_wait(self, stage: ListenerHarness, mode: str) -> None:
         """By the property JBXAcknowledgmentTimeout, in seconds; others wait."""
-        hands = Hands(stage, mode, endpoint_pool_max_size=1)
+        hands = HeldMessages(stage, mode, endpoint_pool_max_size=1)
         message = stage.connection.create_session().create_text_message("impatient")
         message.set_double_property("JBXAcknowledgmentTimeout", 0.05)
         stage.send("patient")
@@ -388,28 +388,28 @@ class TestTimeouts(Inbound):
         assert patient.acknowledge().wait(PATIENCE) is Outcome.COMMITTED
 
 
-class TestSettling(Inbound):
+class TestSettling(ListenerContract):
     """`Activation.settle` (the acknowledge activity of the Jitterbit connector)."""
 
     @pytest.mark.parametrize("action", ["JBXCommit", "jbxcommit"])
-    def test_commits(self, stage: Stage, action: str) -> None:
+    def test_commits(self, stage: ListenerHarness, action: str) -> None:
         """In upper or lower case."""
-        hands = Hands(stage, "sync")
+        hands = HeldMessages(stage, "sync")
         stage.send("a")
         assert hands.settle(hands.take(), action).wait(PATIENCE) is Outcome.COMMITTED
 
-    def test_rolls_back(self, stage: Stage) -> None:
+    def test_rolls_back(self, stage: ListenerHarness) -> None:
         """The message comes again, and can be settled again."""
-        hands = Hands(stage, "sync")
+        hands = HeldMessages(stage, "sync")
         stage.send("a")
         assert hands.settle(hands.take(), "JBXRollback").wait(PATIENCE) is Outcome.ROLLED_BACK
         again = hands.take()
         assert again.redelivered
         assert hands.settle(again, "JBXCommit").wait(PATIENCE) is Outcome.COMMITTED
 
-    def test_refuses_what_it_does_not_know(self, stage: Stage) -> None:
+    def test_refuses_what_it_does_not_know(self, stage: ListenerHarness) -> None:
         """Another action, an unknown id, and one that is settled."""
-        hands = Hands(stage, "sync")
+        hands = HeldMessages(stage, "sync")
         stage.send("a")
         message = hands.take()
         with pytest.raises(ConfigurationError, match="JBXRollback"):

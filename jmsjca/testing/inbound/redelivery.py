@@ -10,7 +10,7 @@ import pytest
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Outcome, Session, StreamMessage, TextMessage
 from jmsjca.destinations import Topic
 from jmsjca.messages import Int, Long
-from jmsjca.testing.inbound.harness import Failed, Inbound, Stage
+from jmsjca.testing.inbound.harness import HandlerFailed, ListenerContract, ListenerHarness
 
 __all__ = ["TestDeadLetters", "TestMovedMessages", "TestRedelivered"]
 
@@ -18,10 +18,10 @@ modes = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 
 
 @modes
-class TestRedelivered(Inbound):
+class TestRedelivered(ListenerContract):
     """Messages that come again (JMSJCA manual, message wrapping and redelivery handling)."""
 
-    def test_counts_and_data_are_found_again(self, stage: Stage, mode: str) -> None:
+    def test_counts_and_data_are_found_again(self, stage: ListenerHarness, mode: str) -> None:
         """Under the names of the manual and as attributes; also what the handler raised before."""
         seen: list[tuple[object, ...]] = []
 
@@ -32,7 +32,7 @@ class TestRedelivered(Inbound):
             seen.append((message.redelivered, count, data, error))
             message.user_rollback_data["tries"] = f"{data or ''}x"
             if len(seen) < 4:
-                raise Failed(f"try {len(seen)}")
+                raise HandlerFailed(f"try {len(seen)}")
 
         stage.send("a")
         stage.listen(handler, concurrency_mode=mode)
@@ -44,14 +44,14 @@ class TestRedelivered(Inbound):
             (True, 3, "xxx", "try 3"),
         ]
 
-    def test_what_is_sent_on_is_found_again(self, stage: Stage, mode: str) -> None:
+    def test_what_is_sent_on_is_found_again(self, stage: ListenerHarness, mode: str) -> None:
         """The received message gets another id, and its delivery is still that of the one that came."""
         stage.harness.require("atomic")
 
         def handler(message: Message, session: Session) -> None:
             session.create_producer(stage.never).send(message)
             message.user_rollback_data["seen"] = f"{message.user_rollback_data.get('seen', '')}x"
-            raise Failed("no such order")
+            raise HandlerFailed("no such order")
 
         stage.send("a")
         stage.listen(handler, concurrency_mode=mode, redelivery_handling=f"2:move(queue:{stage.out.name})")
@@ -60,7 +60,7 @@ class TestRedelivered(Inbound):
         assert told["JMS_Sun_JMSJCA_UserRollbackData.seen"] == "xx"
         assert told["JMS_Sun_JMSJCA_ExceptionMessage"] == "no such order"
 
-    def test_another_handling_is_for_one_message(self, stage: Stage, mode: str) -> None:
+    def test_another_handling_is_for_one_message(self, stage: ListenerHarness, mode: str) -> None:
         """The others keep that of the listener; an index that is past already is in force the next time."""
         handling = f"3:move(queue:{stage.never.name})"
 
@@ -68,9 +68,9 @@ class TestRedelivered(Inbound):
             if message.body == "a":
                 assert message.redelivery_handling in (handling, changed)
                 message.redelivery_handling = changed
-                raise Failed
+                raise HandlerFailed
             if message.redelivery_count < 2:
-                raise Failed
+                raise HandlerFailed
 
         changed = f"1:move(queue:{stage.out.name})"
         stage.send(*"ab")
@@ -79,9 +79,9 @@ class TestRedelivered(Inbound):
         stage.heard.await_outcome(Outcome.COMMITTED)
         stage.adapter.stop()
         for place in (stage.source, stage.out, stage.never):
-            stage.expect_rest(place)
+            stage.expect_remaining(place)
 
-    def test_moved_without_telling_anything(self, stage: Stage, mode: str) -> None:
+    def test_moved_without_telling_anything(self, stage: ListenerHarness, mode: str) -> None:
         """The option redeliveryredirect sends the message on as it is."""
         spec = {"redelivery_handling": f"1:move(queue:{stage.out.name})", "concurrency_mode": mode}
         stage.send("a", correlation_id="corr", type="letter")
@@ -91,7 +91,7 @@ class TestRedelivered(Inbound):
         assert (message.body, message.correlation_id, message.type) == ("a", "corr", "letter")
         assert not [name for name in message.properties if name.startswith("JMS_Sun_JMSJCA_")]
 
-    def test_moved_with_what_the_headers_say(self, stage: Stage, mode: str) -> None:
+    def test_moved_with_what_the_headers_say(self, stage: ListenerHarness, mode: str) -> None:
         """Correlation id, reply-to, type, priority and delivery mode are those of the message."""
         spec = {"redelivery_handling": f"1:move(queue:{stage.out.name})", "concurrency_mode": mode}
         headers = {"correlation_id": "corr", "type": "letter", "reply_to": stage.ends, "priority": 7}
@@ -101,10 +101,10 @@ class TestRedelivered(Inbound):
         assert {name: getattr(delivery.message, name) for name in headers} == headers
 
 
-class TestDeadLetters(Inbound):
+class TestDeadLetters(ListenerContract):
     """What becomes of the messages (JMSJCA manual, redelivery handling)."""
 
-    def test_deleted_when_it_comes_again(self, stage: Stage) -> None:
+    def test_deleted_when_it_comes_again(self, stage: ListenerHarness) -> None:
         """The handler sees it once (JMSJCA: testDlqDelete)."""
         calls: list[str] = []
 
@@ -118,10 +118,10 @@ class TestDeadLetters(Inbound):
         stage.heard.await_outcome(Outcome.COMMITTED)
         stage.adapter.stop()
         assert calls == ["a", "last"]
-        stage.expect_rest(stage.source)
+        stage.expect_remaining(stage.source)
 
     @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
-    def test_stop_does_not_wait_for_delays(self, stage: Stage, mode: str) -> None:
+    def test_stop_does_not_wait_for_delays(self, stage: ListenerHarness, mode: str) -> None:
         """Nothing is lost by it, either (JMSJCA: testDlqUndeploy)."""
         stage.many = 100
         bodies = stage.send_many()
@@ -130,26 +130,26 @@ class TestDeadLetters(Inbound):
         stage.adapter.stop()
         stage.expect_count(stage.source, len(bodies))
 
-    def test_moved_when_they_fail_for_the_second_time(self, stage: Stage) -> None:
+    def test_moved_when_they_fail_for_the_second_time(self, stage: ListenerHarness) -> None:
         """All of them (JMSJCA: testDlqXA)."""
         handling = f"2:move(queue:{stage.out.name})"
         stage.listen(Message.set_rollback_only, concurrency_mode="sync", redelivery_handling=handling)
         stage.many = 150
-        stage.pass_many()
+        stage.forward_many()
 
-    def test_another_handling_and_data_outlive_a_stop_by_the_handler(self, stage: Stage) -> None:
+    def test_another_handling_and_data_outlive_a_stop_by_the_handler(self, stage: ListenerHarness) -> None:
         """They are the message's own (JMSJCA: testChangeActionsInMidFlight)."""
 
         def handler(message: Message) -> None:
             message.set_string_property("_JMSJCA_UserRollbackData1", "x")
             message.set_string_property("_JMSJCA_RedeliveryHandling", f"1:move(queue:{stage.out.name})")
             message.set_string_property("_JMSJCA_StopMessageDelivery", "Some reason")
-            raise Failed
+            raise HandlerFailed
 
         activation = stage.listen(handler)
         stage.send("a")
         stage.heard.await_status("Down")
-        stage.expect_rest(stage.out)
+        stage.expect_remaining(stage.out)
         activation.start()
         [delivery] = stage.harness.gather(stage.harness.connection.consumer(stage.out), 1)
         assert delivery.message.properties["_JMSJCA_UserRollbackData1"] == "x"
@@ -166,7 +166,7 @@ _PROPERTIES: dict[str, str | int] = {"s1": "S1", "int1": Int(2), "long1": Long(3
 kinds = pytest.mark.parametrize("kind", _MESSAGES)
 
 
-class Remembering:
+class FailingHandler:
     """A handler that notes on each message what it saw, has it moved to a topic, and fails.
 
     Args:
@@ -194,42 +194,42 @@ class Remembering:
 
 
 @kinds
-class TestMovedMessages(Inbound):
+class TestMovedMessages(ListenerContract):
     """A copy says what the message said, where it was, and why it is moved (JMSJCA manual, redelivery handling)."""
 
-    def test_serial_and_configured_in_the_url(self, stage: Stage, kind: str) -> None:
+    def test_serial_and_configured_in_the_url(self, stage: ListenerHarness, kind: str) -> None:
         """JMSJCA: testDlqMoveSerialXA."""
-        topic, handler = stage.harness.topic(), Remembering()
+        topic, handler = stage.harness.topic(), FailingHandler()
         url = stage.url_with(f"JMSJCA.redeliveryhandling=4:1;5:move(topic:{topic.name})")
         copy = self._moved(stage, topic, kind, handler, connection_url=url)
         self._check(stage, copy, handler.original)
         assert not [name for name in copy.get_property_names() if "Exception" in name]
 
-    def test_concurrent_and_configured_in_the_spec(self, stage: Stage, kind: str) -> None:
+    def test_concurrent_and_configured_in_the_spec(self, stage: ListenerHarness, kind: str) -> None:
         """JMSJCA: testDlqMoveCCXA."""
-        topic, handler = stage.harness.topic(), Remembering()
+        topic, handler = stage.harness.topic(), FailingHandler()
         handling = f"4:1;5:move(topic:{topic.name})"
         copy = self._moved(stage, topic, kind, handler, concurrency_mode="cc", redelivery_handling=handling)
         self._check(stage, copy, handler.original)
         assert not [name for name in copy.get_property_names() if "Exception" in name]
 
-    def test_serial_with_an_exception_and_no_transaction(self, stage: Stage, kind: str) -> None:
+    def test_serial_with_an_exception_and_no_transaction(self, stage: ListenerHarness, kind: str) -> None:
         """JMSJCA: testDlqMoveSerialBMT."""
-        topic, handler = stage.harness.topic(), Remembering(Failed("too bad"))
+        topic, handler = stage.harness.topic(), FailingHandler(HandlerFailed("too bad"))
         url = stage.url_with(f"JMSJCA.redeliveryhandling=4:1;5:move(queue:{topic.name})")
         copy = self._moved(stage, topic, kind, handler, connection_url=url, transaction="none")
         self._check(stage, copy, handler.original)
         self._check_exception(copy)
 
-    def test_concurrent_with_an_exception_and_no_transaction(self, stage: Stage, kind: str) -> None:
+    def test_concurrent_with_an_exception_and_no_transaction(self, stage: ListenerHarness, kind: str) -> None:
         """JMSJCA: testDlqMoveCCBMT."""
-        topic, handler = stage.harness.topic(), Remembering(Failed("too bad"))
+        topic, handler = stage.harness.topic(), FailingHandler(HandlerFailed("too bad"))
         spec = {"redelivery_handling": f"4:1;5:move(queue:{topic.name})", "transaction": "none"}
         copy = self._moved(stage, topic, kind, handler, concurrency_mode="cc", **spec)
         self._check(stage, copy, handler.original)
         self._check_exception(copy)
 
-    def _moved(self, stage: Stage, topic: Topic, kind: str, handler: Remembering, **spec: Any) -> Message:
+    def _moved(self, stage: ListenerHarness, topic: Topic, kind: str, handler: FailingHandler, **spec: Any) -> Message:
         if kind in ("map", "stream", "object"):
             stage.harness.require("structured")
         subscriber = stage.harness.connection.consumer(topic)
@@ -239,10 +239,10 @@ class TestMovedMessages(Inbound):
         stage.listen(handler, context_name="the context", **spec)
         [delivery] = stage.harness.gather(subscriber, 1)
         stage.adapter.stop()
-        stage.expect_rest(stage.source)
+        stage.expect_remaining(stage.source)
         return delivery.message
 
-    def _check(self, stage: Stage, copy: Message, original: Message) -> None:
+    def _check(self, stage: ListenerHarness, copy: Message, original: Message) -> None:
         assert type(copy) is type(original)
         assert _content(copy) == _content(original)
         assert original.timestamp is not None

@@ -11,16 +11,16 @@ import pytest
 
 from jmsjca import Message, Outcome
 from jmsjca.testing.contract.harness import PATIENCE
-from jmsjca.testing.inbound.harness import Inbound, Stage
+from jmsjca.testing.inbound.harness import ListenerContract, ListenerHarness
 
 __all__ = ["TestDurableListeners", "TestTopics"]
 
 
-class TestTopics(Inbound):
+class TestTopics(ListenerContract):
     """Topics (JMSJCA manual, concurrency modes; JMS 3.1, section 4.2)."""
 
     @pytest.mark.parametrize("mode", ["serial", "sync"])
-    def test_one_receiver_gets_each_message_once(self, stage: Stage, mode: str) -> None:
+    def test_one_receiver_gets_each_message_once(self, stage: ListenerHarness, mode: str) -> None:
         """Each of several would get every message; so the order is kept, too."""
         topic, bodies = stage.harness.topic(), [f"{number:02}" for number in range(30)]
         seen: queue.Queue[str] = queue.Queue()
@@ -36,7 +36,7 @@ class TestTopics(Inbound):
         stage.adapter.stop()
         assert list(seen.queue) == bodies
 
-    def test_several_handlers_share_one_consumer(self, stage: Stage) -> None:
+    def test_several_handlers_share_one_consumer(self, stage: ListenerHarness) -> None:
         """They are inside at once, and each message comes once."""
         topic, meeting = stage.harness.topic(), Barrier(5, timeout=PATIENCE)
         stage.listen(meeting.wait, destination=topic, concurrency_mode="cc", endpoint_pool_max_size=5)
@@ -46,18 +46,18 @@ class TestTopics(Inbound):
 
 
 @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
-class TestDurableListeners(Inbound):
+class TestDurableListeners(ListenerContract):
     """Durable subscriptions (JMSJCA manual, activation spec; JMS 3.1, section 8.3.3)."""
 
     @pytest.fixture
-    def durable(self, stage: Stage, mode: str) -> dict[str, Any]:
+    def durable(self, stage: ListenerHarness, mode: str) -> dict[str, Any]:
         """Give the fields of a spec for a subscription of the case's own."""
         stage.harness.require("durable")
         name, client = (f"{what}-{uuid.uuid4().hex}" for what in ("s", "client"))
         subscription = {"subscription_durability": "Durable", "subscription_name": name, "client_id": client}
         return {"destination": stage.harness.topic(), "concurrency_mode": mode, **subscription}
 
-    def test_what_is_sent_meanwhile_waits(self, stage: Stage, durable: dict[str, Any]) -> None:
+    def test_what_is_sent_meanwhile_waits(self, stage: ListenerHarness, durable: dict[str, Any]) -> None:
         """From the first start on, whether the listener is up or not."""
         seen: queue.Queue[str] = queue.Queue()
 
@@ -71,7 +71,7 @@ class TestDurableListeners(Inbound):
         activation.start()
         assert seen.get(timeout=PATIENCE) == "meanwhile"
 
-    def test_a_moved_message_tells_the_subscription(self, stage: Stage, durable: dict[str, Any]) -> None:
+    def test_a_moved_message_tells_the_subscription(self, stage: ListenerHarness, durable: dict[str, Any]) -> None:
         """Its name, the client id, and that it was a topic (JMSJCA manual, redelivery handling)."""
         handling = f"1:move(queue:{stage.out.name})"
         stage.listen(Message.set_rollback_only, redelivery_handling=handling, **durable)

@@ -9,40 +9,40 @@ from typing import Any
 import pytest
 
 from jmsjca import Message, Outcome, Session
-from jmsjca.testing.inbound.harness import Chance, Failed, Inbound, Stage, forward
+from jmsjca.testing.inbound.harness import HandlerFailed, ListenerContract, ListenerHarness, SeededChance, forward
 
-__all__ = ["TestExceptions", "TestExceptionsWithoutTransaction", "TestLosingNothing"]
+__all__ = ["TestExceptions", "TestExceptionsWithoutTransaction", "TestNoMessageLoss"]
 
 modes = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 
 
-class TestExceptions(Inbound):
+class TestExceptions(ListenerContract):
     """A handler's receipt and its sends are one (JMSJCA manual, transactions; JMS 3.1, section 6.2.7)."""
 
     @pytest.fixture(autouse=True)
-    def _needs_units(self, stage: Stage) -> None:
+    def _needs_units(self, stage: ListenerHarness) -> None:
         stage.harness.require("atomic")
 
     @modes
-    def test_raising_after_the_send(self, stage: Stage, mode: str) -> None:
+    def test_raising_after_the_send(self, stage: ListenerHarness, mode: str) -> None:
         """Serial keeps the order, too (JMSJCA: testExceptionCMTSerial, testExceptionCMTCC)."""
-        chance = Chance(0.1)
+        chance = SeededChance(0.1)
 
         def handler(message: Message, session: Session) -> None:
             forward(message, session, stage.out)
             if chance(message.body):
-                raise Failed
+                raise HandlerFailed
 
         stage.listen(handler, concurrency_mode=mode)
-        stage.pass_many(ordered=mode == "serial")
+        stage.forward_many(ordered=mode == "serial")
 
     @modes
-    def test_sending_on_after_rolling_back(self, stage: Stage, mode: str) -> None:
+    def test_sending_on_after_rolling_back(self, stage: ListenerHarness, mode: str) -> None:
         """With the option for one local session in and out.
 
         JMSJCA: testRollbackNoXACMTCC, testRollbackNoXACMTSync, testRollbackNoXACMTSerial.
         """
-        chance = Chance(0.1)
+        chance = SeededChance(0.1)
 
         def handler(message: Message, session: Session) -> None:
             forward(message, session, stage.out)
@@ -51,25 +51,25 @@ class TestExceptions(Inbound):
                 forward(message, session, stage.never)
 
         stage.listen(handler, concurrency_mode=mode, options={"JMSJCA.NoXA": "true"})
-        stage.pass_many(ordered=mode == "serial")
-        stage.expect_rest(stage.never)
+        stage.forward_many(ordered=mode == "serial")
+        stage.expect_remaining(stage.never)
 
 
-class TestExceptionsWithoutTransaction(Inbound):
+class TestExceptionsWithoutTransaction(ListenerContract):
     """An exception brings the message again, without a transaction, too (JMSJCA: bean-managed transactions)."""
 
     @pytest.fixture(autouse=True)
-    def _needs_units(self, stage: Stage) -> None:
+    def _needs_units(self, stage: ListenerHarness) -> None:
         stage.harness.require("atomic")
 
     @modes
-    def test_raising_before_the_handlers_own_transaction(self, stage: Stage, mode: str) -> None:
+    def test_raising_before_the_handlers_own_transaction(self, stage: ListenerHarness, mode: str) -> None:
         """JMSJCA: testExceptionBMTCC, testExceptionBMTSerial, testExceptionBMTSync."""
-        chance = Chance(0.1)
+        chance = SeededChance(0.1)
 
         def handler(message: Message) -> None:
             if chance(message.body):
-                raise Failed
+                raise HandlerFailed
             with stage.connection.create_session(transacted=True) as session:
                 forward(message, session, stage.out)
                 session.commit()
@@ -77,21 +77,21 @@ class TestExceptionsWithoutTransaction(Inbound):
         self._pass(stage, handler, mode)
 
     @modes
-    def test_raising_after_rolling_its_own_transaction_back(self, stage: Stage, mode: str) -> None:
+    def test_raising_after_rolling_its_own_transaction_back(self, stage: ListenerHarness, mode: str) -> None:
         """JMSJCA: testExceptionInBMTCC, testExceptionInBMTSerial, testExceptionInBMTSync."""
-        chance = Chance(0.1)
+        chance = SeededChance(0.1)
 
         def handler(message: Message) -> None:
             with stage.connection.create_session(transacted=True) as session, session.transaction():
                 forward(message, session, stage.out)
                 if chance(message.body):
-                    raise Failed
+                    raise HandlerFailed
 
         self._pass(stage, handler, mode)
 
-    def _pass(self, stage: Stage, handler: Callable[[Message], None], mode: str) -> None:
+    def _pass(self, stage: ListenerHarness, handler: Callable[[Message], None], mode: str) -> None:
         stage.listen(handler, concurrency_mode=mode, transaction="none")
-        stage.pass_many(ordered=mode == "serial")
+        stage.forward_many(ordered=mode == "serial")
 
 
 _SPECS: dict[str, dict[str, Any]] = {
@@ -106,16 +106,16 @@ _SPECS: dict[str, dict[str, Any]] = {
 _HELD = {name: {**spec, "hold_until_ack": True} for name, spec in _SPECS.items() if name != "serial"}
 
 
-class Erring:
+class FlakyHandler:
     """A handler that forwards, and then now and then raises or rolls back.
 
     Args:
         stage: Where it plays.
     """
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ListenerHarness) -> None:
         self._stage = stage
-        self._raises, self._rolls_back = Chance(0.05, 1), Chance(0.05, 2)
+        self._raises, self._rolls_back = SeededChance(0.05, 1), SeededChance(0.05, 2)
 
     def __call__(self, message: Message, session: Session) -> None:
         """Forward, or fail."""
@@ -124,36 +124,36 @@ class Erring:
         if self._rolls_back(message.body):
             message.set_rollback_only()
         if self._raises(message.body):
-            raise Failed
+            raise HandlerFailed
         message.acknowledge()
 
 
-class TestLosingNothing(Inbound):
+class TestNoMessageLoss(ListenerContract):
     """Exactly once to a queue of the same broker, at least once elsewhere (JMS 3.1, sections 6.2.7 and 6.2.10)."""
 
     @pytest.mark.parametrize("spec", _SPECS.values(), ids=list(_SPECS))
-    def test_with_units(self, stage: Stage, spec: dict[str, Any]) -> None:
+    def test_with_units(self, stage: ListenerHarness, spec: dict[str, Any]) -> None:
         """Raising and rolling back, in every mode."""
         stage.harness.require("atomic")
-        stage.listen(Erring(stage), redelivery_handling="", **spec)
-        stage.pass_many(ordered=spec["concurrency_mode"] == "serial")
+        stage.listen(FlakyHandler(stage), redelivery_handling="", **spec)
+        stage.forward_many(ordered=spec["concurrency_mode"] == "serial")
 
     @pytest.mark.parametrize("spec", _HELD.values(), ids=list(_HELD))
-    def test_with_held_units(self, stage: Stage, spec: dict[str, Any]) -> None:
+    def test_with_held_units(self, stage: ListenerHarness, spec: dict[str, Any]) -> None:
         """Raising, rolling back and acknowledging, in every mode that can hold."""
         stage.harness.require("atomic")
-        stage.listen(Erring(stage), redelivery_handling="", **spec)
-        stage.pass_many()
+        stage.listen(FlakyHandler(stage), redelivery_handling="", **spec)
+        stage.forward_many()
 
     @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
-    def test_without_a_transaction(self, stage: Stage, mode: str) -> None:
+    def test_without_a_transaction(self, stage: ListenerHarness, mode: str) -> None:
         """On every broker: what the handler ended well never comes again, all else does."""
-        raises = Chance(0.1)
+        raises = SeededChance(0.1)
         done: queue.Queue[str] = queue.Queue()
 
         def handler(message: Message) -> None:
             if raises(message.body):
-                raise Failed
+                raise HandlerFailed
             done.put(message.body)
 
         stage.listen(handler, concurrency_mode=mode, transaction="none", redelivery_handling="")
@@ -161,4 +161,4 @@ class TestLosingNothing(Inbound):
         stage.heard.await_outcome(Outcome.COMMITTED, len(bodies))
         stage.adapter.stop()
         assert sorted(done.queue) == bodies
-        stage.expect_rest(stage.source)
+        stage.expect_remaining(stage.source)
