@@ -1,4 +1,4 @@
-"""Shared by the asyncio classes: a thread for blocking calls, awaitable opening, asynchronous closing."""
+"""Common part of the asyncio classes: a thread for blocking calls, awaitable opening, asynchronous closing."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -17,13 +17,13 @@ from jmsjca.outbound.connection_state import Closeable
 __all__ = ["AsyncCloseable", "AwaitableContextManager", "SingleThreadExecutor", "open_in_thread", "run_in_thread"]
 
 T = TypeVar("T")
-ClosingT = TypeVar("ClosingT", bound=Closeable)
+CloseableT = TypeVar("CloseableT", bound=Closeable)
 
 
 class SingleThreadExecutor:
-    """Runs one call after the other, each in the context variables of whoever made it.
+    """Runs calls one after the other on a thread of its own, each in the context variables of its caller.
 
-    The thread is a daemon, which those of executors are not: a program that forgets a waiting receive can still end.
+    The thread is a daemon, in contrast to those of `concurrent.futures`: a program with a pending receive can exit.
 
     Args:
         name: The name of the thread.
@@ -31,56 +31,64 @@ class SingleThreadExecutor:
 
     def __init__(self, name: str) -> None:
         self._fork_guard = ForkGuard()
-        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None is the last
-        self._submitting = Lock()  # so that nothing comes after the last
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None ends the thread
+        self._submitting = Lock()  # no call may be queued after the None
         self._ended = False
-        self._failure: BaseException | None = None  # used on the thread alone
+        self._failure: BaseException | None = None  # only used on the thread
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Run a call; if the await is cancelled before it began, it is not made.
+        """Run a call and return its result. If the await is cancelled before the call has begun, it is not made.
 
         Raises:
             IllegalStateError: The executor has ended.
-            BaseException: What the call raises, or an earlier one that nobody awaited: then this one is not made.
+            BaseException: The error of the call, or of an earlier detached one; this call is not made then.
         """
         return await asyncio.wrap_future(self._submit(partial(self._unless_failed, function)))
 
     async def run_shielded(self, function: Callable[[], T]) -> T:
-        """Run a call that ends something: it is made even if the await is cancelled, or an earlier call failed."""
+        """Run a call that ends something: it is made even if the await is cancelled or an earlier call failed."""
         return await asyncio.shield(asyncio.wrap_future(self._submit(partial(self._whatever_failed, function))))
 
-    async def run_opening(self, function: Callable[[], ClosingT]) -> ClosingT:
-        """Run a call that makes something; if the await is cancelled, what it made is closed."""
-        made = self._submit(partial(self._unless_failed, function))
+    async def run_opening(self, function: Callable[[], CloseableT]) -> CloseableT:
+        """Run a call that opens a resource. If the await is cancelled, the resource is closed."""
+        opened = self._submit(partial(self._unless_failed, function))
         try:
-            return await asyncio.wrap_future(made)
+            return await asyncio.wrap_future(opened)
         except asyncio.CancelledError:
-            self._submit(partial(_discard, made))
+            self._submit(partial(_discard, opened))
             raise
 
     def submit_detached(self, function: Callable[[], None]) -> None:
-        """Run a call that nobody awaits; what it raises is raised by the next call."""
+        """Run a call without waiting for it. If it fails, the next call raises its error."""
         self._submit(partial(self._keeping_failure, function))
 
     def raise_pending(self) -> None:
-        """Raise what an earlier call has raised that nobody awaited. On the thread."""
+        """Raise the error of a failed detached call, if any. Only called on the thread."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
+    def check_process(self) -> None:
+        """Raise an error in a forked child.
+
+        Raises:
+            ConnectionLostError: The session belongs to the parent of this process.
+        """
+        self._fork_guard.check()
+
     def end(self) -> None:
-        """Take no more calls; the thread ends after those that were made. Again is harmless."""
+        """Refuse new calls; the thread ends after those that are queued. Idempotent."""
         if self._fork_guard.in_child:
-            return  # a forked child: the thread is not here
+            return  # a forked child: the thread does not exist
         with self._submitting:
             if not self._ended:
                 self._ended = True
                 self._calls.put(None)
 
     def join(self) -> None:
-        """End, and wait until the thread has ended. On another thread."""
+        """End the executor and wait until its thread has ended. Not called on that thread."""
         self.end()
         self._thread.join()
 
@@ -108,25 +116,25 @@ class SingleThreadExecutor:
     def _keeping_failure(self, function: Callable[[], None]) -> None:
         try:
             function()
-        except BaseException as error:  # noqa: BLE001  # whoever calls next gets it
+        except BaseException as error:  # noqa: BLE001  # raised by the next call
             self._failure = error
 
 
 async def run_in_thread(function: Callable[[], T]) -> T:
-    """Run a call on a thread of its own, to its end even if the await is cancelled.
+    """Run a call on a new thread, to its end even if the await is cancelled.
 
-    For what must not wait until a session's thread is free.
+    Used for calls that must not wait until a session's thread is free.
     """
-    executor = SingleThreadExecutor("jmsjca aside")
+    executor = SingleThreadExecutor("jmsjca asyncio")
     try:
         return await executor.run_shielded(function)
     finally:
         executor.end()
 
 
-async def open_in_thread(function: Callable[[], ClosingT]) -> ClosingT:
-    """Make something on a thread of its own; if the await is cancelled, what it made is closed."""
-    executor = SingleThreadExecutor("jmsjca aside")
+async def open_in_thread(function: Callable[[], CloseableT]) -> CloseableT:
+    """Open a resource on a new thread. If the await is cancelled, the resource is closed."""
+    executor = SingleThreadExecutor("jmsjca asyncio")
     try:
         return await executor.run_opening(function)
     finally:
@@ -138,21 +146,21 @@ def _run(outcome: Future[T], context: Context, function: Callable[[], T]) -> Non
         return
     try:
         outcome.set_result(context.run(function))
-    except BaseException as error:  # noqa: BLE001  # it belongs to whoever called
+    except BaseException as error:  # noqa: BLE001  # raised in the caller
         outcome.set_exception(error)
 
 
-def _discard(made: Future[ClosingT]) -> None:
-    if not made.cancelled() and made.exception() is None:
-        made.result().close()
+def _discard(opened: Future[CloseableT]) -> None:
+    if not opened.cancelled() and opened.exception() is None:
+        opened.result().close()
 
 
 class AsyncCloseable(ABC):
-    """Leaving it closes it."""
+    """Asynchronous context manager that closes itself on exit."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of what it holds, also if the await is cancelled. Closing twice does nothing."""
+        """Release all resources, even if the await is cancelled. Idempotent."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,14 +173,14 @@ C = TypeVar("C", bound=AsyncCloseable)
 
 
 class AwaitableContextManager(Generic[C]):
-    """Awaited it opens something, which is yours to close; ``async with`` closes it at the end of the block.
+    """A resource to open: with ``await``, which leaves closing to the caller, or with ``async with``, which closes it.
 
     Args:
-        open_it: Opens it.
+        open_resource: Opens the resource.
     """
 
-    def __init__(self, open_it: Callable[[], Awaitable[C]]) -> None:
-        self._open = open_it
+    def __init__(self, open_resource: Callable[[], Awaitable[C]]) -> None:
+        self._open = open_resource
 
     def __await__(self) -> Generator[Any, Any, C]:
         return self._open().__await__()

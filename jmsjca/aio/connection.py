@@ -7,7 +7,7 @@ from typing import Self, TypeVar
 from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThreadExecutor, open_in_thread, run_in_thread
 from jmsjca.aio.session import Session
-from jmsjca.config import AcknowledgeMode
+from jmsjca.config.settings import AcknowledgeMode
 
 __all__ = ["Connection", "connect"]
 
@@ -17,37 +17,37 @@ T = TypeVar("T")
 def connect(
     factory: outbound.ConnectionFactory, user_name: str | None = None, password: str | None = None
 ) -> AwaitableContextManager["Connection"]:
-    """Open a connection, to be awaited, stopped, or entered with ``async with``, which starts it.
+    """Open a connection: await it, then start it, or enter it with ``async with``, which starts it.
 
     Args:
-        factory: Makes it.
-        user_name: Who connects, if not the factory's.
-        password: The password of ``user_name``; ignored without one.
+        factory: The factory of the connection.
+        user_name: User name; None for the factory's.
+        password: Password of ``user_name``; ignored without a user name.
 
     Raises:
         JMSError: When opened, as `jmsjca.ConnectionFactory.create_connection`.
     """
 
     async def opened() -> Connection:
-        """Open it, now."""
+        """Open the connection."""
         return Connection(await open_in_thread(partial(factory.create_connection, user_name, password)))
 
     return AwaitableContextManager(opened)
 
 
 class Connection(AsyncCloseable):
-    """Made by `connect`; used as `jmsjca.Connection`. Any number of tasks may share it.
+    """A `jmsjca.Connection` for asyncio. `connect` creates it; any number of tasks may share it.
 
     Args:
-        wrapped: The connection beneath, which blocks.
+        wrapped: The blocking connection.
     """
 
     def __init__(self, wrapped: outbound.Connection) -> None:
         self._wrapped = wrapped
-        self._sessions: list[Session] = []
+        self._sessions: list[tuple[Session, SingleThreadExecutor]] = []
 
     async def start(self) -> None:
-        """Let consumers receive. Again is harmless.
+        """Start the delivery of messages to consumers. Idempotent.
 
         Raises:
             IllegalStateError: The connection is closed.
@@ -55,7 +55,7 @@ class Connection(AsyncCloseable):
         await run_in_thread(self._wrapped.start)
 
     async def stop(self) -> None:
-        """Let consumers wait: no receive returns with a message from here to the next `start`.
+        """Pause the delivery of messages: no receive returns a message before the next `start`. Idempotent.
 
         Raises:
             IllegalStateError: The connection is closed.
@@ -65,11 +65,11 @@ class Connection(AsyncCloseable):
     def create_session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
     ) -> AwaitableContextManager[Session]:
-        """Make a session, to be awaited or entered with ``async with``; its thread lives until it is closed.
+        """Create a session, to be awaited or entered with ``async with``. Closing it ends its thread.
 
         Args:
-            transacted: True if what it receives and sends is committed together.
-            acknowledge_mode: How receipt is acknowledged otherwise; ignored if transacted.
+            transacted: True to commit all receipts and sends together.
+            acknowledge_mode: The acknowledgement of receipts; ignored if transacted.
 
         Raises:
             IllegalStateError: When opened: the connection is closed.
@@ -80,17 +80,17 @@ class Connection(AsyncCloseable):
         )
 
     async def run_sync(self, function: Callable[[outbound.Connection], T]) -> T:
-        """Call a function with the connection beneath, on another thread: for what has no method here.
+        """Call a function with the blocking connection on another thread, for calls that have no method here.
 
         Args:
-            function: For instance ``lambda connection: connection.admin.depth(queue)``.
+            function: For example ``lambda connection: connection.admin.depth(queue)``.
         """
         return await run_in_thread(partial(function, self._wrapped))
 
     async def close(self) -> None:
-        """Close all sessions, rolling back what is open, end their threads, and close the link. Twice does nothing.
+        """Close all sessions, which roll back, end their threads, and close the connection to the broker. Idempotent.
 
-        A receive that waits returns None; other calls at work are waited for. It happens even if this is cancelled.
+        A waiting receive returns None; other calls in progress are waited for. Cancellation does not interrupt it.
         """
         await run_in_thread(self._close)
 
@@ -105,12 +105,12 @@ class Connection(AsyncCloseable):
         except BaseException:
             executor.end()
             raise
-        self._sessions = [s for s in self._sessions if not s.closed] + [session]
+        self._sessions = [each for each in self._sessions if not each[0].closed] + [(session, executor)]
         return session
 
     def _close(self) -> None:
         try:
             self._wrapped.close()
         finally:
-            for session in self._sessions:
-                session.end()
+            for _, executor in self._sessions:
+                executor.join()

@@ -1,4 +1,4 @@
-"""Consumers for asyncio, and how a received message passes from the session's thread to the event loop."""
+"""Consumers for asyncio, and the hand-over of a received message from the session's thread to the event loop."""
 
 import asyncio
 from concurrent.futures import Future
@@ -8,54 +8,57 @@ from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, SingleThreadExecutor, run_in_thread
 from jmsjca.errors import IllegalStateError, MessageFormatError
 from jmsjca.messages import Message
-from jmsjca.outbound import MessageConsumer
+from jmsjca.outbound.consumer import PrefetchingReceiver
 
-__all__ = ["Consumer", "ReceiveHandoff"]
+__all__ = ["Consumer"]
 
 
 class Consumer(AsyncCloseable):
-    """Made by `Session.create_consumer` and its like; used by one task at a time, as its session.
+    """A `jmsjca.MessageConsumer` for asyncio. Like its session it is used by one task at a time.
 
-    ``async for message in consumer`` waits for one message after the other, and ends when the consumer is closed.
+    `Session.create_consumer` and its variants create it. ``async for message in consumer`` receives one message after
+    the other, and ends when the consumer is closed.
 
     Args:
-        wrapped: The consumer beneath, which blocks.
-        session: The session that made it.
-        executor: The thread of that session.
+        wrapped: The blocking consumer.
+        session: The blocking session that created it.
+        executor: The thread of the session.
     """
 
     def __init__(
         self, wrapped: outbound.MessageConsumer, session: outbound.Session, executor: SingleThreadExecutor
     ) -> None:
         self._wrapped = wrapped
+        self._receiver = wrapped._receiver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
         self._session = session
         self._executor = executor
 
     @property
     def closed(self) -> bool:
-        """True once it was closed, or its session."""
+        """True once the consumer or its session is closed."""
         return self._wrapped.closed or self._session.closed
 
     async def receive(self, timeout: float | None = None) -> Message | None:  # noqa: ASYNC109  # JMS has it
         """Receive the next message.
 
-        A cancelled receive takes nothing: the message stays the next one. What is returned is acknowledged, or part of
-        the unit, before the session's next call; should that fail, the next call says so, and the message comes again.
+        A cancelled receive consumes nothing: the message stays the next one. A returned message is acknowledged, or
+        belongs to the transaction, before the next call of the session; if that fails, the next call raises the error,
+        and the message is redelivered.
 
         Args:
-            timeout: Seconds to wait, from when the session is free; None waits for ever, 0 does not wait.
+            timeout: Seconds to wait, from the time when the session is free; None waits forever, 0 does not wait.
 
         Returns:
-            The message; None if none came in time, or if the consumer was closed meanwhile by another task.
+            The message; None if none arrived in time, or if another task closed the consumer meanwhile.
 
         Raises:
             IllegalStateError: The consumer is closed.
             MessageFormatError: The message cannot be decoded; see `jmsjca.MessageConsumer.receive`.
         """
-        return await ReceiveHandoff(self._wrapped, self._executor, timeout).receive()
+        return await ReceiveHandoff(self._receiver, self._executor, timeout).receive()
 
     async def close(self) -> None:
-        """Give back what was taken ahead; what was received stays with the session. Twice does nothing.
+        """Release prefetched messages; received ones stay with the session. Idempotent.
 
         Another task may call it: a waiting `receive` returns None.
         """
@@ -68,7 +71,7 @@ class Consumer(AsyncCloseable):
         try:
             message = None if self.closed else await self.receive()
         except IllegalStateError:
-            if not self.closed:  # just now
+            if not self.closed:  # not closed meanwhile
                 raise
             message = None
         if message is None:
@@ -77,56 +80,57 @@ class Consumer(AsyncCloseable):
 
 
 class ReceiveHandoff:
-    """Shown by the thread, taken on the event loop: so no message is received that `take` does not return.
+    """One receive: the thread proposes a message, the event loop accepts it, so a cancelled receive loses no message.
 
-    The thread shows the message and waits for the answer. That is given between two awaits, where no cancellation can
-    come: yes, and the message is returned and settled as the session's mode says; or no, and it is the next one again.
+    The thread proposes the message and waits for the answer. The event loop answers between two awaits, where no
+    cancellation can occur: either it accepts, and the message is returned and settled as the session's mode says; or it
+    refuses, and the message stays the next one.
 
     Args:
-        consumer: Whose message.
-        executor: The session's thread.
-        timeout: Seconds that the thread waits for one; None for ever.
+        receiver: The prefetch buffer of the blocking consumer.
+        executor: The thread of the session.
+        timeout: Seconds that the thread waits for a message; None waits forever.
     """
 
-    def __init__(self, consumer: MessageConsumer, executor: SingleThreadExecutor, timeout: float | None) -> None:
-        self._consumer = consumer
+    def __init__(self, receiver: PrefetchingReceiver, executor: SingleThreadExecutor, timeout: float | None) -> None:
+        self._receiver = receiver
         self._executor = executor
         self._timeout = timeout
-        self._shown: Future[Message | None] = Future()
-        self._answer: Future[bool] = Future()
+        self._proposed: Future[Message | None] = Future()
+        self._accepted: Future[bool] = Future()
 
     async def receive(self) -> Message | None:
-        """Let the thread receive, and take what it shows; None if there was nothing in time."""
+        """Return the message that the thread proposes; None if none arrived in time."""
         self._executor.submit_detached(self._receive)
         try:
-            return await asyncio.wrap_future(self._shown)
+            return await asyncio.wrap_future(self._proposed)
         except (asyncio.CancelledError, GeneratorExit):
-            self._answer.set_result(False)
-            self._consumer.interrupt()
+            self._accepted.set_result(False)
+            self._receiver.interrupt()
             raise
         finally:
-            if not self._answer.done():
-                self._answer.set_result(True)
+            if not self._accepted.done():
+                self._accepted.set_result(True)
 
     def _receive(self) -> None:
         try:
             self._executor.raise_pending()
-            self._consumer.receive_if(self._propose, self._answer.done, self._timeout)
+            self._receiver.receive_if(self._propose, self._accepted.done, self._timeout)
         except BaseException as error:
-            if self._shown.done():
+            if self._proposed.done():
                 raise
             self._resolve(error)
-        if not self._shown.done():
+        if not self._proposed.done():
             self._resolve(None)
 
     def _propose(self, message: Message | MessageFormatError) -> bool:
         self._resolve(message)
-        return self._answer.result()
+        return self._accepted.result()
 
     def _resolve(self, outcome: Message | BaseException | None) -> None:
-        if not self._shown.set_running_or_notify_cancel():
-            return  # nobody waits any more
+        if not self._proposed.set_running_or_notify_cancel():
+            return  # the receive is cancelled
         if isinstance(outcome, BaseException):
-            self._shown.set_exception(outcome)
+            self._proposed.set_exception(outcome)
         else:
-            self._shown.set_result(outcome)
+            self._proposed.set_result(outcome)

@@ -11,11 +11,13 @@ __all__ = ["Producer"]
 
 
 class Producer:
-    """Made by `Session.create_producer`. It is light, and need not be closed.
+    """A `jmsjca.MessageProducer` for asyncio. It is lightweight and need not be closed.
+
+    `Session.create_producer` creates it.
 
     Args:
-        wrapped: The producer beneath, which blocks.
-        executor: The thread of its session.
+        wrapped: The blocking producer.
+        executor: The thread of the session.
     """
 
     def __init__(self, wrapped: outbound.MessageProducer, executor: SingleThreadExecutor) -> None:
@@ -32,23 +34,23 @@ class Producer:
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
     ) -> None:
-        """Send a message, as `jmsjca.MessageProducer.send` does; it may be changed and sent again afterwards.
+        """Send a message, as `jmsjca.MessageProducer.send` does. The message may be changed and sent again afterwards.
 
-        If the await is cancelled the message is sent or not; it must not be used again, and the session is as before.
+        If the await is cancelled, the message may or may not be sent. It must not be used again; the session can.
 
         Args:
-            message: What to send.
-            destination: Where to; needed if the producer has no destination, refused if it has.
-            delivery_mode: Whether it must survive the broker's restart; None for persistent.
+            message: The message.
+            destination: The destination; required if the producer has none, refused if it has one.
+            delivery_mode: Whether the message survives a restart of the broker; None for persistent.
             priority: 0 to 9; None for 4, which is normal.
-            time_to_live: Seconds until it expires; 0 or None for never.
-            delivery_delay: Seconds until it may be delivered.
+            time_to_live: Seconds until the message expires; 0 or None means never.
+            delivery_delay: Seconds until the message may be delivered.
 
         Raises:
-            InvalidDestinationError: No destination, or two; or a temporary one that is gone.
-            MessageFormatError: A priority outside 0 to 9, or a time that makes no sense.
+            InvalidDestinationError: There is no destination, or there are two; or it is a deleted temporary one.
+            MessageFormatError: The priority is outside 0 to 9, or a time is negative or too large.
             IllegalStateError: The session is closed.
-            JMSError: The broker refuses it.
+            JMSError: The broker refuses the message.
         """
         send = partial(
             self._wrapped.send,

@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 
 class Session(MessageFactory, AsyncCloseable):
-    """Made by `Connection.create_session`; used as `jmsjca.Session`, by one task at a time.
+    """A `jmsjca.Session` for asyncio, used by one task at a time. `Connection.create_session` creates it.
 
-    Its calls, and those of what it made, run one after the other on its thread: one that waits, as `Consumer.receive`,
-    holds up the others. Messages and names are made at once, without the thread.
+    Its calls, and those of its producers and consumers, run one after the other on its thread: a waiting one, such as
+    `Consumer.receive`, delays the others. Messages and destinations are created at once, without the thread.
 
     Args:
-        wrapped: The session beneath, which blocks.
-        executor: Its thread.
+        wrapped: The blocking session.
+        executor: The thread of the session.
     """
 
     def __init__(self, wrapped: outbound.Session, executor: SingleThreadExecutor) -> None:
@@ -36,44 +36,44 @@ class Session(MessageFactory, AsyncCloseable):
 
     @property
     def closed(self) -> bool:
-        """True as soon as somebody began to close it."""
+        """True as soon as closing has begun."""
         return self._wrapped.closed
 
     async def create_producer(self, destination: Destination | None = None) -> Producer:
-        """Make a producer; without a destination each send names one.
+        """Create a producer. Without a destination each send names one.
 
         Raises:
-            InvalidDestinationError: It is no destination.
+            InvalidDestinationError: The value is no destination.
         """
         return Producer(await self._executor.run(partial(self._wrapped.create_producer, destination)), self._executor)
 
     def create_consumer(
         self, source: Destination, selector: str | None = None, *, no_local: bool = False
     ) -> AwaitableContextManager[Consumer]:
-        """Make a consumer, to be awaited or entered; see `jmsjca.Session.create_consumer`."""
+        """Create a consumer, to be awaited or entered; see `jmsjca.Session.create_consumer`."""
         return self._consumer(partial(self._wrapped.create_consumer, source, selector, no_local=no_local))
 
     def create_shared_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> AwaitableContextManager[Consumer]:
-        """Make one of several consumers of a subscription; see `jmsjca.Session.create_shared_consumer`."""
+        """Create a consumer of a shared subscription; see `jmsjca.Session.create_shared_consumer`."""
         return self._consumer(partial(self._wrapped.create_shared_consumer, topic, name, selector))
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
     ) -> AwaitableContextManager[Consumer]:
-        """Make the consumer of a durable subscription; see `jmsjca.Session.create_durable_consumer`."""
+        """Create the consumer of a durable subscription; see `jmsjca.Session.create_durable_consumer`."""
         return self._consumer(partial(self._wrapped.create_durable_consumer, topic, name, selector, no_local=no_local))
 
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> AwaitableContextManager[Consumer]:
-        """Make one of several of a durable subscription; see `jmsjca.Session.create_shared_durable_consumer`."""
+        """Create a consumer of a shared durable one; see `jmsjca.Session.create_shared_durable_consumer`."""
         return self._consumer(partial(self._wrapped.create_shared_durable_consumer, topic, name, selector))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Self]:
-        """Commit at the end of the block, roll back on an exception, also if the task is cancelled.
+        """Commit at the end of the block, or roll back on an exception, also if the task is cancelled.
 
         Raises:
             IllegalStateError: The session is not transacted.
@@ -89,23 +89,23 @@ class Session(MessageFactory, AsyncCloseable):
             raise
 
     async def commit(self) -> None:
-        """Acknowledge what was received and send what was sent since the last commit, together.
+        """Acknowledge all messages received and send all messages sent since the last commit, as one.
 
-        If the await is cancelled it happens or not, as a whole: `rollback` ends what did not happen.
+        If the await is cancelled, the commit happens or not, as a whole: call `rollback` to end an open transaction.
 
         Raises:
             IllegalStateError: The session is not transacted.
-            TransactionRolledBackError: It did not happen.
-            TransactionInDoubtError: It may or may not have happened.
+            TransactionRolledBackError: Nothing was committed.
+            TransactionInDoubtError: The transaction may or may not have been committed.
         """
         await self._executor.run(self._wrapped.commit)
 
     async def rollback(self) -> None:
-        """Forget what was sent, and let what was received come again; it happens even if the await is cancelled."""
+        """Discard all sends and request redelivery of all received messages, even if the await is cancelled."""
         await self._executor.run_shielded(self._wrapped.rollback)
 
     async def recover(self) -> None:
-        """Let everything that was received and not acknowledged come again, in order, counted.
+        """Request redelivery of all messages that are not acknowledged, in order; they are counted.
 
         Raises:
             IllegalStateError: The session is transacted: use `rollback`.
@@ -113,43 +113,45 @@ class Session(MessageFactory, AsyncCloseable):
         await self._executor.run_shielded(self._wrapped.recover)
 
     async def acknowledge(self, message: Message | None = None) -> None:
-        """Acknowledge under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL``; in other sessions it has no effect.
+        """Acknowledge under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL``; no effect in other sessions.
 
         Args:
-            message: As its own ``acknowledge()``, which would block the event loop; None for all that was received.
+            message: The message to acknowledge; its own ``acknowledge()`` would block the event loop. None for all
+                received messages.
         """
         await self._executor.run(self._wrapped.acknowledge if message is None else message.acknowledge)
 
     async def run_sync(self, function: Callable[[outbound.Session], T]) -> T:
-        """Call a function with the session beneath, on its thread: for what has no method here.
+        """Call a function with the blocking session on the session's thread, for calls that have no method here.
 
         Args:
-            function: For instance ``lambda session: list(session.create_browser(queue))``. Once it has begun it runs
-                to its end, even if the await is cancelled.
+            function: For example ``lambda session: list(session.create_browser(queue))``. Once begun it runs to its
+                end, even if the await is cancelled.
         """
         return await self._executor.run(partial(function, self._wrapped))
 
     async def close(self) -> None:
-        """Close consumers, roll back what is open and end the thread. Twice does nothing.
+        """Close the consumers, roll back the open transaction and end the thread. Idempotent.
 
-        Another task may call it: a receive that waits returns None, and any other call is waited for. It happens even
-        if this is cancelled.
+        Another task may call it: a waiting receive returns None, and any other call is waited for. Cancellation does
+        not interrupt it.
         """
-        await run_in_thread(self.end)
+        await run_in_thread(self._close)
 
-    def end(self) -> None:
-        """Close it, on a thread that may wait. For the connection."""
+    def _close(self) -> None:
         try:
             self._wrapped.close()
         finally:
             self._executor.join()
 
     def _check_open(self) -> None:
-        self._wrapped.lock.check_open()
+        self._executor.check_process()
+        if self._wrapped.closed:
+            raise IllegalStateError("The session is closed.")
 
     def _consumer(self, create: Callable[[], outbound.MessageConsumer]) -> AwaitableContextManager[Consumer]:
         async def opened() -> Consumer:
-            """Open it, now."""
+            """Open the consumer."""
             return Consumer(await self._executor.run_opening(create), self._wrapped, self._executor)
 
         return AwaitableContextManager(opened)

@@ -8,7 +8,16 @@ from typing import Protocol
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError
 
-__all__ = ["SYSTEM_CLOCK", "AcknowledgeMode", "Clock", "Credentials", "DestinationSettings", "Limits", "SystemClock"]
+__all__ = [
+    "SYSTEM_CLOCK",
+    "AcknowledgeMode",
+    "Clock",
+    "Credentials",
+    "Deadline",
+    "DestinationSettings",
+    "Limits",
+    "SystemClock",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,25 @@ class SystemClock:
 
 
 SYSTEM_CLOCK: Clock = SystemClock()
+
+
+class Deadline:
+    """The end of a timeout that several waits share.
+
+    Args:
+        seconds: Timeout in seconds, from now; None never ends.
+        clock: Source of the time.
+    """
+
+    __slots__ = ("_clock", "_end")
+
+    def __init__(self, seconds: float | None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._end = None if seconds is None else clock.monotonic() + seconds
+
+    def remaining(self) -> float | None:
+        """Return the seconds until the deadline, 0 once it has passed; None waits forever."""
+        return None if self._end is None else max(self._end - self._clock.monotonic(), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

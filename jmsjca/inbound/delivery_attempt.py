@@ -17,8 +17,8 @@ from jmsjca.messages import Message, Outcome, Settlement
 from jmsjca.messages.delivery import bind_delivery, original_message_id
 from jmsjca.messages.end_of_batch import end_of_batch_message
 from jmsjca.messages.settlement import forbid_waiting
-from jmsjca.outbound import Session
-from jmsjca.outbound.connection_state import ConnectionContext, ConnectionState
+from jmsjca.outbound.connection_state import ConnectionContext
+from jmsjca.outbound.session import Session, session_for_delivery
 from jmsjca.redelivery import Failure
 
 if TYPE_CHECKING:
@@ -281,10 +281,9 @@ class DeliveryAttempt:
     def _create_session(self) -> Session:
         """Create the handler's session: it sends in the unit, or at once without transactions."""
         endpoint = self.endpoint
+        context = ConnectionContext.for_listener(self.connection, endpoint.limits, endpoint.hooks)
         if endpoint.settings.transacted:
-            return Session.for_delivery(self.connection, self.unit, endpoint.limits, endpoint.hooks)
-        state = ConnectionState(started=True)
-        context = ConnectionContext(self.connection, endpoint.limits, state, hooks=endpoint.hooks)
+            return session_for_delivery(context, self.unit)
         return Session(context, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
 
     def _deliver_each(self, deliveries: Iterable[spi.Delivery]) -> None:

@@ -14,20 +14,21 @@ __all__ = ["QueueBrowser"]
 
 
 class QueueBrowser(Closeable):
-    """Made by `Session.create_browser` (JMS 3.1, section 4.1.6); for one thread at a time, as its session.
+    """Iterable over the messages that wait in a queue, without consuming them (JMS 3.1, section 4.1.6).
 
-    Each iteration looks at the queue anew. A message that cannot be decoded raises `MessageFormatError` in its turn;
-    the iterator can go on after it.
+    `Session.create_browser` creates it; like its session it is for one thread at a time. Each iteration browses the
+    queue from its beginning. A message that cannot be decoded raises `MessageFormatError` at its position; the same
+    iterator can then continue with the next message.
 
     Args:
         connection: The provider's connection.
-        queue: What to look at.
-        selector: Only messages that match; needs the capability ``selectors``.
-        lock: The session's.
+        queue: The queue to browse.
+        selector: Only matching messages are returned; needs the capability ``selectors``.
+        lock: The lock of the session.
 
     Attributes:
-        queue: What it looks at.
-        selector: Only messages that match; None for all.
+        queue: The browsed queue.
+        selector: Only matching messages are returned; None for all.
     """
 
     def __init__(self, connection: spi.Connection, queue: Queue, selector: str | None, lock: SessionLock) -> None:
@@ -38,21 +39,21 @@ class QueueBrowser(Closeable):
         self.selector = selector
 
     def close(self) -> None:
-        """Look no more. Closing twice does nothing."""
+        """Close the browser. Idempotent."""
         self._closed = True
 
     def __iter__(self) -> Iterator[Message]:
         with self._lock:
             self._check_open()
-            found = iter(self._connection.browse(self.queue, selector=self.selector))
-        # A map goes on after an exception: a message that cannot be decoded does not hide those behind it.
-        return map(_message, chain.from_iterable(self._chunks(found)))
+            chunks = iter(self._connection.browse(self.queue, selector=self.selector))
+        # Unlike a generator, a map continues after an exception: an undecodable message does not hide later ones.
+        return map(_message, chain.from_iterable(self._locked(chunks)))
 
-    def _chunks(self, found: Iterator[Sequence[spi.Delivery]]) -> Iterator[Sequence[spi.Delivery]]:
+    def _locked(self, chunks: Iterator[Sequence[spi.Delivery]]) -> Iterator[Sequence[spi.Delivery]]:
         while True:
             with self._lock:
                 self._check_open()
-                chunk = next(found, None)
+                chunk = next(chunks, None)
             if chunk is None:
                 return
             yield chunk

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from jmsjca import spi
-from jmsjca.config import AcknowledgeMode, ConnectionURL
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
@@ -16,19 +17,19 @@ from jmsjca.outbound.connection_state import Closeable, ConnectionContext, Conne
 from jmsjca.outbound.session import BaseSession, Session
 from jmsjca.reconnection import ConnectionSettings, connect
 
-__all__ = ["Connection", "ConnectionMetaData", "ExceptionListener", "ExceptionNotifier"]
+__all__ = ["Connection", "ConnectionMetaData", "ExceptionListener", "SharedConnection"]
 
 logger = logging.getLogger("jmsjca.outbound")
 
 ExceptionListener = Callable[[JMSError], object]
-"""Called with what happened to a connection."""
+"""Called with the error that broke a connection."""
 
 
 class ExceptionNotifier:
     """Calls the exception listener of a connection (JMS 3.1, section 6.1.7).
 
     Attributes:
-        listener: Whom to call; None for nobody.
+        listener: The exception listener; None if there is none.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class ExceptionNotifier:
         self.listener: ExceptionListener | None = None
 
     def notify(self, error: JMSError) -> None:
-        """Let the listener know, on a thread of its own: it may close the connection, whose thread this is."""
+        """Call the listener on a new thread: it may close the connection, which waits for the calling I/O thread."""
         if self.listener is not None:
             threading.Thread(
                 target=self._call, args=(self.listener, error), name="jmsjca exception listener", daemon=True
@@ -52,13 +53,13 @@ class ExceptionNotifier:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMetaData:
-    """Given by `Connection.metadata` (JMS 3.1, section 6.1.6).
+    """Protocol, versions and properties of a connection, see `Connection.metadata` (JMS 3.1, section 6.1.6).
 
     Args:
-        protocol: How the broker is reached: the scheme of the connection URL.
-        provider_name: The library.
-        provider_version: Its version.
-        jms_version: The version of Jakarta Messaging whose semantics it keeps.
+        protocol: The scheme of the connection URL.
+        provider_name: The name of this library.
+        provider_version: The version of this library.
+        jms_version: The version of Jakarta Messaging whose semantics the library follows.
         jmsx_property_names: The properties of the specification that messages of this connection may have.
     """
 
@@ -68,30 +69,30 @@ class ConnectionMetaData:
     jms_version: str
     jmsx_property_names: tuple[str, ...]
 
-    @classmethod
-    def of(cls, protocol: str, capabilities: spi.Capabilities) -> "ConnectionMetaData":
-        """Gather it for a connection."""
-        from importlib.metadata import version  # noqa: PLC0415  # slow to import, and rarely asked for
 
-        names = ["JMSXGroupID", "JMSXGroupSeq", *(["JMSXDeliveryCount"] if capabilities.delivery_count else [])]
-        return cls(protocol, "jmsjca", version("jmsjca"), "3.1", tuple(names))
+def _metadata(protocol: str, capabilities: spi.Capabilities) -> ConnectionMetaData:
+    from importlib.metadata import version  # noqa: PLC0415  # slow to import, and rarely needed
+
+    names = ["JMSXGroupID", "JMSXGroupSeq", *(["JMSXDeliveryCount"] if capabilities.delivery_count else [])]
+    return ConnectionMetaData(protocol, "jmsjca", version("jmsjca"), "3.1", tuple(names))
 
 
 S = TypeVar("S", bound=BaseSession)
 
 
 class Connection(Closeable):
-    """Made by `ConnectionFactory.create_connection`. Thread-safe; the sessions that it makes are not.
+    """A connection to a broker; creates sessions. Thread-safe, in contrast to its sessions.
 
-    Entering it with ``with`` starts it. It belongs to the process that opened it: in a forked child every call on it,
-    and on what was made from it, raises `ConnectionLostError`, and closing does nothing.
+    `ConnectionFactory.create_connection` creates it. Entering it with ``with`` starts it. It belongs to the process
+    that opened it: in a forked child every call on it, and on its sessions, raises `ConnectionLostError`, and closing
+    does nothing.
 
     Args:
-        settings: What it is made from.
-        hooks: What surrounds sends.
+        settings: URL, credentials, client id and limits.
+        hooks: The hooks around sends.
 
     Raises:
-        JMSError: The broker cannot be reached, or refuses.
+        JMSError: The broker cannot be reached, or refuses the connection.
     """
 
     def __init__(self, settings: ConnectionSettings, hooks: HookChain) -> None:
@@ -109,39 +110,39 @@ class Connection(Closeable):
 
     @property
     def client_id(self) -> str | None:
-        """What durable subscriptions belong to; given to the `ConnectionFactory` (JMS 3.1, section 6.1.2)."""
+        """The client id, which owns durable subscriptions; set in the `ConnectionFactory` (JMS 3.1, section 6.1.2)."""
         return self._context.client_id
 
     @property
     def capabilities(self) -> spi.Capabilities:
-        """What the broker behind this connection can do."""
+        """The capabilities of the broker."""
         return self._provider_connection.capabilities
 
     @property
     def metadata(self) -> ConnectionMetaData:
-        """What this connection is: protocol, versions, properties (JMS 3.1, section 6.1.6)."""
-        return ConnectionMetaData.of(self._protocol, self._provider_connection.capabilities)
+        """Protocol, versions and properties of this connection (JMS 3.1, section 6.1.6)."""
+        return _metadata(self._protocol, self._provider_connection.capabilities)
 
     @property
     def admin(self) -> spi.Admin | None:
-        """What an operator can see and do; None if the broker offers nothing."""
+        """Administration of the broker; None if the broker offers none."""
         return self._provider_connection.admin()
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
-        """Called, on a thread of its own, with the error when the connection is lost (JMS 3.1, section 6.1.7).
+        """Called on a new thread with the error when the connection is lost (JMS 3.1, section 6.1.7); None for none.
 
-        What a call of this library raises is not told again. A lost connection stays lost: make a new one.
+        Errors that a call raises are not reported here as well. A lost connection does not reconnect: open a new one.
         """
         return self._notifier.listener
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
-        """Set it; None for nobody."""
+        """Set or remove the exception listener."""
         self._notifier.listener = listener
 
     def start(self) -> None:
-        """Let consumers receive. Again is harmless.
+        """Start the delivery of messages to consumers. Idempotent.
 
         Raises:
             IllegalStateError: The connection is closed.
@@ -150,65 +151,56 @@ class Connection(Closeable):
         self._state.start()
 
     def stop(self) -> None:
-        """Let consumers wait (JMS 3.1, section 6.1.5). Again is harmless.
+        """Pause the delivery of messages to consumers (JMS 3.1, section 6.1.5). Idempotent.
 
-        When this returns, no receive will return with a message before the next `start`; their time goes on running.
+        When this returns, no receive returns a message before the next `start`. Timeouts of receives keep running.
 
         Raises:
             IllegalStateError: The connection is closed.
         """
         self._check_open()
         self._state.stop()
-        for session in self._open_sessions():
-            session.pause()
 
     def create_session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
     ) -> Session:
-        """Make a session.
+        """Create a session.
 
         Args:
-            transacted: True if what it receives and sends is committed together.
-            acknowledge_mode: How receipt is acknowledged otherwise; ignored if transacted.
+            transacted: True to commit all receipts and sends together.
+            acknowledge_mode: The acknowledgement of receipts; ignored if transacted.
 
         Raises:
             IllegalStateError: The connection is closed.
             NotSupportedError: The broker has no transactions.
         """
-        return self.open_session(
+        return self._open_session(
             lambda context: Session(context, transacted=transacted, acknowledge_mode=acknowledge_mode)
         )
 
-    def open_session(self, make: Callable[[ConnectionContext], S]) -> S:
-        """Make a session of any kind, which is closed with the connection. For contexts."""
-        self._fork_guard.check()
-        with self._lock:
-            self._check_open()
-            session = make(self._context)
-            self._sessions = [s for s in self._sessions if not s.closed] + [session]
-        return session
-
-    def close_if_idle(self) -> None:
-        """Close the connection if all its sessions are closed. For contexts, which share it."""
-        if not self._fork_guard.in_child and not self._open_sessions():
-            self.close()
-
     def close(self) -> None:
-        """Close all sessions, rolling back what is open, and the connection (JMS 3.1, section 6.1.8).
+        """Close all sessions, which roll back, and the connection to the broker (JMS 3.1, section 6.1.8). Idempotent.
 
-        A receive that waits returns None; what other threads are about is waited for. Temporary destinations are
-        deleted. Closing twice does nothing.
+        A waiting receive returns None; calls of other threads are waited for. Temporary destinations are deleted.
         """
         if self._fork_guard.in_child:
-            return  # a forked child: its parent closes it
+            return  # a forked child: the parent closes the connection
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-        with ExitStack() as stack:  # whatever fails, the rest is closed: the connection gives back what is still held
+        with ExitStack() as stack:  # if one fails, the others are closed; the last one releases all deliveries
             stack.callback(self._provider_connection.close)
             for session in self._sessions:
                 stack.callback(session.close)
+
+    def _open_session(self, create: Callable[[ConnectionContext], S]) -> S:
+        self._fork_guard.check()
+        with self._lock:
+            self._check_open()
+            session = create(self._context)
+            self._sessions = [s for s in self._sessions if not s.closed] + [session]
+        return session
 
     def _open_sessions(self) -> list[BaseSession]:
         with self._lock:
@@ -222,3 +214,21 @@ class Connection(Closeable):
     def __enter__(self) -> Self:
         self.start()
         return self
+
+
+class SharedConnection(Connection):
+    """The connection of contexts: it is closed with the last of them.
+
+    Args:
+        settings: URL, credentials, client id and limits.
+        hooks: The hooks around sends.
+    """
+
+    def open_session(self, create: Callable[[ConnectionContext], S]) -> S:
+        """Create a session of any kind, which is closed with the connection."""
+        return self._open_session(create)
+
+    def close_if_idle(self) -> None:
+        """Close the connection if all its sessions are closed."""
+        if not self._fork_guard.in_child and not self._open_sessions():
+            self.close()

@@ -1,199 +1,234 @@
-"""Message consumers of sessions."""
+"""Message consumers of sessions, and the prefetch buffer that they receive from."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from threading import RLock
-from time import monotonic
 from typing import TypeVar
 
 from jmsjca import spi
+from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
 from jmsjca.messages import Message
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.session_mode import SessionMode
 
-__all__ = ["MessageConsumer"]
+__all__ = ["MessageConsumer", "PrefetchingReceiver"]
 
 T = TypeVar("T")
 
 
-class MessageConsumer(Closeable):
-    """Made by `Session.create_consumer` and its like (JMS 3.1, chapter 8); for one thread at a time, as its session.
-
-    Iterating over it waits for one message after the other, and ends when the consumer is closed.
+class PrefetchingReceiver:
+    """Receives for one `MessageConsumer`: waits for messages, prefetches them and hands them over one by one.
 
     Args:
-        provider_consumer: The provider's consumer.
-        mode: What the session does with what is received.
+        consumer: The provider's consumer.
+        mode: Acknowledges what is handed over.
         state: Whether the connection is started.
-        prefetch: How many messages are taken ahead.
-        selector: What it was made with.
+        prefetch: Maximum number of prefetched messages.
 
     Attributes:
-        selector: Only messages that match are received; None for all.
-        closed: True once it was closed.
+        closed: True once it is closed.
     """
 
-    def __init__(
-        self,
-        provider_consumer: spi.Consumer,
-        mode: SessionMode,
-        state: ConnectionState,
-        *,
-        prefetch: int,
-        selector: str | None,
-    ) -> None:
-        self._consumer = provider_consumer
+    def __init__(self, consumer: spi.Consumer, mode: SessionMode, state: ConnectionState, prefetch: int) -> None:
+        self._consumer = consumer
         self._mode = mode
         self._lock = mode.lock
         self._state = state
         self._prefetch = prefetch
         self._prefetched: deque[spi.Delivery] = deque()
-        self._receiving = RLock()  # held where messages are waited for: who closes the consumer waits for that
-        self._handing_over = RLock()  # held where one is handed over: so does who closes, and who stops the connection
+        self._receiving = RLock()  # held while waiting for messages: `close` waits for it
+        self._handing_over = RLock()  # held while a message is handed over: `close` and `pause` wait for it
         self._woken = False
-        self.selector = selector
         self.closed = False
+        state.add(self)
 
-    def receive(self, timeout: float | None = None) -> Message | None:
-        """Receive the next message (JMS 3.1, section 8.5).
+    def receive(
+        self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
+    ) -> T | None:
+        """Wait for a message and hand it over.
 
         Args:
-            timeout: Seconds to wait; None waits for ever, 0 does not wait.
+            timeout: Seconds to wait; None waits forever, 0 does not wait.
+            hand_over: Called under the locks once a message is prefetched: `take`, `take_if` or `take_body`.
+            ended: Returns True to end the wait; None ends it when the consumer or the session is closed.
 
         Returns:
-            The message; None if none came in time, or if the consumer was closed meanwhile by another thread.
+            The result of ``hand_over``; None if no message arrived in time or the wait was ended.
 
         Raises:
             IllegalStateError: The consumer is closed, or another thread uses its session.
-            MessageFormatError: The message cannot be decoded. Under `AcknowledgeMode.AUTO` and ``DUPS_OK`` it comes
-                again, counted; otherwise it was received and is settled with the others.
         """
-        return self._receive(timeout, self._take)
-
-    def receive_no_wait(self) -> Message | None:
-        """Receive the next message if it is there; None if it is not."""
-        return self._receive(0, self._take)
-
-    def receive_body(self, kind: type[T], timeout: float | None = None) -> T | None:
-        """Receive the body of the next message (JMS 3.1, section 8.6).
-
-        Args:
-            kind: The type asked for, as in `Message.get_body`.
-            timeout: Seconds to wait; None waits for ever, 0 does not wait.
-
-        Returns:
-            The body; None if no message came in time.
-
-        Raises:
-            MessageFormatError: The body is of another type, or there is none. Under `AcknowledgeMode.AUTO` and
-                ``DUPS_OK`` the message was not received then: it is still the next one. Otherwise it was.
-        """
-        return self._receive(timeout, partial(self._take_body, kind))
+        with self._lock:
+            if self.closed:
+                raise IllegalStateError("The consumer is closed.")
+            deadline: Deadline | None = None  # not needed if a message is prefetched already
+            while True:
+                with self._handing_over:
+                    if self._prefetched and self._state.started and not self._ended():
+                        return hand_over()
+                deadline = deadline or Deadline(timeout)
+                with self._receiving:
+                    if not self._refill(deadline, ended or self._ended):
+                        return None
 
     def receive_if(
         self,
         accept: Callable[[Message | MessageFormatError], bool],
-        given_up: Callable[[], bool],
+        abandoned: Callable[[], bool],
         timeout: float | None,
     ) -> None:
-        """Show the next message to somebody who may refuse it: then it is still the next one. For `jmsjca.aio`.
+        """Offer the next message to a callback; if it is refused, it stays the next one.
 
         Args:
-            accept: Called once with the message, or with the error if it cannot be decoded; True receives it.
-            given_up: True once nobody waits any more; whoever makes it true calls `interrupt`.
-            timeout: Seconds to wait for a message; None waits for ever, 0 does not wait.
+            accept: Called once with the message, or with the error if it cannot be decoded; returns True to receive it.
+            abandoned: Returns True once the caller does not wait any more. Call `interrupt` after the change.
+            timeout: Seconds to wait for a message; None waits forever, 0 does not wait.
         """
-        self._receive(timeout, partial(self._take_if, accept), lambda: self._ended() or given_up())
+        self.receive(timeout, partial(self._take_if, accept), lambda: self._ended() or abandoned())
+
+    def take(self) -> Message:
+        """Return the first prefetched message, acknowledged as the session's mode says."""
+        return self._mode.take(self._prefetched.popleft(), self)
+
+    def take_body(self, kind: type[T]) -> T:
+        """Return the body of the first prefetched message.
+
+        Raises:
+            MessageFormatError: The body has another type. Under a mode that acknowledges automatically the message is
+                not received then.
+        """
+        first = _decoded(self._prefetched[0]) if self._mode.automatic else None
+        if isinstance(first, Message):
+            first.get_body(kind)  # raises before the message is received: it stays the next one
+        return self.take().get_body(kind)
 
     def discard_prefetched(self) -> None:
-        """Forget what was taken ahead: to keep the order, a rollback has taken it back. For the session."""
+        """Forget all prefetched messages: a rollback has released them, to keep the order."""
         self._prefetched.clear()
 
     def return_prefetched(self) -> None:
-        """Let what was taken ahead come again, if it did not go back already. For the session."""
-        ahead = [*self._prefetched]
+        """Release the prefetched messages that are not released already."""
+        prefetched = [*self._prefetched]
         self._prefetched.clear()
         with suppress(JMSError):
-            self._consumer.release(ahead)
+            self._consumer.release(prefetched)
 
     def interrupt(self) -> None:
-        """Let a waiting `receive` look again whether it may go on. For the session."""
+        """Wake a waiting `receive`, so that it checks whether to continue."""
         self._woken = True
         self._consumer.wake()
         self._state.notify()
 
     def pause(self) -> None:
-        """Return when no message is being handed over any more: the connection is stopped. For the session."""
+        """Wait until no message is being handed over: the connection is stopped."""
         self.interrupt()
         with self._handing_over:
             pass
 
     def close(self) -> None:
-        """Give back what was taken ahead; what was received stays with the session (JMS 3.1, section 8.8).
-
-        Another thread may call it: a waiting `receive` returns None, and this returns after it.
-        """
+        """Release the prefetched messages and close the provider's consumer. Waits for a receive of another thread."""
         if not self.closed and not self._lock.fork_guard.in_child:
             self.closed = True
+            self._state.remove(self)
             self.interrupt()
             with self._receiving:
-                pass  # nobody waits any more
+                pass  # no thread waits for messages any more
             with self._handing_over:
                 self._prefetched.clear()
             self._consumer.close()
 
-    def __iter__(self) -> Iterator[Message]:
-        while not self.closed and (message := self.receive()) is not None:
-            yield message
-
-    def _receive(
-        self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
-    ) -> T | None:
-        with self._lock:
-            if self.closed:
-                raise IllegalStateError("The consumer is closed.")
-            deadline = None if timeout is None else monotonic() + timeout
-            while True:
-                with self._handing_over:
-                    if self._prefetched and self._state.started and not self._ended():
-                        return hand_over()
-                with self._receiving:
-                    if not self._refill(deadline, ended or self._ended):
-                        return None
-
-    def _refill(self, deadline: float | None, ended: Callable[[], bool]) -> bool:
-        """Take messages ahead, once the connection is started; False if there is nothing more to wait for."""
-        if ended() or not self._state.wait(_left(deadline), ended):
+    def _refill(self, deadline: Deadline, ended: Callable[[], bool]) -> bool:
+        """Prefetch messages once the connection is started; return False if the wait is over."""
+        if ended() or not self._state.wait(deadline.remaining(), ended):
             return False
         if not self._prefetched:
             self._mode.on_prefetch_empty()
-            self._prefetched.extend(self._consumer.receive(self._prefetch, _left(deadline)))
+            self._prefetched.extend(self._consumer.receive(self._prefetch, deadline.remaining()))
         woken, self._woken = self._woken, False
-        return bool(self._prefetched) or woken or _left(deadline) != 0
-
-    def _take(self) -> Message:
-        return self._mode.take(self._prefetched.popleft(), self)
+        return bool(self._prefetched) or woken or deadline.remaining() != 0
 
     def _take_if(self, accept: Callable[[Message | MessageFormatError], bool]) -> None:
         if accept(_decoded(self._prefetched[0])):
-            with suppress(MessageFormatError):  # it was shown
-                self._take()
-
-    def _take_body(self, kind: type[T]) -> T:
-        first = _decoded(self._prefetched[0]) if self._mode.automatic else None
-        if isinstance(first, Message):
-            first.get_body(kind)  # refused before it is received: it stays the next one
-        return self._take().get_body(kind)
+            with suppress(MessageFormatError):  # `accept` was given the error
+                self.take()
 
     def _ended(self) -> bool:
         return self.closed or self._lock.closed
 
 
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - monotonic(), 0)
+class MessageConsumer(Closeable):
+    """Receives the messages of a queue or of a subscription (JMS 3.1, chapter 8).
+
+    `Session.create_consumer` and its variants create it; like its session it is for one thread at a time. Iterating
+    over it receives one message after the other, and ends when the consumer is closed.
+
+    Args:
+        receiver: The prefetch buffer.
+        selector: The selector of the consumer.
+
+    Attributes:
+        selector: Only matching messages are received; None for all.
+    """
+
+    def __init__(self, receiver: PrefetchingReceiver, selector: str | None) -> None:
+        self._receiver = receiver
+        self.selector = selector
+
+    @property
+    def closed(self) -> bool:
+        """True once the consumer is closed."""
+        return self._receiver.closed
+
+    def receive(self, timeout: float | None = None) -> Message | None:
+        """Receive the next message (JMS 3.1, section 8.5).
+
+        Args:
+            timeout: Seconds to wait; None waits forever, 0 does not wait.
+
+        Returns:
+            The message; None if none arrived in time, or if another thread closed the consumer meanwhile.
+
+        Raises:
+            IllegalStateError: The consumer is closed, or another thread uses its session.
+            MessageFormatError: The message cannot be decoded. Under `AcknowledgeMode.AUTO` and ``DUPS_OK`` it is
+                redelivered, and counted; otherwise it was received and is settled with the others.
+        """
+        return self._receiver.receive(timeout, self._receiver.take)
+
+    def receive_no_wait(self) -> Message | None:
+        """Receive the next message without waiting; return None if there is no message yet."""
+        return self._receiver.receive(0, self._receiver.take)
+
+    def receive_body(self, kind: type[T], timeout: float | None = None) -> T | None:
+        """Receive the body of the next message (JMS 3.1, section 8.6).
+
+        Args:
+            kind: The expected type, as in `Message.get_body`.
+            timeout: Seconds to wait; None waits forever, 0 does not wait.
+
+        Returns:
+            The body; None if no message arrived in time.
+
+        Raises:
+            MessageFormatError: The body has another type, or there is none. Under `AcknowledgeMode.AUTO` and
+                ``DUPS_OK`` the message was not received then: it is still the next one. Otherwise it was.
+        """
+        return self._receiver.receive(timeout, partial(self._receiver.take_body, kind))
+
+    def close(self) -> None:
+        """Release prefetched messages; received ones stay with the session (JMS 3.1, section 8.8). Idempotent.
+
+        Another thread may call it: a waiting `receive` returns None, and this returns after it.
+        """
+        self._receiver.close()
+
+    def __iter__(self) -> Iterator[Message]:
+        receiver = self._receiver
+        while not receiver.closed and (message := self.receive()) is not None:
+            yield message
 
 
 def _decoded(delivery: spi.Delivery) -> Message | MessageFormatError:

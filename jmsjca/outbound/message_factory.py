@@ -1,4 +1,4 @@
-"""Creates messages and destinations: the common part of sessions and contexts."""
+"""Creation of messages and destinations, the common part of sessions and contexts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -10,61 +10,61 @@ __all__ = ["MessageFactory"]
 
 
 class MessageFactory(ABC):
-    """Makes messages, which any session can send (JMS 3.1, section 6.2.4), and destinations (section 6.2.3).
+    """Creates messages, which any session can send (JMS 3.1, section 6.2.4), and destinations (section 6.2.3).
 
-    Each raises `IllegalStateError` once the session is closed, and `MessageFormatError` if a body or a property is
-    none of the message's types. ``properties`` are those that the message begins with.
+    Each method raises `IllegalStateError` once the session is closed, and `MessageFormatError` if a body or a property
+    has a type that the message cannot hold. ``properties`` are the initial properties of the message.
     """
 
     @abstractmethod
     def _check_open(self) -> None: ...
 
     def create_queue(self, name: str) -> Queue:
-        """Name a queue."""
+        """Return the queue of a name. Creates nothing on the broker."""
         self._check_open()
         return Queue(name)
 
     def create_topic(self, name: str) -> Topic:
-        """Name a topic."""
+        """Return the topic of a name. Creates nothing on the broker."""
         self._check_open()
         return Topic(name)
 
     def create_message(self, *, properties: Mapping[str, object] | None = None) -> Message:
-        """Make a message without a body."""
+        """Create a message without a body."""
         self._check_open()
         return Message(properties=properties)
 
     def create_text_message(
         self, body: str | None = None, *, properties: Mapping[str, object] | None = None
     ) -> TextMessage:
-        """Make a text message."""
+        """Create a text message."""
         self._check_open()
         return TextMessage(body, properties=properties)
 
     def create_bytes_message(
         self, body: bytes | None = None, *, properties: Mapping[str, object] | None = None
     ) -> BytesMessage:
-        """Make a bytes message."""
+        """Create a bytes message."""
         self._check_open()
         return BytesMessage(body, properties=properties)
 
     def create_map_message(
         self, body: Mapping[str, object] | None = None, *, properties: Mapping[str, object] | None = None
     ) -> MapMessage:
-        """Make a message of names and typed values."""
+        """Create a map message: names with typed values."""
         self._check_open()
         return MapMessage(body, properties=properties)
 
     def create_stream_message(
         self, body: Sequence[object] | None = None, *, properties: Mapping[str, object] | None = None
     ) -> StreamMessage:
-        """Make a message of typed values in order."""
+        """Create a stream message: a sequence of typed values."""
         self._check_open()
         return StreamMessage(body, properties=properties)
 
     def create_object_message(
         self, body: object | None = None, *, properties: Mapping[str, object] | None = None
     ) -> ObjectMessage:
-        """Make a message that carries a Python object, as it is now."""
+        """Create an object message, with a copy of the object as it is now."""
         self._check_open()
         return ObjectMessage(body, properties=properties)

@@ -1,4 +1,4 @@
-"""Message producers of both APIs, and the delivery options that they check."""
+"""Message producers of the classic and the simplified API, and the delivery options that they validate."""
 
 import itertools
 import uuid
@@ -14,27 +14,16 @@ from jmsjca.messages.delivery import begin_resend
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session_lock import SessionLock
 
-__all__ = [
-    "BaseProducer",
-    "DeliveryOptions",
-    "JMSProducer",
-    "MessageProducer",
-    "ProducerOptions",
-    "check_delay",
-    "check_mode",
-    "check_priority",
-    "check_time_to_live",
-    "message_from_body",
-]
+__all__ = ["DeliveryOptions", "JMSProducer", "MessageProducer", "ProducerOptions", "message_from_body"]
 
-_CENTURIES = 1e10  # seconds: the calendar ends later, but not much
+_MAX_SECONDS = 1e10  # about 317 years: sums with the current time stay within the range of `datetime`
 
 
-def check_mode(value: object) -> DeliveryMode:
-    """Check a delivery mode (JMS 3.1, section 7.7).
+def _check_mode(value: object) -> DeliveryMode:
+    """Return a delivery mode after validation (JMS 3.1, section 7.7).
 
     Raises:
-        MessageFormatError: It is none.
+        MessageFormatError: The value is no delivery mode.
     """
     try:
         return DeliveryMode(value)  # type: ignore[arg-type]  # any other value is refused
@@ -42,48 +31,48 @@ def check_mode(value: object) -> DeliveryMode:
         raise MessageFormatError(f"The delivery mode must be a DeliveryMode, not {value!r:.100}.") from None
 
 
-def check_priority(value: object) -> int:
-    """Check a priority (JMS 3.1, section 3.4.10).
+def _check_priority(value: object) -> int:
+    """Return a priority after validation (JMS 3.1, section 3.4.10).
 
     Raises:
-        MessageFormatError: It is not a whole number from 0 to 9.
+        MessageFormatError: The value is not a whole number from 0 to 9.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 9:  # noqa: PLR2004  # the range of JMS
         raise MessageFormatError(f"The priority must be a whole number from 0 to 9, not {value!r:.100}.")
     return value
 
 
-def check_time_to_live(value: object) -> float:
-    """Check a time to live in seconds (JMS 3.1, section 7.8).
+def _check_time_to_live(value: object) -> float:
+    """Return a time to live in seconds after validation (JMS 3.1, section 7.8).
 
     Raises:
-        MessageFormatError: It is negative, or beyond all calendars.
+        MessageFormatError: The value is negative, or beyond the range of dates.
     """
     return _check_seconds("time_to_live", value)
 
 
-def check_delay(value: object) -> float:
-    """Check a delivery delay in seconds (JMS 3.1, section 7.9).
+def _check_delay(value: object) -> float:
+    """Return a delivery delay in seconds after validation (JMS 3.1, section 7.9).
 
     Raises:
-        MessageFormatError: It is negative, or beyond all calendars.
+        MessageFormatError: The value is negative, or beyond the range of dates.
     """
     return _check_seconds("delivery_delay", value)
 
 
 class DeliveryOptions:
-    """What a producer sends with unless a send says otherwise (JMS 3.1, section 7.4).
+    """Default options of a producer's sends (JMS 3.1, section 7.4). Values are validated when they are set.
 
     Attributes:
-        delivery_mode: Whether messages must survive the broker's restart; persistent by default.
+        delivery_mode: Whether messages survive a restart of the broker; persistent by default.
         priority: 0 to 9; 4, the default, is normal.
-        time_to_live: Seconds until messages expire; 0, the default, for never.
+        time_to_live: Seconds until messages expire; 0, the default, means never.
         delivery_delay: Seconds until messages may be delivered; 0 by default.
-        disable_message_id: True if nobody needs message ids; then messages have none (section 3.4.3).
-        disable_timestamp: True if nobody needs timestamps; then messages have none (section 3.4.4).
+        disable_message_id: True to send messages without message ids (section 3.4.3).
+        disable_timestamp: True to send messages without timestamps (section 3.4.4).
 
     Raises:
-        MessageFormatError: On setting: the value makes no sense.
+        MessageFormatError: A value that is set is invalid.
     """
 
     delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
@@ -99,31 +88,33 @@ class DeliveryOptions:
 
 
 _CHECKS: dict[str, Callable[[object], object]] = {
-    "delivery_mode": check_mode,
-    "priority": check_priority,
-    "time_to_live": check_time_to_live,
-    "delivery_delay": check_delay,
+    "delivery_mode": _check_mode,
+    "priority": _check_priority,
+    "time_to_live": _check_time_to_live,
+    "delivery_delay": _check_delay,
 }
 
 
 def _check_seconds(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or not 0 <= value <= _CENTURIES:  # nor NaN
-        raise MessageFormatError(f"{name} must be seconds, from 0 on and less than {_CENTURIES:g}, not {value!r:.100}.")
+    if not isinstance(value, int | float) or not 0 <= value <= _MAX_SECONDS:  # nor NaN
+        raise MessageFormatError(
+            f"{name} must be seconds, from 0 on and less than {_MAX_SECONDS:g}, not {value!r:.100}."
+        )
     return value
 
 
 class BaseProducer(DeliveryOptions):
-    """What a `MessageProducer` and a `JMSProducer` have in common.
+    """Base of both producers: sets the headers and sends.
 
     Args:
-        send: Sends in the unit of its session.
-        lock: What lets one thread at a time into the session.
+        send: Sends in the unit of the session, inside all hooks.
+        lock: The lock of the session.
     """
 
     def __init__(self, send: Send, lock: SessionLock) -> None:
         self._send_in_unit = send
         self._lock = lock
-        self._message_ids = _ids()
+        self._message_ids = _message_ids()
 
     def _send(
         self,
@@ -135,10 +126,10 @@ class BaseProducer(DeliveryOptions):
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
     ) -> None:
-        mode = self.delivery_mode if delivery_mode is None else check_mode(delivery_mode)
-        urgency = self.priority if priority is None else check_priority(priority)
-        life = self.time_to_live if time_to_live is None else check_time_to_live(time_to_live)
-        delay = self.delivery_delay if delivery_delay is None else check_delay(delivery_delay)
+        mode = self.delivery_mode if delivery_mode is None else _check_mode(delivery_mode)
+        urgency = self.priority if priority is None else _check_priority(priority)
+        life = self.time_to_live if time_to_live is None else _check_time_to_live(time_to_live)
+        delay = self.delivery_delay if delivery_delay is None else _check_delay(delivery_delay)
         now = datetime.now(UTC)
         with self._lock:
             begin_resend(message)
@@ -153,17 +144,18 @@ class BaseProducer(DeliveryOptions):
 
 
 class MessageProducer(BaseProducer, Closeable):
-    """Made by `Session.create_producer` (JMS 3.1, chapter 7); for one thread at a time, as its session.
+    """Sends messages to one destination, or to one that each send names (JMS 3.1, chapter 7).
 
-    Its attributes are the defaults of its messages. Messages that it sends to one destination stay in order.
+    `Session.create_producer` creates it; like its session it is for one thread at a time. Its attributes are the
+    defaults of its sends. Messages that it sends to the same destination stay in order.
 
     Args:
-        send: Sends in the unit of its session.
-        lock: What lets one thread at a time into the session.
-        destination: Where messages go; None if each send says so.
+        send: Sends in the unit of the session, inside all hooks.
+        lock: The lock of the session.
+        destination: The destination; None if each send names one.
 
     Attributes:
-        destination: Where messages go.
+        destination: The destination; None if each send names one.
     """
 
     def __init__(self, send: Send, lock: SessionLock, destination: Destination | None) -> None:
@@ -183,25 +175,25 @@ class MessageProducer(BaseProducer, Closeable):
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
     ) -> None:
-        """Send a message; it may be changed and sent again afterwards.
+        """Send a message. The message may be changed and sent again afterwards.
 
-        In a transacted session it is sent when the session commits, otherwise before this returns. Its headers
+        A transacted session sends the message when it commits, any other before this returns. The headers
         ``message_id``, ``destination``, ``timestamp``, ``expiration`` and so on are set here (JMS 3.1, section 3.4.11);
-        times run from now, not from the commit. An option that is None is the producer's.
+        times run from now, not from the commit. An option that is None is taken from the producer.
 
         Args:
-            message: What to send.
-            destination: Where to; needed if the producer has no destination, refused if it has.
-            delivery_mode: Whether it must survive the broker's restart.
+            message: The message.
+            destination: The destination; required if the producer has none, refused if it has one.
+            delivery_mode: Whether the message survives a restart of the broker.
             priority: 0 to 9; 4 is normal.
-            time_to_live: Seconds until it expires; 0 for never.
-            delivery_delay: Seconds until it may be delivered.
+            time_to_live: Seconds until the message expires; 0 means never.
+            delivery_delay: Seconds until the message may be delivered.
 
         Raises:
-            InvalidDestinationError: No destination, or two; or a temporary one that is gone.
-            MessageFormatError: A priority outside 0 to 9, or a time that makes no sense.
+            InvalidDestinationError: There is no destination, or there are two; or it is a deleted temporary one.
+            MessageFormatError: The priority is outside 0 to 9, or a time is negative or too large.
             IllegalStateError: The producer is closed, or another thread uses its session.
-            JMSError: The broker refuses it.
+            JMSError: The broker refuses the message.
         """
         if self._closed:
             raise IllegalStateError("The producer is closed.")
@@ -215,7 +207,7 @@ class MessageProducer(BaseProducer, Closeable):
         )
 
     def close(self) -> None:
-        """Send no more. What was sent in an open unit stays in it."""
+        """Close the producer. Messages that were sent in an open transaction stay in it. Idempotent."""
         self._closed = True
 
     def _target(self, destination: Destination | None) -> Destination:
@@ -224,13 +216,13 @@ class MessageProducer(BaseProducer, Closeable):
                 "A send names its destination once: give it to create_producer() or to send(), not to both or neither."
             )
         if destination is None:
-            return self.destination  # type: ignore[return-value]  # one of them is there
+            return self.destination  # type: ignore[return-value]  # not None: checked above
         check_destination(destination)
         return destination
 
 
-def _ids() -> Iterator[str]:
-    """Ids of one producer: a unique prefix, then a count (JMS 3.1, section 3.4.3)."""
+def _message_ids() -> Iterator[str]:
+    """Generate the message ids of one producer: a unique prefix and a number (JMS 3.1, section 3.4.3)."""
     prefix = f"ID:{uuid.uuid4().hex}"
     return (f"{prefix}-{n}" for n in itertools.count(1))
 
@@ -251,21 +243,21 @@ class ProducerOptions(TypedDict, total=False):
 
 
 class JMSProducer(BaseProducer):
-    """Made by `JMSContext.create_producer` (JMS 3.1, sections 7.2 to 7.10). It is light, and need not be closed.
+    """Producer of the simplified API (JMS 3.1, sections 7.2 to 7.10). It is lightweight and need not be closed.
 
-    Its attributes, those of `DeliveryOptions` and these, hold for every message that it sends; they override what the
-    message has itself.
+    `JMSContext.create_producer` creates it. Its attributes and those of `DeliveryOptions` apply to every message that
+    it sends; they override the headers and properties of the message.
 
     Args:
-        send: Sends in the unit of its context.
-        lock: What lets one thread at a time into the context.
-        **options: Attributes to begin with.
+        send: Sends in the unit of the context, inside all hooks.
+        lock: The lock of the context.
+        **options: Initial values of the attributes.
 
     Attributes:
-        properties: The properties of its messages, typed as those of a `Message`.
-        correlation_id: Ties a reply to its request; None for the message's own.
-        reply_to: Where a reply should go; None for the message's own.
-        type: The application's name for its messages (JMSType); None for the message's own.
+        properties: Properties of all messages, typed as those of a `Message`.
+        correlation_id: Relates a reply to its request; None keeps the message's own.
+        reply_to: Destination for replies; None keeps the message's own.
+        type: The application's message type (JMSType); None keeps the message's own.
     """
 
     def __init__(self, send: Send, lock: SessionLock, **options: Unpack[ProducerOptions]) -> None:
@@ -277,13 +269,13 @@ class JMSProducer(BaseProducer):
         self.set(**options)
 
     def set(self, **options: Unpack[ProducerOptions]) -> Self:
-        """Set attributes, and go on: ``producer.set(priority=7).send(queue, "now")``.
+        """Set attributes and return the producer, for chaining: ``producer.set(priority=7).send(queue, "now")``.
 
         Args:
-            **options: Attributes by name; ``properties`` replaces all of them.
+            **options: Attributes by name; ``properties`` replaces all properties.
 
         Raises:
-            MessageFormatError: A value makes no sense.
+            MessageFormatError: A value is invalid.
             TypeError: There is no such attribute.
         """
         known = ProducerOptions.__annotations__
@@ -297,18 +289,18 @@ class JMSProducer(BaseProducer):
         return self
 
     def send(self, destination: Destination, body: Message | str | bytes | Mapping[str, object] | None) -> Self:
-        """Send a message, or one made of its body, and go on: sends can be chained.
+        """Send a message, or a body as a message, and return the producer, for chaining.
 
         Args:
-            destination: Where to.
-            body: A message; or what to make one of: a `str` (text), `bytes`, a mapping (map), None (without a body).
+            destination: The destination.
+            body: A message; or a body: `str` (text message), `bytes`, a mapping (map message), None (without a body).
 
         Raises:
-            InvalidDestinationError: It is no destination, or a temporary one that is gone.
-            MessageFormatError: No message can be made of the body.
+            InvalidDestinationError: The value is no destination, or a deleted temporary one.
+            MessageFormatError: No message can hold the body.
             MessageNotWriteableError: The message was received, and the producer has properties to set in it.
             IllegalStateError: The context is closed, or another thread uses it.
-            JMSError: The broker refuses it.
+            JMSError: The broker refuses the message.
         """
         check_destination(destination)
         message = body if isinstance(body, Message) else message_from_body(body)
@@ -325,20 +317,20 @@ class JMSProducer(BaseProducer):
 
 
 def message_from_body(body: object) -> Message:
-    """Make a message of its body: text, bytes, a mapping, or None for none.
+    """Return a new message with a body: text, bytes, a mapping, or None for a message without a body.
 
     Raises:
-        MessageFormatError: No message is made of such a thing.
+        MessageFormatError: No message can hold a body of that type.
     """
-    for kind, make in _MAKERS.items():
+    for kind, create in _MESSAGE_TYPES.items():
         if isinstance(body, kind):
-            return make(body)
+            return create(body)
     raise MessageFormatError(
         f"No message is made of {type(body).__name__}: send a str, bytes, a mapping or None, or a message of your own."
     )
 
 
-_MAKERS: dict[type, type[Message]] = {
+_MESSAGE_TYPES: dict[type, type[Message]] = {
     str: TextMessage,
     bytes: BytesMessage,
     bytearray: BytesMessage,

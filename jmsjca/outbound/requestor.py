@@ -1,11 +1,10 @@
-"""Request and reply: sends a message and waits for the answer to it."""
+"""Request and reply: sends a message and waits for the reply to it."""
 
 import itertools
 import uuid
 from contextlib import suppress
-from time import monotonic
 
-from jmsjca.config import AcknowledgeMode
+from jmsjca.config.settings import AcknowledgeMode, Deadline
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Message
@@ -19,21 +18,21 @@ __all__ = ["Requestor"]
 class Requestor(Closeable):
     """Sends requests and waits for their replies (JMS 3.1, sections 2.16, 4.1.7 and 4.2.10).
 
-    Replies come to a temporary queue of its own. Whoever answers sends to the request's ``reply_to``, with the
-    request's ``message_id`` or ``correlation_id`` as the reply's ``correlation_id``. Anything else that comes there is
-    dropped: above all the reply to a request that is not waited for any more.
+    Replies arrive in a temporary queue of the requestor. The replier sends to the request's ``reply_to``, with the
+    request's ``message_id`` or ``correlation_id`` as the reply's ``correlation_id``. Any other message that arrives
+    there is discarded, for example a late reply to a request that has timed out.
 
     Args:
-        session: A session or context that acknowledges by itself (AUTO or DUPS_OK); its connection must be started.
-        destination: Where requests go: a queue, or a topic (the first reply counts).
+        session: A session or context that acknowledges automatically (AUTO or DUPS_OK); its connection must be started.
+        destination: Destination of the requests: a queue, or a topic (the first reply is returned).
 
     Attributes:
-        producer: What sends the requests; its attributes, as ``time_to_live``, are those of the requests.
+        producer: Producer of the requests; its attributes, such as ``time_to_live``, apply to all requests.
         replies: The temporary queue.
 
     Raises:
-        IllegalStateError: The session is transacted, or acknowledges only when told to.
-        InvalidDestinationError: It is no destination.
+        IllegalStateError: The session is transacted, or does not acknowledge automatically.
+        InvalidDestinationError: The value is no destination.
         NotSupportedError: The broker has no temporary destinations.
     """
 
@@ -47,33 +46,37 @@ class Requestor(Closeable):
         self._prefix = f"request-{uuid.uuid4().hex}-"
         self._numbers = itertools.count(1)
         self._session = session
-        self.producer = MessageProducer(session.send, session.lock, destination)
-        self._begin()
+        self.producer = MessageProducer(
+            session._send,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API: for this class only
+            session._lock,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            destination,
+        )
+        self._open_reply_queue()
 
     def request(self, message: Message, timeout: float | None = None) -> Message | None:
         """Send a request and wait for its reply.
 
-        Its ``reply_to`` is set, and its ``correlation_id`` unless it has one; one of yours must differ from request to
-        request.
+        Sets the request's ``reply_to``, and its ``correlation_id`` unless the application has set one; the latter must
+        differ from request to request.
 
         Args:
             message: The request; it may be sent again afterwards.
-            timeout: Seconds to wait for the reply; None waits for ever.
+            timeout: Seconds to wait for the reply; None waits forever.
 
         Returns:
-            The reply; None if none came in time.
+            The reply; None if none arrived in time.
 
         Raises:
-            MessageFormatError: What came cannot be decoded, so nobody can tell whose reply it is. The next request has
-                another queue for its replies.
+            MessageFormatError: A received message cannot be decoded, so that its request is unknown. The next request
+                uses a new reply queue.
         """
         message.reply_to = self.replies
         if message.correlation_id is None or message.correlation_id.startswith(self._prefix):
             message.correlation_id = f"{self._prefix}{next(self._numbers)}"
         self.producer.send(message)
         ids = {message.message_id, message.correlation_id} - {None}
-        deadline = None if timeout is None else monotonic() + timeout
-        while (reply := self._receive(_left(deadline))) is not None:
+        deadline = Deadline(timeout)
+        while (reply := self._receive(deadline.remaining())) is not None:
             if reply.correlation_id in ids:
                 return reply
         return None
@@ -81,21 +84,17 @@ class Requestor(Closeable):
     def _receive(self, timeout: float | None) -> Message | None:
         try:
             return self._consumer.receive(timeout)
-        except MessageFormatError:  # it would come again, before all others
+        except MessageFormatError:  # it would be redelivered, before all others
             self.close()
-            self._begin()
+            self._open_reply_queue()
             raise
 
-    def _begin(self) -> None:
+    def _open_reply_queue(self) -> None:
         self.replies = self._session.create_temporary_queue()
         self._consumer = self._session.create_consumer(self.replies)
 
     def close(self) -> None:
-        """Delete the queue of the replies. Closing twice does nothing."""
+        """Delete the reply queue. Idempotent."""
         self._consumer.close()
-        with suppress(ConnectionLostError, InvalidDestinationError, IllegalStateError):  # it goes with its connection
+        with suppress(ConnectionLostError, InvalidDestinationError, IllegalStateError):  # already deleted
             self.replies.delete()
-
-
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - monotonic(), 0)

@@ -12,14 +12,14 @@ __all__ = ["SessionLock"]
 
 
 class SessionLock:
-    """Entered for every use of a session or of what it made (JMS 3.1, section 6.2.5).
+    """Reentrant lock that is entered for every use of a session or of an object that it created.
 
-    Whoever is inside may enter again. Another thread is refused, not kept waiting: to use a session from two threads at
-    the same time is an error, one after the other is fine. Only closing waits.
+    A second thread gets an error instead of waiting: two threads may use a session one after the other, but not at the
+    same time. Only `exclusive`, with which a session is closed, waits.
 
     Attributes:
-        home: The process whose session it is; forked children are refused.
-        closed: True as soon as somebody began to close the session.
+        fork_guard: Refuses the use of the session in a forked child.
+        closed: True as soon as closing the session has begun.
     """
 
     __slots__ = ("_lock", "_owner", "closed", "fork_guard")
@@ -31,8 +31,8 @@ class SessionLock:
         self.closed = False
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(False):  # by its name it would cost half of all this
-            self.check_open()  # whoever closes the session is in it, or was when this process was forked
+        if not self._lock.acquire(False):  # positional: the keyword would cost half as much as this method
+            self.check_open()  # the lock is held by the closing thread, or was held when this process was forked
             raise self._conflict()
         self._owner = get_ident()
         if self.closed or self.fork_guard.in_child:
@@ -43,11 +43,11 @@ class SessionLock:
         self._lock.release()
 
     def check_open(self) -> None:
-        """Refuse the use of a closed session.
+        """Raise an error if the session is closed.
 
         Raises:
-            IllegalStateError: It is closed.
-            ConnectionLostError: It is another process's.
+            IllegalStateError: The session is closed.
+            ConnectionLostError: The session belongs to the parent of this process.
         """
         self.fork_guard.check()
         if self.closed:
@@ -55,17 +55,17 @@ class SessionLock:
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
-        """Wait until the last call has ended, and keep everybody out during the block. For closing."""
+        """Wait until the call in progress has ended, and refuse other threads during the block. Used to close."""
         with self._lock:
             yield
 
     def _conflict(self) -> IllegalStateError:
         return IllegalStateError(
-            f"Thread {threading.current_thread().name!r} cannot use this session while thread {_name(self._owner)!r} "
-            "does: a session is for one thread at a time (JMS 3.1, section 6.2.5). Make one session for each thread; "
-            "they may share the connection."
+            f"Thread {threading.current_thread().name!r} cannot use this session while thread "
+            f"{_thread_name(self._owner)!r} does: a session is for one thread at a time (JMS 3.1, section 6.2.5). "
+            "Make one session for each thread; they may share the connection."
         )
 
 
-def _name(ident: int) -> str:
+def _thread_name(ident: int) -> str:
     return next((thread.name for thread in threading.enumerate() if thread.ident == ident), f"number {ident}")

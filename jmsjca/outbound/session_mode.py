@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar, NoReturn
 
 from jmsjca import spi
-from jmsjca.config import AcknowledgeMode
+from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError, TransactionRolledBackError
 from jmsjca.messages import Message, Outcome, Settlement
@@ -20,15 +20,17 @@ __all__ = ["ListenerTransaction", "SessionMode", "SessionTransacted", "session_m
 
 
 class SessionMode(ABC):
-    """One of the modes of JMS 3.1, sections 6.2.7 and 6.2.10; here what all have in common but the transacted ones.
+    """How a session settles what it receives and sends (JMS 3.1, sections 6.2.7 and 6.2.10).
+
+    The methods here are those of an acknowledge mode; the transacted modes override them.
 
     Args:
         connection: The provider's connection.
 
     Attributes:
         transacted: True if sends and receipts belong to a transaction.
-        automatic: True if a message is acknowledged because `receive` returned it.
-        order: In which order what was received is settled.
+        automatic: True if a message is acknowledged because `receive` returns it.
+        order: The order in which deliveries are settled.
         lock: Entered for every use of the session.
     """
 
@@ -42,54 +44,54 @@ class SessionMode(ABC):
 
     @abstractmethod
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
-        """Hand a delivery over, acknowledged as the mode says.
+        """Return the message of a delivery, acknowledged as the mode says.
 
         Raises:
             MessageFormatError: The message cannot be decoded.
         """
 
     def send(self, message: Message, to: Destination) -> None:
-        """Send at once."""
-        unit = self._connection.unit(atomic=False)  # there is only one thing to do
+        """Send a message at once."""
+        unit = self._connection.unit(atomic=False)  # one send needs no atomicity
         unit.send(message, to)
         unit.commit()
 
-    def on_prefetch_empty(self) -> None:  # noqa: B027  # nothing, in most modes
-        """Do what was put off until a consumer has nothing left to hand over."""
+    def on_prefetch_empty(self) -> None:  # noqa: B027  # most modes have nothing to do
+        """Complete postponed work before a consumer asks the broker for more messages."""
 
-    def acknowledge(self) -> None:  # noqa: B027  # nothing, in most modes
-        """Acknowledge what was received, where that is up to the client; no effect elsewhere."""
+    def acknowledge(self) -> None:  # noqa: B027  # most modes have nothing to do
+        """Acknowledge all received messages if the client has to; no effect in other modes."""
 
-    def check_receives(self) -> None:  # noqa: B027  # nothing, in most modes
-        """Refuse consumers, where somebody else receives."""
+    def check_receives(self) -> None:  # noqa: B027  # most modes have nothing to do
+        """Raise an error if the session cannot have consumers."""
 
     def check_commits(self) -> None:
-        """Refuse `commit` and `rollback` but in a transacted session.
+        """Raise an error if the session cannot commit or roll back.
 
         Raises:
-            IllegalStateError: It has no transaction, or not one of its own.
+            IllegalStateError: The session is not transacted, or its transaction belongs to a listener.
         """
         raise IllegalStateError("This session is not transacted: create_session(transacted=True).")
 
     def commit(self) -> None:
-        """Commit what is open."""
+        """Commit the open transaction."""
         self.check_commits()
 
     def rollback(self) -> None:
-        """Roll back what is open."""
+        """Roll back the open transaction."""
         self.check_commits()
 
     @abstractmethod
     def recover(self) -> None:
-        """Let what was not acknowledged come again."""
+        """Request redelivery of all messages that are not acknowledged."""
 
     @abstractmethod
     def close(self) -> None:
-        """End what is open. Closing twice does nothing."""
+        """End the open unit. Idempotent."""
 
 
 class SessionTransacted(SessionMode):
-    """One transaction after the other, of all that is received and sent (JMS 3.1, section 6.2.7).
+    """One transaction after the other, each with all receipts and sends (JMS 3.1, section 6.2.7).
 
     Args:
         connection: The provider's connection.
@@ -110,18 +112,22 @@ class SessionTransacted(SessionMode):
         self._current = CurrentUnit(partial(UnitOfWork.begin, connection, self.lock))
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
-        """Make the delivery part of the transaction."""
+        """Return the message; its delivery belongs to the transaction."""
         return self._current.take(delivery, source)
 
     def send(self, message: Message, to: Destination) -> None:
-        """Send with the commit."""
+        """Add the message to the transaction; the commit sends it."""
         self._current.send(message, to)
 
     def check_commits(self) -> None:
-        """It does."""
+        """Do nothing: the session can commit."""
 
     def commit(self) -> None:
-        """Acknowledge and send, together."""
+        """Acknowledge and send together.
+
+        Raises:
+            TransactionRolledBackError: ``set_rollback_only()`` was called on a message of the transaction.
+        """
         if (unit := self._current.unit) is not None and unit.rollback_only:
             self._current.rollback()
             raise TransactionRolledBackError(
@@ -130,24 +136,24 @@ class SessionTransacted(SessionMode):
         self._current.commit()
 
     def rollback(self) -> None:
-        """Forget what was sent, and let what was received come again."""
+        """Discard the sends and request redelivery of the received messages."""
         self._current.rollback()
 
     def recover(self) -> None:
-        """Refused: rollback recovers."""
+        """Raise an error: a transacted session is recovered by its rollback."""
         raise IllegalStateError("A transacted session is recovered by rollback(), not by recover().")
 
     def close(self) -> None:
-        """Roll back what is open (JMS 3.1, section 6.2.15)."""
+        """Roll back the open transaction (JMS 3.1, section 6.2.15)."""
         self._current.rollback()
 
 
 class ListenerTransaction(SessionMode):
-    """Sends belong to a unit that somebody else settles: that of a listener's delivery.
+    """Sends in the unit of a delivery, which the listener settles.
 
     Args:
         connection: The provider's connection.
-        unit: The unit.
+        unit: The unit of the delivery.
     """
 
     transacted: ClassVar[bool] = True
@@ -157,43 +163,55 @@ class ListenerTransaction(SessionMode):
         self._unit = unit
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> NoReturn:
-        """Refused: the listener receives."""
+        """Raise an error: only the listener receives."""
         del delivery, source
-        raise _refusal()
+        raise _belongs_to_delivery()
 
     def send(self, message: Message, to: Destination) -> None:
-        """Send with the delivery's unit."""
+        """Add the message to the unit of the delivery."""
         self._unit.send(message, to)
 
     def check_receives(self) -> None:
-        """Refused: the listener receives."""
+        """Raise an error: only the listener receives."""
         raise IllegalStateError("The session of a listener sends; it does not consume. Open a connection of your own.")
 
     def check_commits(self) -> None:
-        """Refused: the handler's return commits."""
-        raise _refusal()
+        """Raise an error: the handler's return commits."""
+        raise _belongs_to_delivery()
 
     def recover(self) -> None:
-        """Refused: the handler's exception rolls back."""
-        raise _refusal()
+        """Raise an error: the handler's exception rolls back."""
+        raise _belongs_to_delivery()
 
     def close(self) -> None:
-        """Leave the unit to the listener."""
+        """Do nothing: the listener settles the unit."""
 
 
-def _refusal() -> IllegalStateError:
+def _belongs_to_delivery() -> IllegalStateError:
     return IllegalStateError(
         "This session belongs to a delivery: the handler's return commits, its exception rolls back."
     )
 
 
-class AcknowledgedContext:
-    """What all messages of a session are bound to that are acknowledged before anybody has them."""
+class _AcknowledgeContext:
+    """Base of the contexts that messages of a session with an acknowledge mode are bound to."""
+
+    __slots__ = ()
+
+    endpoint: None = None  # the messages of a session belong to no listener
+    rollback_only: bool = False
+
+    def set_rollback_only(self) -> None:
+        """Raise an error: there is no transaction to roll back."""
+        raise IllegalStateError(
+            "A session that is not transacted has nothing to roll back; recover() requests redelivery."
+        )
+
+
+class _AcknowledgedContext(_AcknowledgeContext):
+    """Context of all messages that were acknowledged before `receive` returned them."""
 
     __slots__ = ("_lock", "_settlement")
-
-    endpoint: None = None  # a session delivers, no listener
-    rollback_only: bool = False
 
     def __init__(self, lock: SessionLock) -> None:
         self._lock = lock
@@ -201,22 +219,19 @@ class AcknowledgedContext:
         complete_settlement(self._settlement, Outcome.COMMITTED)
 
     def acknowledge(self) -> Settlement:
-        """Nothing is to be done."""
+        """Return the settlement: the message is acknowledged already.
+
+        Raises:
+            IllegalStateError: The session is closed (JMS 3.1, section 6.2.15).
+        """
         self._lock.check_open()
         return self._settlement
 
-    def set_rollback_only(self) -> None:
-        """Refused: there is no unit to roll back."""
-        raise _not_transacted()
 
-
-class PendingContext:
-    """What a message that is not acknowledged yet is bound to."""
+class _PendingContext(_AcknowledgeContext):
+    """Context of a message that is not acknowledged yet."""
 
     __slots__ = ("_acknowledge", "_lock", "_unit")
-
-    endpoint: None = None  # a session delivers, no listener
-    rollback_only: bool = False
 
     def __init__(self, unit: UnitOfWork, lock: SessionLock, acknowledge: Callable[[], None]) -> None:
         self._unit = unit
@@ -224,125 +239,116 @@ class PendingContext:
         self._acknowledge = acknowledge
 
     def acknowledge(self) -> Settlement:
-        """Acknowledge as the mode says. Again is harmless."""
+        """Acknowledge as the mode says. Idempotent."""
         with self._lock:
             self._acknowledge()
         return self._unit.settlement
 
-    def set_rollback_only(self) -> None:
-        """Refused: there is no unit to roll back."""
-        raise _not_transacted()
-
-
-def _not_transacted() -> IllegalStateError:
-    return IllegalStateError(
-        "A session that is not transacted has nothing to roll back; recover() lets messages come again."
-    )
-
 
 def session_mode_of(mode: AcknowledgeMode, connection: spi.Connection) -> SessionMode:
-    """Make the mode of a session.
+    """Return the session mode for an acknowledge mode.
 
     Args:
-        mode: Its name.
+        mode: The acknowledge mode.
         connection: The provider's connection.
     """
     return _MODES[mode](connection)
 
 
 class AutoAcknowledge(SessionMode):
-    """Acknowledges each message as it is handed over."""
+    """Acknowledges each message before `receive` returns it."""
 
     automatic: ClassVar[bool] = True
 
     def __init__(self, connection: spi.Connection) -> None:
         super().__init__(connection)
-        self._handed_over = AcknowledgedContext(self.lock)
+        self._acknowledged = _AcknowledgedContext(self.lock)
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
-        """Acknowledge it; what cannot be decoded is not acknowledged and comes again, counted."""
+        """Acknowledge the delivery. A message that cannot be decoded is redelivered instead, and counted."""
         unit = self._connection.unit(atomic=False)  # not a `CurrentUnit`: its bookkeeping would cost half as much again
         try:
             unit.take([delivery])
             message = delivery.message
-            unit.commit(confirmed=False)  # should it get lost, the message comes again, as JMS allows
-        except BaseException:  # a signal handler's, too: nobody has seen the message
+            unit.commit(confirmed=False)  # if the acknowledgement is lost, the message is redelivered, as JMS allows
+        except BaseException:  # also of a signal handler: the caller has not got the message
             with suppress(JMSError):
                 unit.rollback()  # if it has not ended
             source.return_prefetched()
             raise
-        bind_delivery(message, self._handed_over)
+        bind_delivery(message, self._acknowledged)
         return message
 
     def recover(self) -> None:
-        """Nothing is left to come again."""
+        """Do nothing: no message is pending."""
 
     def close(self) -> None:
-        """Nothing is left to acknowledge."""
+        """Do nothing: no message is pending."""
 
 
 class DupsOkAcknowledge(AutoAcknowledge):
-    """Acknowledges all that was handed over when a consumer has to ask the broker for more, and at the end."""
+    """Acknowledges all returned messages when a consumer asks the broker for more, and when the session closes."""
 
     def __init__(self, connection: spi.Connection) -> None:
         super().__init__(connection)
         lock = self.lock
         self._current = CurrentUnit(
-            partial(_plain, connection, lock), lambda unit, _: PendingContext(unit, lock, _nothing)
+            partial(UnitOfWork.begin, connection, lock, sends=False),
+            lambda unit, _: _PendingContext(unit, lock, _acknowledged_later),
         )
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
-        """Note it, to be acknowledged later."""
+        """Return the message, to be acknowledged later."""
         try:
-            delivery.message  # noqa: B018  # decoded here, so that what cannot be stays out of the unit
+            delivery.message  # noqa: B018  # decoded here to keep an undecodable message out of the unit
         except MessageFormatError:
             self.on_prefetch_empty()
             return super().take(delivery, source)
         return self._current.take(delivery, source)
 
     def on_prefetch_empty(self) -> None:
-        """Acknowledge what was handed over."""
+        """Acknowledge all returned messages."""
         self._current.commit(confirmed=False)
 
     def recover(self) -> None:
-        """Let what was not acknowledged come again, counted."""
+        """Request redelivery of all messages that are not acknowledged; they are counted."""
         self._current.rollback()
 
     def close(self) -> None:
-        """Acknowledge what was handed over: the client has seen it."""
+        """Acknowledge all returned messages: the client has processed them."""
         self._current.commit()
 
 
 class ClientAcknowledge(SessionMode):
-    """`Message.acknowledge` acknowledges all that the session has received, whichever consumer it came from."""
+    """`Message.acknowledge` acknowledges all messages that the session has received, from all of its consumers."""
 
     def __init__(self, connection: spi.Connection) -> None:
         super().__init__(connection)
         lock = self.lock
         self._current = CurrentUnit(
             partial(UnitOfWork.begin, connection, lock),
-            lambda unit, current: PendingContext(unit, lock, current.commit),
+            lambda unit, current: _PendingContext(unit, lock, current.commit),
         )
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
-        """Keep it until a message of the session is acknowledged."""
+        """Return the message, pending until any message of the session is acknowledged."""
         return self._current.take(delivery, source)
 
     def acknowledge(self) -> None:
-        """Acknowledge all that was received."""
+        """Acknowledge all received messages."""
         self._current.commit()
 
     def recover(self) -> None:
-        """Let what was not acknowledged come again, counted."""
+        """Request redelivery of all messages that are not acknowledged; they are counted."""
         self._current.rollback()
 
     def close(self) -> None:
-        """Closing does not acknowledge (JMS 3.1, section 6.2.15): it comes again, counted."""
+        """Request redelivery of pending messages: closing does not acknowledge (JMS 3.1, section 6.2.15)."""
         self._current.rollback()
 
 
 class IndividualAcknowledge(SessionMode):
-    """`Message.acknowledge` acknowledges that message."""
+    """`Message.acknowledge` acknowledges that one message."""
 
     order: ClassVar[spi.Order] = spi.Order.MIXED
 
@@ -351,42 +357,37 @@ class IndividualAcknowledge(SessionMode):
         self._pending: dict[UnitOfWork, CurrentUnit] = {}  # in order of receipt
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
-        """Keep it until it is acknowledged."""
+        """Return the message, pending until it is acknowledged."""
         current = CurrentUnit(partial(UnitOfWork.begin, self._connection, self.lock), self._pending_context)
         self._pending[current.get_or_begin()] = current
         return current.take(delivery, source)
 
     def acknowledge(self) -> None:
-        """Acknowledge all that was received."""
+        """Acknowledge all received messages."""
         for unit in list(self._pending):
             self._settle(unit)
 
     def recover(self) -> None:
-        """Let what was not acknowledged come again, counted; the last goes back first, so that none overtakes."""
+        """Request redelivery of all pending messages, counted, in reverse order of receipt, which keeps their order."""
         while self._pending:
             _, current = self._pending.popitem()
             current.rollback()
 
     def close(self) -> None:
-        """Closing does not acknowledge."""
+        """Request redelivery of pending messages: closing does not acknowledge."""
         self.recover()
 
-    def _pending_context(self, unit: UnitOfWork, current: CurrentUnit) -> PendingContext:
+    def _pending_context(self, unit: UnitOfWork, current: CurrentUnit) -> _PendingContext:
         del current
-        return PendingContext(unit, self.lock, partial(self._settle, unit))
+        return _PendingContext(unit, self.lock, partial(self._settle, unit))
 
     def _settle(self, unit: UnitOfWork) -> None:
         if current := self._pending.pop(unit, None):
             current.commit()
 
 
-def _plain(connection: spi.Connection, lock: SessionLock) -> UnitOfWork:
-    """Open a unit that sends nothing."""
-    return UnitOfWork(connection.unit(atomic=False), lock=lock)
-
-
-def _nothing() -> None:
-    """Acknowledged by itself, later."""
+def _acknowledged_later() -> None:
+    """Do nothing: the mode acknowledges by itself, later."""
 
 
 _MODES: dict[AcknowledgeMode, Callable[[spi.Connection], SessionMode]] = {

@@ -16,40 +16,47 @@ __all__ = ["CurrentUnit", "PrefetchOwner", "UnitOfWork"]
 
 
 class UnitOfWork:
-    """Commits or rolls back a provider's unit, and tells its settlement how that went.
+    """A provider's unit that records its outcome and reports it to a `Settlement`.
 
     Args:
         unit: The provider's unit.
-        atomic: True if what it receives and what it sends happen together or not at all.
-        lock: That of the session whose unit this is; None if the messages outlive the session.
+        atomic: True if the broker acknowledges and sends together or not at all.
+        lock: The lock of the session that owns the unit; None if the messages may outlive the session.
 
     Attributes:
-        outcome: How it ended; None while it is open.
-        rollback_only: True once a message of this unit demanded it.
+        unit: The provider's unit.
+        outcome: The outcome; None while the unit is open.
+        rollback_only: True once `set_rollback_only` was called on a message of this unit.
     """
 
     __slots__ = ("_atomic", "_ending", "_lock", "_settlement", "outcome", "rollback_only", "unit")
 
-    endpoint: None = None  # a session delivers, no listener
+    endpoint: None = None  # the messages of a session belong to no listener
 
     def __init__(self, unit: spi.Unit, *, atomic: bool = True, lock: SessionLock | None = None) -> None:
         self._atomic = atomic
         self._lock = lock
-        self._ending = Lock()  # whoever ends the unit and whoever asks for its settlement learn of each other
+        self._ending = Lock()  # a settlement created while the unit ends must not miss the outcome
         self._settlement: Settlement | None = None
         self.unit = unit
         self.outcome: Outcome | None = None
         self.rollback_only = False
 
     @classmethod
-    def begin(cls, connection: spi.Connection, lock: SessionLock | None = None) -> Self:
-        """Open a unit that is as strong as the broker can make it."""
-        atomic = connection.capabilities.atomic
+    def begin(cls, connection: spi.Connection, lock: SessionLock | None = None, *, sends: bool = True) -> Self:
+        """Open a unit with the strongest guarantee of the broker.
+
+        Args:
+            connection: The provider's connection.
+            lock: The lock of the session that owns the unit, if any.
+            sends: False if the unit only acknowledges, which needs no atomicity.
+        """
+        atomic = sends and connection.capabilities.atomic
         return cls(connection.unit(atomic=atomic), atomic=atomic, lock=lock)
 
     @property
     def settlement(self) -> Settlement:
-        """Tells whoever acknowledged a message of this unit how it ended. Made when asked for: most never are."""
+        """The settlement of the messages of this unit. Created on first use, because most are never asked for."""
         with self._ending:
             if self._settlement is None:
                 self._settlement = Settlement()
@@ -58,7 +65,7 @@ class UnitOfWork:
             return self._settlement
 
     def send(self, message: Message, to: Destination) -> None:
-        """Note a message to send.
+        """Add a message to send at the commit.
 
         Raises:
             NotSupportedError: The broker cannot acknowledge and send together.
@@ -71,14 +78,14 @@ class UnitOfWork:
         self.unit.send(message, to)
 
     def take(self, delivery: spi.Delivery, bound_to: DeliveryContext | None = None) -> Message:
-        """Make a delivery part of this unit and bind its message to it.
+        """Add a delivery to this unit, bind its message to the unit and return the message.
 
         Args:
-            delivery: What was received.
-            bound_to: What the message is bound to; None for this unit.
+            delivery: The received delivery.
+            bound_to: The context to bind the message to; None for this unit.
 
         Raises:
-            MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
+            MessageFormatError: The message cannot be decoded; its delivery belongs to the unit nevertheless.
         """
         self.unit.take([delivery])
         message = delivery.message
@@ -89,25 +96,25 @@ class UnitOfWork:
         """Commit the unit.
 
         Args:
-            confirmed: False if nobody needs to know whether the broker has noted the acknowledgements.
+            confirmed: False to return without waiting for the broker to confirm the acknowledgements.
 
         Raises:
-            TransactionRolledBackError: It did not happen.
-            TransactionInDoubtError: It may or may not have happened.
-            ConnectionLostError: The connection was gone before; nothing happened.
+            TransactionRolledBackError: The unit was not committed.
+            TransactionInDoubtError: The unit may or may not have been committed.
+            ConnectionLostError: The connection was lost before; nothing was committed.
         """
         try:
             self.unit.commit(confirmed=confirmed)
         except JMSError as error:
             self._end(_outcome(error))
             raise
-        except BaseException:  # of a signal handler, say
+        except BaseException:  # raised by a signal handler, for example
             self._end(Outcome.IN_DOUBT)
             raise
         self._end(Outcome.COMMITTED)
 
     def rollback(self) -> None:
-        """Roll the unit back; what it took comes again, counted."""
+        """Roll the unit back: its deliveries are redelivered, and counted."""
         try:
             self.unit.rollback()
         except JMSError as error:
@@ -119,12 +126,12 @@ class UnitOfWork:
         self._end(Outcome.ROLLED_BACK)
 
     def mark_lost(self) -> None:
-        """Let it be lost if it has no outcome: it is given up without a word of the provider."""
+        """Set the outcome of an open unit to lost, without a call of the provider: the unit was abandoned."""
         if self.outcome is None:
             self._end(Outcome.LOST)
 
     def acknowledge(self) -> Settlement:
-        """Nothing to do: the unit's end acknowledges.
+        """Return the settlement. The end of the unit acknowledges.
 
         Raises:
             IllegalStateError: The session is closed (JMS 3.1, section 6.2.15).
@@ -134,7 +141,11 @@ class UnitOfWork:
         return self.settlement
 
     def set_rollback_only(self) -> None:
-        """Let the unit end in a rollback."""
+        """Mark the unit so that it ends in a rollback.
+
+        Raises:
+            IllegalStateError: The unit has ended.
+        """
         if self.outcome is not None:
             raise IllegalStateError(f"The unit of this message is settled already: {self.outcome.value}.")
         self.rollback_only = True
@@ -142,9 +153,9 @@ class UnitOfWork:
     def _end(self, outcome: Outcome) -> None:
         with self._ending:
             self.outcome = outcome
-            waiting = self._settlement
-        if waiting is not None:
-            complete_settlement(waiting, outcome)
+            settlement = self._settlement
+        if settlement is not None:
+            complete_settlement(settlement, outcome)
 
 
 def _outcome(error: JMSError) -> Outcome:
@@ -154,26 +165,27 @@ def _outcome(error: JMSError) -> Outcome:
 
 
 class PrefetchOwner(Protocol):
-    """Whom a delivery came from: a consumer that takes messages ahead."""
+    """The consumer that a delivery came from, and that may hold prefetched messages."""
 
     def discard_prefetched(self) -> None:
-        """Forget what was taken ahead: to keep the order, a rollback has taken it back."""
+        """Forget all prefetched messages: a rollback has released them, to keep the order."""
         ...
 
     def return_prefetched(self) -> None:
-        """Let what was taken ahead come again, if it did not go back already."""
+        """Release the prefetched messages that are not released already."""
         ...
 
 
 class CurrentUnit:
-    """One unit after the other.
+    """The open unit of a session; the next one is opened when it is needed.
 
     Args:
-        begin: Opens the next one.
-        context: What the messages of a unit are bound to, told the unit and this; None for the unit.
+        begin: Opens a unit.
+        context: Returns the context that messages are bound to, for a unit and this object; None to bind them to the
+            unit itself.
 
     Attributes:
-        unit: The unit that is open; None before anything belongs to it.
+        unit: The open unit; None before anything belongs to it.
     """
 
     def __init__(
@@ -188,7 +200,7 @@ class CurrentUnit:
         self.unit: UnitOfWork | None = None
 
     def get_or_begin(self) -> UnitOfWork:
-        """Give the unit that is open, or open one."""
+        """Return the open unit. Opens one if there is none."""
         if self.unit is None:
             unit = self._begin()
             self._bound_to = self._context and self._context(unit, self)
@@ -196,41 +208,41 @@ class CurrentUnit:
         return self.unit
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
-        """Make a delivery part of the unit.
+        """Add a delivery to the unit and return its message.
 
         Args:
-            delivery: What was received.
-            source: Whom from.
+            delivery: The received delivery.
+            source: The consumer that it came from.
 
         Raises:
-            MessageFormatError: The message cannot be decoded; its delivery is part of the unit all the same.
+            MessageFormatError: The message cannot be decoded; its delivery belongs to the unit nevertheless.
         """
         unit = self.unit or self.get_or_begin()
         self._sources.add(source)
         return unit.take(delivery, self._bound_to)
 
     def send(self, message: Message, to: Destination) -> None:
-        """Note a message to send."""
+        """Add a message to send at the commit."""
         self.get_or_begin().send(message, to)
 
     def commit(self, *, confirmed: bool = True) -> None:
-        """Commit, if anything belongs to the unit. ``confirmed`` is that of `WorkUnit.commit`."""
+        """Commit the open unit, if any. ``confirmed`` is that of `UnitOfWork.commit`."""
         self._end(lambda unit: unit.commit(confirmed=confirmed))
 
     def rollback(self) -> None:
-        """Roll back, if anything belongs to the unit."""
+        """Roll the open unit back, if any."""
         self._end(UnitOfWork.rollback)
 
-    def _end(self, how: Callable[[UnitOfWork], None]) -> None:
-        unit, self.unit, self._bound_to = self.unit, None, None  # nothing of it stays with who has come to its end
+    def _end(self, end: Callable[[UnitOfWork], None]) -> None:
+        unit, self.unit, self._bound_to = self.unit, None, None  # the ended unit must not be kept alive from here
         sources, self._sources = self._sources, set()
         if unit is None:
             return
         try:
-            how(unit)
+            end(unit)
         finally:
             for source in sources:
                 if unit.outcome is Outcome.ROLLED_BACK:
                     source.discard_prefetched()
-                elif unit.outcome is Outcome.IN_DOUBT:  # what it took may have gone back, and all behind that with it
+                elif unit.outcome is Outcome.IN_DOUBT:  # its deliveries may be released, and all prefetched after them
                     source.return_prefetched()

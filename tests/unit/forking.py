@@ -12,11 +12,13 @@ _TRY = """for call in calls:
         else:
             tell("allowed")"""
 _APPLICATION = """
-from jmsjca import AcknowledgeMode, ConnectionFactory, JMSContext
+from jmsjca import AcknowledgeMode, ConnectionFactory
+from jmsjca.outbound.connection import SharedConnection
+from jmsjca.outbound.context import create_context
 factory = ConnectionFactory("{url}")
-shared = factory.create_connection()
+shared = SharedConnection(factory._settings, factory._hooks)
 session, other = shared.create_session(transacted=True), shared.create_session()
-context = JMSContext.on(shared, AcknowledgeMode.CLIENT, transacted=False)
+context = create_context(shared, AcknowledgeMode.CLIENT, transacted=False)
 consumer, producer = session.create_consumer(Queue("q")), other.create_producer(Queue("q"))
 jms_producer = context.create_producer()
 def child():
@@ -94,11 +96,11 @@ unlock.set()
 holder.join()
 """
 _RECEIVE = """
-inside, receive = threading.Event(), consumer._consumer.receive
+inside, receive = threading.Event(), consumer._receiver._consumer.receive
 def receiving(*args):
     inside.set()
     return receive(*args)
-consumer._consumer.receive = receiving
+consumer._receiver._consumer.receive = receiving
 receiver = threading.Thread(target=consumer.receive)
 receiver.start()
 inside.wait()
@@ -111,10 +113,10 @@ receiver.join()
 LOCKS = [
     "shared._lock",
     "shared._state._changed",
-    "session.lock._lock",
-    "context.lock._lock",
-    "consumer._receiving",
-    "consumer._handing_over",
+    "session._lock._lock",
+    "context._lock._lock",
+    "consumer._receiver._receiving",
+    "consumer._receiver._handing_over",
 ]
 RECEIVING = "receiving"
 EXPECTED = ["refused"] * 16 + ["own connection", "ended 0", "c", "committed"]

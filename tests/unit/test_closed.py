@@ -5,6 +5,8 @@ import pytest
 from jmsjca import AcknowledgeMode, Outcome, Queue, TextMessage
 from jmsjca.errors import IllegalStateError, StoreError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.outbound import Session
+from jmsjca.outbound.connection_state import ConnectionContext
+from jmsjca.outbound.session import session_for_delivery
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 
@@ -71,7 +73,8 @@ def test_closed_producer_and_consumer_refuse(connection):
 )
 def test_session_of_a_delivery_is_settled_by_the_listener(connection, call):
     work = UnitOfWork(connection._provider_connection.unit())
-    with Session.for_delivery(connection._provider_connection, work, connection._context.limits) as session:
+    context = ConnectionContext.for_listener(connection._provider_connection, connection._context.limits)
+    with session_for_delivery(context, work) as session:
         session.create_producer(QUEUE).send(TextMessage("a"))
         with pytest.raises(IllegalStateError):
             call(session)

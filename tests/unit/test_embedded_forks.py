@@ -97,7 +97,7 @@ tell(len(memory.consumer(Queue("q")).receive(1, 0)))
         assert [heard(child), heard(child)] == ["0", "1"]
 
 
-@pytest.mark.parametrize("busy", [None, *LOCKS, "consumer._consumer._store.wakeups._condition"])
+@pytest.mark.parametrize("busy", [None, *LOCKS, "consumer._receiver._consumer._store.wakeups._condition"])
 def test_application_forks(tmp_path, busy):
     """But not while a thread receives: that may have a lock of SQLite, which nobody releases in the child."""
     urls = (f"embedded://{tmp_path}/{name}.db" for name in ("its", "own", "spare"))

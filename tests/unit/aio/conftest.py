@@ -37,7 +37,7 @@ def jms_broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[s
 
 
 def ours() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith(("jmsjca session", "jmsjca aside"))]
+    return [thread for thread in threading.enumerate() if thread.name.startswith(("jmsjca session", "jmsjca asyncio"))]
 
 
 @pytest.fixture(autouse=True)

@@ -127,7 +127,7 @@ async def test_consumer_that_nobody_waits_for_any_more_is_closed(jms_connection_
         await asyncio.sleep(0)
         await cancelled(task)
         await busy.go_on()
-        assert await session.run_sync(lambda s: all(consumer.closed for consumer in s._consumers))
+        assert await session.run_sync(lambda s: all(receiver.closed for receiver in s._receivers))
 
 
 async def test_closing_happens_all_the_same(jms_connection_factory):

@@ -43,12 +43,12 @@ async def worked():
 asyncio.run(worked())
 """
 _WAIT = """
-inside, going_on, receive = threading.Event(), threading.Event(), consumer._wrapped._consumer.receive
+inside, going_on, receive = threading.Event(), threading.Event(), consumer._wrapped._receiver._consumer.receive
 def receiving(*args):
     inside.set()
     going_on.wait()
     return receive(*args)
-consumer._wrapped._consumer.receive = receiving
+consumer._wrapped._receiver._consumer.receive = receiving
 waiter = threading.Thread(target=lambda: asyncio.run(consumer.receive(0)))
 waiter.start()
 inside.wait()

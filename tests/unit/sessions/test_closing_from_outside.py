@@ -85,7 +85,13 @@ def test_closing_the_consumer_waits_for_what_is_being_handed_over(connection, se
     """No receive returns a message once it is closed (8.8)."""
     put(connection, "a")
     consumer = session.create_consumer(QUEUE)
-    take_it, interrupt, interrupted, closing, order = session._mode.take, consumer.interrupt, threading.Event(), [], []
+    take_it, interrupt, interrupted, closing, order = (
+        session._mode.take,
+        consumer._receiver.interrupt,
+        threading.Event(),
+        [],
+        [],
+    )
 
     def handing_over(delivery, source):
         closing.append(in_thread(lambda: (consumer.close(), order.append("closed"))))
@@ -95,7 +101,7 @@ def test_closing_the_consumer_waits_for_what_is_being_handed_over(connection, se
         return take_it(delivery, source)
 
     monkeypatch.setattr(session._mode, "take", handing_over)
-    monkeypatch.setattr(consumer, "interrupt", lambda: (interrupt(), interrupted.set()))
+    monkeypatch.setattr(consumer._receiver, "interrupt", lambda: (interrupt(), interrupted.set()))
     assert consumer.receive(PATIENCE).body == "a"
     closing[0].result()
     assert order == ["handed over", "closed"]
@@ -106,12 +112,12 @@ def test_nothing_is_handed_over_once_the_consumer_is_being_closed(connection, se
     put(connection, "a", "b")
     consumer = session.create_consumer(QUEUE)
     assert consumer.receive(PATIENCE).body == "a"  # and b is here
-    with consumer._handing_over:  # it is there, and not handed over yet
+    with consumer._receiver._handing_over:  # it is there, and not handed over yet
         late = in_thread(consumer.receive)
         assert not late.ended()
-        consumer.closed = True
+        consumer._receiver.closed = True
     assert late.result() is None
-    consumer.closed = False
+    consumer._receiver.closed = False
     consumer.close()
     assert take(session.create_consumer(QUEUE), 1) == ["b"]
 
@@ -131,7 +137,7 @@ def test_nothing_is_handed_over_once_the_session_is_being_closed(connection, in_
     session = connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
     consumer = session.create_consumer(QUEUE)
     assert consumer.receive(PATIENCE).body == "a"  # and b is here
-    with consumer._handing_over:
+    with consumer._receiver._handing_over:
         late = in_thread(consumer.receive)
         assert not late.ended()
         session._lock.closed = True  # as close() does first
@@ -221,7 +227,7 @@ def test_message_that_came_too_late_is_given_back(connection, receiving, monkeyp
     """What arrives while the consumer is being closed is not handed over, and is not counted (8.8)."""
     session = connection.create_session()
     consumer = session.create_consumer(QUEUE)
-    real, interrupt, closed, closing = EmbeddedConsumer.receive, consumer.interrupt, threading.Event(), []
+    real, interrupt, closed, closing = EmbeddedConsumer.receive, consumer._receiver.interrupt, threading.Event(), []
 
     def closed_meanwhile(self, limit, timeout):
         chunk = real(self, limit, timeout)
@@ -230,7 +236,7 @@ def test_message_that_came_too_late_is_given_back(connection, receiving, monkeyp
         return chunk
 
     put(connection, "a")
-    monkeypatch.setattr(consumer, "interrupt", lambda: (closed.set(), interrupt()))
+    monkeypatch.setattr(consumer._receiver, "interrupt", lambda: (closed.set(), interrupt()))
     monkeypatch.setattr(EmbeddedConsumer, "receive", closed_meanwhile)
     assert consumer.receive(0) is None
     closing[0].result()

@@ -4,7 +4,8 @@ import pytest
 
 from jmsjca import AcknowledgeMode, Outcome, Queue
 from jmsjca.errors import IllegalStateError, ResourceAllocationError
-from jmsjca.outbound import Session
+from jmsjca.outbound.connection_state import ConnectionContext
+from jmsjca.outbound.session import session_for_delivery
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from tests.unit.outbound import QUEUE, left, put, shown, take
@@ -163,7 +164,8 @@ def test_transacted_session_refuses(connection):
 def test_session_of_a_delivery_refuses(connection):
     """The listener settles (6.2.10)."""
     work = UnitOfWork(connection._provider_connection.unit())
-    with Session.for_delivery(connection._provider_connection, work, connection._context.limits) as session:
+    context = ConnectionContext.for_listener(connection._provider_connection, connection._context.limits)
+    with session_for_delivery(context, work) as session:
         with pytest.raises(IllegalStateError, match="belongs to a delivery"):
             session.recover()
         session.acknowledge()  # has no effect

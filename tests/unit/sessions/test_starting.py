@@ -64,7 +64,7 @@ def test_stop_waits_for_a_message_that_is_being_handed_over(connection, in_threa
     put(connection, "a")
     session = connection.create_session()
     consumer = session.create_consumer(QUEUE)
-    take_it, pause, pausing, stops, order = session._mode.take, consumer.pause, threading.Event(), [], []
+    take_it, pause, pausing, stops, order = session._mode.take, consumer._receiver.pause, threading.Event(), [], []
 
     def handing_over(delivery, source):
         stops.append(in_thread(lambda: (connection.stop(), order.append("stopped"))))
@@ -73,7 +73,7 @@ def test_stop_waits_for_a_message_that_is_being_handed_over(connection, in_threa
         return take_it(delivery, source)
 
     monkeypatch.setattr(session._mode, "take", handing_over)
-    monkeypatch.setattr(consumer, "pause", lambda: (pausing.set(), pause()))
+    monkeypatch.setattr(consumer._receiver, "pause", lambda: (pausing.set(), pause()))
     assert consumer.receive(PATIENCE).body == "a"
     stops[0].result()
     assert order == ["handed over", "stopped"]

@@ -92,11 +92,12 @@ def test_sessions_of_one_connection_work_at_the_same_time(connection, receiving)
 
 def test_context_may_be_shared_for_making_contexts(context, receiving):
     """Making a context does not use the session; it is how threads share a connection (6.2.6)."""
-    call = receiving(context.create_consumer(QUEUE))
+    consumer = context.create_consumer(QUEUE)
+    call = receiving(consumer)
     with context.create_context() as mine:
         mine.create_producer().send(QUEUE, "a")
     assert call.result().body == "a"
-    call = receiving(context._consumers[0])
+    call = receiving(consumer)
     with pytest.raises(IllegalStateError, match="one thread at a time"):
         context.create_producer()
     context.close()

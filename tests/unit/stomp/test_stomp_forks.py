@@ -42,7 +42,7 @@ def test_forked_child_refuses_what_its_parent_opened(lock):
         assert said_by_provider(*urls, lock) == PROVIDER_EXPECTED
 
 
-@pytest.mark.parametrize("busy", [None, RECEIVING, *LOCKS, "consumer._consumer._changed"])
+@pytest.mark.parametrize("busy", [None, RECEIVING, *LOCKS, "consumer._receiver._consumer._changed"])
 def test_application_forks(busy):
     with Peer() as peer, Peer() as own:
         urls = (f"{each.url}?heartbeat=0" for each in (peer, own, peer))

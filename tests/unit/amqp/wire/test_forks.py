@@ -29,7 +29,7 @@ def test_forked_child_refuses_what_its_parent_opened(stage, lock):
     assert said_by_provider(*urls, lock) == PROVIDER_EXPECTED
 
 
-@pytest.mark.parametrize("busy", [None, RECEIVING, *LOCKS, "consumer._consumer._changed"])
+@pytest.mark.parametrize("busy", [None, RECEIVING, *LOCKS, "consumer._receiver._consumer._changed"])
 def test_application_forks(stage, busy):
     urls = (f"amqp://{stage(Broker()).peer.address}?heartbeat=0" for _ in range(3))
     assert said_by_forking(*urls, busy) == EXPECTED

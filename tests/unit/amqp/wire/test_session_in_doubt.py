@@ -42,7 +42,7 @@ def test_nothing_that_was_taken_ahead_is_in_the_way(broker, session):
     for body in SENT:
         broker.store.put("in", encoded(body))
     session.commit()
-    until(lambda: len(consumer._consumer._buffer.ready) == len(SENT))  # they are taken ahead together
+    until(lambda: len(consumer._receiver._consumer._buffer.ready) == len(SENT))  # they are taken ahead together
     assert consumer.receive(SECONDS).body == "a"
     producer.send(session.create_text_message("1", properties={"_AMQ_DUPL_ID": "x"}), Queue("out"))
     producer.send(session.create_text_message("2"), Queue("forbidden"))
