@@ -204,7 +204,7 @@ def test_chunk_is_bounded_by_bytes_but_one_message_always_passes(jms_broker_url)
 
 
 def test_history_of_duplicate_ids_is_bounded(jms_broker_url, monkeypatch):
-    monkeypatch.setattr("jmsjca.providers.embedded.store.queues._TRIM_EVERY", 5)
+    monkeypatch.setattr("jmsjca.providers.embedded.store.duplicates._TRIM_EVERY", 5)
     connection = connect(ConnectionSettings(jms_broker_url, limits=Limits(duplicate_history=10)))
     for n in range(50):
         unit = connection.unit()

@@ -1,14 +1,13 @@
-"""Registered consumers: exclusive queues, message groups, and client ids (JMS 3.1, section 6.1.2)."""
+"""Registered consumers, exclusive queues, and client ids (JMS 3.1, section 6.1.2)."""
 
 import sqlite3
 
 from jmsjca.errors import InvalidClientIDError
+from jmsjca.providers.embedded.store.groups import release_groups
 from jmsjca.providers.embedded.store.queues import count_return, drop_queue, has_consumers
 
 __all__ = [
-    "claim_group",
     "is_oldest",
-    "may_claim_group",
     "register_client_id",
     "register_consumer",
     "release_client_id",
@@ -28,7 +27,7 @@ def unregister_consumer(cursor: sqlite3.Cursor, consumer: int) -> None:
     row = cursor.execute("DELETE FROM consumer WHERE id = ? RETURNING mailbox", (consumer,)).fetchone()
     if row is None:  # removed by a process that took this one for dead
         return
-    if cursor.execute("DELETE FROM message_group WHERE consumer = ?", (consumer,)).rowcount:
+    if release_groups(cursor, consumer):
         count_return(cursor, row)
     _drop_if_volatile(cursor, row[0])
 
@@ -43,19 +42,6 @@ def is_oldest(cursor: sqlite3.Cursor, queue_id: int, consumer: int) -> bool:
     """Return True if a consumer is the oldest one of its queue."""
     row = cursor.execute("SELECT min(id) FROM consumer WHERE mailbox = ?", (queue_id,)).fetchone()
     return bool(row[0] == consumer)
-
-
-def may_claim_group(cursor: sqlite3.Cursor, queue_id: int, bucket: int, consumer: int) -> bool:
-    """Return True if a bucket of message groups is free or belongs to this consumer."""
-    row = cursor.execute(
-        "SELECT consumer FROM message_group WHERE mailbox = ? AND bucket = ?", (queue_id, bucket)
-    ).fetchone()
-    return row is None or row[0] == consumer
-
-
-def claim_group(cursor: sqlite3.Cursor, queue_id: int, bucket: int, consumer: int) -> None:
-    """Assign a bucket of message groups to a consumer, for which `may_claim_group` returned True."""
-    cursor.execute("INSERT OR IGNORE INTO message_group VALUES (?, ?, ?)", (queue_id, bucket, consumer))
 
 
 def _drop_if_volatile(cursor: sqlite3.Cursor, queue_id: int) -> None:

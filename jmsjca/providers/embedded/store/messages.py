@@ -13,8 +13,9 @@ from jmsjca.providers.embedded.codec import (
     encode_headers,
     selector_values,
 )
-from jmsjca.providers.embedded.store.consumers import claim_group, may_claim_group
-from jmsjca.providers.embedded.store.queues import count_return, open_queue, read_queue_settings, record_duplicate_id
+from jmsjca.providers.embedded.store.duplicates import record_duplicate_id
+from jmsjca.providers.embedded.store.groups import claim_group, may_claim_group
+from jmsjca.providers.embedded.store.queues import count_return, open_queue, read_queue_settings
 from jmsjca.providers.embedded.store.subscriptions import Subscriber, subscribers
 from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 

@@ -1,4 +1,4 @@
-"""Mailboxes, which are the rows of queues and subscriptions; destination settings; ids of duplicates."""
+"""Queues of named destinations and subscriptions, their state, and the settings of destinations."""
 
 import json
 import sqlite3
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
+from jmsjca.providers.embedded.store.duplicates import forget_duplicate_ids
+from jmsjca.providers.embedded.store.groups import remove_groups_of_queue
 
 __all__ = [
     "QueueState",
@@ -17,7 +19,6 @@ __all__ = [
     "decode_settings",
     "drop_queue",
     "find_queue",
-    "forget_duplicate_ids",
     "has_consumers",
     "list_destinations",
     "open_queue",
@@ -25,14 +26,11 @@ __all__ = [
     "read_queue",
     "read_queue_settings",
     "read_settings",
-    "record_duplicate_id",
     "remove_queue",
     "settings_text",
     "subscription_key",
     "write_settings",
 ]
-
-_TRIM_EVERY = 1000
 
 # One statement for everything that a claim needs: most of the cost of a statement does not depend on its text.
 _STATE = """SELECT returns, grouped, settings,
@@ -124,7 +122,7 @@ def purge_queue(cursor: sqlite3.Cursor, queue_id: int) -> int:
 def drop_queue(cursor: sqlite3.Cursor, queue_id: int) -> None:
     """Delete a queue with its waiting messages. Those that a unit holds stay until the unit ends."""
     purge_queue(cursor, queue_id)
-    cursor.execute("DELETE FROM message_group WHERE mailbox = ?", (queue_id,))
+    remove_groups_of_queue(cursor, queue_id)
     cursor.execute("DELETE FROM mailbox WHERE id = ?", (queue_id,))
 
 
@@ -216,29 +214,3 @@ def _without_self_reference(settings: DestinationSettings, address: Destination)
 def _stored_settings(cursor: sqlite3.Cursor, key: str) -> str | None:
     row = cursor.execute("SELECT settings FROM setting WHERE address = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
-
-
-def record_duplicate_id(cursor: sqlite3.Cursor, address: str, key: str, history: int) -> bool:
-    """Record the duplicate id of a message to an address; return False if it is recorded already.
-
-    Args:
-        cursor: A write transaction.
-        address: The destination of the message.
-        key: The duplicate id.
-        history: Number of ids to remember. Up to a thousand more are kept until the next trim.
-    """
-    cursor.execute("INSERT OR IGNORE INTO duplicate (address, key) VALUES (?, ?)", (address, key))
-    if cursor.rowcount == 0:
-        return False
-    if (cursor.lastrowid or 0) % _TRIM_EVERY == 0:
-        cursor.execute(
-            """DELETE FROM duplicate WHERE address = :address AND id <= (SELECT id FROM duplicate
-               WHERE address = :address ORDER BY id DESC LIMIT 1 OFFSET :history)""",
-            {"address": address, "history": history},
-        )
-    return True
-
-
-def forget_duplicate_ids(cursor: sqlite3.Cursor, address: str) -> None:
-    """Delete the recorded ids of a removed address: later messages to its name are new."""
-    cursor.execute("DELETE FROM duplicate WHERE address = ?", (address,))

@@ -187,7 +187,7 @@ class Store:
 
     @property
     def lost(self) -> bool:
-        """True if the file was removed, or this process was taken for dead: a new connection must open another store."""
+        """True if the file was removed, or this process taken for dead: a new connection must open another store."""
         return self.database.lost or (self._member is not None and self._member.lost)
 
     def next_token(self) -> int:

@@ -5,7 +5,8 @@ import uuid
 
 from jmsjca.destinations import Destination, DestinationKind, Queue, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
-from jmsjca.providers.embedded.store.queues import drop_queue, find_queue, forget_duplicate_ids, has_consumers
+from jmsjca.providers.embedded.store.duplicates import forget_duplicate_ids
+from jmsjca.providers.embedded.store.queues import drop_queue, find_queue, has_consumers
 from jmsjca.providers.embedded.store.subscriptions import subscribers
 
 __all__ = [
