@@ -9,10 +9,8 @@ from typing import Any
 from jmsjca.destinations import Destination, DestinationKind, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
-    Byte,
     BytesMessage,
     DeliveryMode,
-    Long,
     MapMessage,
     Message,
     ObjectMessage,
@@ -22,30 +20,23 @@ from jmsjca.messages import (
 )
 from jmsjca.messages.message import has_properties
 from jmsjca.messages.object_message import plain_data_of
-from jmsjca.providers.amqp.codec.addresses import (
-    DESTINATION_TYPE,
-    REPLY_TO_TYPE,
-    AddressStyle,
-    address_of,
-    destination_type_of,
-)
+from jmsjca.providers.amqp.codec.addresses import AddressStyle, address_of
 from jmsjca.providers.amqp.codec.jms_mapping import (
     ENCODED_ID_PREFIX,
     JAVA_NULL,
     JAVA_OBJECT,
-    MESSAGE_TYPE,
     OCTET_STREAM,
     TYPED_ENCODING,
     application_properties_section,
     group_fields,
+    header_and_annotations,
     message_type_of,
-    time_to_live_property,
+    milliseconds,
+    time_to_live,
     to_amqp_id,
 )
 from jmsjca.providers.common.amqp_types import (
     NULL,
-    UByte,
-    UInt,
     amqp_value_string_section,
     data_section,
     list_of,
@@ -66,14 +57,10 @@ __all__ = [
     "template_for",
 ]
 
-_HEADER_DESCRIPTOR, _ANNOTATIONS_DESCRIPTOR = b"\x00\x53\x70", b"\x00\x53\x72"
 _PROPERTIES_DESCRIPTOR = b"\x00\x53\x73"
 
-_TTL_LIMIT = 1 << 32  # milliseconds, about 50 days: beyond it a message has only its absolute expiry time
-_DEFAULT_PRIORITY, _MAX_PRIORITY = 4, 9
 _MAX_CACHED_CHARACTERS = 128  # other clients choose the names of reply queues
 _PERSISTENT = DeliveryMode.PERSISTENT  # an attribute of an Enum costs as much as a call
-_DELIVERY_TIME = symbol("x-opt-delivery-time")  # a long, as in Java clients
 
 
 def encode_message(message: Message, to: Destination, now: float, naming: AddressStyle) -> bytes:
@@ -93,53 +80,12 @@ def encode_message(message: Message, to: Destination, now: float, naming: Addres
     body, content_type = BODY_ENCODERS[kind](message)
     never_expires = properties is None and message.expiration is None  # the usual case
     parts = (
-        _header_and_annotations(message, kind, to, None if never_expires else _time_to_live(message, properties, now)),
+        header_and_annotations(message, kind, to, None if never_expires else time_to_live(message, properties, now)),
         _properties_section(message, properties, to, content_type, naming),
         application_properties_section(properties) if properties else b"",
         body,
     )
     return b"".join(parts)
-
-
-def _time_to_live(message: Message, properties: Properties | None, now: float) -> int | None:
-    own, expiration = time_to_live_property(properties) if properties else None, message.expiration
-    if own is not None or expiration is None:
-        return own or None
-    left = max(_milliseconds(expiration) - round(now * 1000), 1)  # 0 would mean that the message never expires
-    return left if left < _TTL_LIMIT else None
-
-
-def _header_and_annotations(message: Message, kind: int, to: Destination, time_to_live: int | None) -> bytes:
-    """Encode the header and message annotations sections."""
-    reply_to, due = message.reply_to, message.delivery_time
-    header = message.delivery_mode is _PERSISTENT, message.priority, time_to_live
-    kinds = kind, destination_type_of(to), None if reply_to is None else destination_type_of(reply_to)
-    if due is None:
-        return _cached_header_and_annotations(header, kinds)
-    return (
-        _header_section(*header)
-        + _ANNOTATIONS_DESCRIPTOR
-        + map_of([*_type_annotations(*kinds), _DELIVERY_TIME, write(Long(_milliseconds(due)))])
-    )
-
-
-@lru_cache(256)  # most messages have one of a few
-def _cached_header_and_annotations(header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None]) -> bytes:
-    return _header_section(*header) + _ANNOTATIONS_DESCRIPTOR + map_of(_type_annotations(*kinds))
-
-
-def _header_section(persistent: bool, priority: int, time_to_live: int | None) -> bytes:
-    fields = [
-        write(persistent),
-        NULL if priority == _DEFAULT_PRIORITY else write(UByte(min(max(priority, 0), _MAX_PRIORITY))),
-    ]
-    return _HEADER_DESCRIPTOR + list_of(fields if time_to_live is None else [*fields, write(UInt(time_to_live))])
-
-
-def _type_annotations(kind: int, to: int, reply: int | None) -> list[bytes]:
-    """Encode the annotations with the types of the message, its destination and its reply destination."""
-    parts = [symbol(MESSAGE_TYPE), write(Byte(kind)), symbol(DESTINATION_TYPE), write(Byte(to))]
-    return parts if reply is None else [*parts, symbol(REPLY_TO_TYPE), write(Byte(reply))]
 
 
 def _properties_section(
@@ -163,8 +109,8 @@ def _properties_section(
         NULL if correlation_id is None else _encode_id(correlation_id),
         content_type,
         NULL,
-        NULL if expiration is None else timestamp(_milliseconds(expiration)),
-        NULL if sent is None else timestamp(_milliseconds(sent)),
+        NULL if expiration is None else timestamp(milliseconds(expiration)),
+        NULL if sent is None else timestamp(milliseconds(sent)),
     ]
     if properties:
         fields += group_fields(properties)
@@ -192,10 +138,6 @@ _cached_address = lru_cache(256)(_encode_address)
 
 def _encode_id(told: str) -> bytes:
     return write(to_amqp_id(told)) if told.startswith(ENCODED_ID_PREFIX) else text(told)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
 
 
 _SEQUENCE_DESCRIPTOR, _VALUE_DESCRIPTOR = b"\x00\x53\x76", b"\x00\x53\x77"

@@ -5,15 +5,18 @@ import codecs
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
 
+from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
     GROUP_ID,
     Byte,
     BytesMessage,
     Char,
+    DeliveryMode,
     Double,
     EntryValue,
     Float,
@@ -28,7 +31,21 @@ from jmsjca.messages import (
     StreamMessage,
     TextMessage,
 )
-from jmsjca.providers.common.amqp_types import NULL, Symbol, Timestamp, UByte, UInt, ULong, UShort, map_of, text, write
+from jmsjca.providers.amqp.codec.addresses import DESTINATION_TYPE, REPLY_TO_TYPE, destination_type_of
+from jmsjca.providers.common.amqp_types import (
+    NULL,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+    list_of,
+    map_of,
+    symbol,
+    text,
+    write,
+)
 
 __all__ = [
     "ENCODED_ID_PREFIX",
@@ -42,9 +59,11 @@ __all__ = [
     "charset_of",
     "decode_text",
     "group_fields",
+    "header_and_annotations",
     "message_type_of",
+    "milliseconds",
     "received_properties",
-    "time_to_live_property",
+    "time_to_live",
     "to_amqp_id",
     "to_jms_correlation_id",
     "to_jms_entry",
@@ -284,7 +303,7 @@ def group_fields(properties: Properties) -> list[bytes]:
     return [_text_or_null(properties.get(GROUP_ID)), number, _text_or_null(properties.get(REPLY_GROUP))]
 
 
-def time_to_live_property(properties: Properties) -> int | None:
+def _time_to_live_property(properties: Properties) -> int | None:
     """Return the time to live in milliseconds that a property sets instead of the producer; None without one.
 
     Raises:
@@ -329,3 +348,61 @@ def _expect_integer(name: str, value: PropertyValue) -> int:
 
 def _text_or_null(value: PropertyValue) -> bytes:
     return NULL if value is None else text(str(value))
+
+
+_HEADER_DESCRIPTOR, _ANNOTATIONS_DESCRIPTOR = b"\x00\x53\x70", b"\x00\x53\x72"
+_TTL_LIMIT = 1 << 32  # milliseconds, about 50 days: beyond it a message has only its absolute expiry time
+_DEFAULT_PRIORITY, _MAX_PRIORITY = 4, 9
+_PERSISTENT = DeliveryMode.PERSISTENT  # an attribute of an Enum costs as much as a call
+_DELIVERY_TIME = symbol("x-opt-delivery-time")  # a long, as in Java clients
+
+
+def time_to_live(message: Message, properties: Properties | None, now: float) -> int | None:
+    """Return the time to live of the header in milliseconds; None without one.
+
+    Raises:
+        MessageFormatError: A property sets a time to live that is not an unsigned 32-bit integer.
+    """
+    own, expiration = _time_to_live_property(properties) if properties else None, message.expiration
+    if own is not None or expiration is None:
+        return own or None
+    left = max(milliseconds(expiration) - round(now * 1000), 1)  # 0 would mean that the message never expires
+    return left if left < _TTL_LIMIT else None
+
+
+def header_and_annotations(message: Message, kind: int, to: Destination, ttl: int | None) -> bytes:
+    """Encode the header and message annotations sections."""
+    reply_to, due = message.reply_to, message.delivery_time
+    header = message.delivery_mode is _PERSISTENT, message.priority, ttl
+    kinds = kind, destination_type_of(to), None if reply_to is None else destination_type_of(reply_to)
+    if due is None:
+        return _cached_header_and_annotations(header, kinds)
+    return (
+        _header_section(*header)
+        + _ANNOTATIONS_DESCRIPTOR
+        + map_of([*_type_annotations(*kinds), _DELIVERY_TIME, write(Long(milliseconds(due)))])
+    )
+
+
+@lru_cache(256)  # most messages have one of a few
+def _cached_header_and_annotations(header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None]) -> bytes:
+    return _header_section(*header) + _ANNOTATIONS_DESCRIPTOR + map_of(_type_annotations(*kinds))
+
+
+def _header_section(persistent: bool, priority: int, ttl: int | None) -> bytes:
+    fields = [
+        write(persistent),
+        NULL if priority == _DEFAULT_PRIORITY else write(UByte(min(max(priority, 0), _MAX_PRIORITY))),
+    ]
+    return _HEADER_DESCRIPTOR + list_of(fields if ttl is None else [*fields, write(UInt(ttl))])
+
+
+def _type_annotations(kind: int, to: int, reply: int | None) -> list[bytes]:
+    """Encode the annotations with the types of the message, its destination and its reply destination."""
+    parts = [symbol(MESSAGE_TYPE), write(Byte(kind)), symbol(DESTINATION_TYPE), write(Byte(to))]
+    return parts if reply is None else [*parts, symbol(REPLY_TO_TYPE), write(Byte(reply))]
+
+
+def milliseconds(moment: datetime) -> int:
+    """Return a time as milliseconds since the epoch."""
+    return round(moment.timestamp() * 1000)
