@@ -30,7 +30,7 @@ class Destination:
     """A named queue or topic. Use `Queue` or `Topic`.
 
     Args:
-        name: The name as the broker knows it. It is taken literally: no wildcards, no lists.
+        name: The name at the broker. It is literal: wildcards and lists are not supported.
 
     Raises:
         InvalidDestinationError: The name is empty.
@@ -65,18 +65,18 @@ class Topic(Destination):
 
 
 class _Deletable(Destination):
-    """What whoever made a temporary destination can do with it. Copies of it, and those in messages, are mere names."""
+    """The deletion of a temporary destination by its creator. Copies, and destinations in messages, are only names."""
 
     __slots__ = ()
     temporary: ClassVar[bool] = True
     _remove: Callable[[Destination], None] | None
 
     def delete(self) -> None:
-        """Delete it with what waits in it (JMS 3.1, section 6.2.2); otherwise it goes with its connection.
+        """Delete the destination and its messages (JMS 3.1, section 6.2.2). Closing the connection deletes it, too.
 
         Raises:
-            IllegalStateError: It has consumers, or this is not what ``create_temporary_…()`` gave.
-            InvalidDestinationError: It is gone already.
+            IllegalStateError: It has consumers, or this object was not returned by ``create_temporary_…()``.
+            InvalidDestinationError: It is already deleted.
         """
         if self._remove is None:
             raise IllegalStateError(f"{self} was received or copied: only what its session made can delete it.")
@@ -88,7 +88,7 @@ class _Deletable(Destination):
 
 @dataclass(frozen=True, slots=True)
 class TemporaryQueue(Queue, _Deletable):
-    """A queue that lives as long as the connection that made it, which alone consumes from it (section 4.1.5)."""
+    """A queue that lives as long as its connection; only that connection can consume from it (section 4.1.5)."""
 
     _remove: Callable[[Destination], None] | None = field(default=None, repr=False, compare=False)
     __str__ = Destination.__str__
@@ -96,7 +96,7 @@ class TemporaryQueue(Queue, _Deletable):
 
 @dataclass(frozen=True, slots=True)
 class TemporaryTopic(Topic, _Deletable):
-    """A topic that lives as long as the connection that made it, which alone consumes from it (section 4.2.7)."""
+    """A topic that lives as long as its connection; only that connection can consume from it (section 4.2.7)."""
 
     _remove: Callable[[Destination], None] | None = field(default=None, repr=False, compare=False)
     __str__ = Destination.__str__
@@ -104,14 +104,14 @@ class TemporaryTopic(Topic, _Deletable):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription of a topic, as a consumer's source (JMS 3.1, section 8.3).
+    """A subscription of a topic, as the source of a consumer (JMS 3.1, section 8.3).
 
     Args:
-        topic: What is subscribed to.
-        name: The subscription's name; None for one that lives only as long as its consumer.
-        client_id: The client id that a durable subscription belongs to; a shared one may do without.
+        topic: The topic.
+        name: The subscription's name; None for a subscription that lives only as long as its consumer.
+        client_id: The client id that a durable subscription belongs to; optional for a shared one.
         shared: True if several consumers compete for its messages.
-        volatile: True if it ends with its last consumer although it has a name.
+        volatile: True for a named subscription that ends with its last consumer.
     """
 
     topic: Topic
@@ -122,20 +122,20 @@ class Subscription:
 
     @property
     def durable(self) -> bool:
-        """True if messages are kept for it while nobody consumes."""
+        """True if the broker keeps messages for it while it has no consumer."""
         return self.name is not None and not self.volatile
 
 
 def destination(name: str, kind: str, *, temporary: bool = False) -> Destination:
-    """Make the destination of a kind given as text.
+    """Return a destination whose kind is given as text.
 
     Args:
         name: The destination's name.
         kind: "queue" or "topic".
-        temporary: True for one that lives as long as a connection.
+        temporary: True for a temporary destination.
 
     Raises:
-        InvalidDestinationError: The kind is neither, or the name is empty.
+        InvalidDestinationError: The kind is unknown, or the name is empty.
     """
     if kind == "queue":
         return TemporaryQueue(name) if temporary else Queue(name)
@@ -145,10 +145,10 @@ def destination(name: str, kind: str, *, temporary: bool = False) -> Destination
 
 
 def check_destination(value: object) -> None:
-    """Refuse what is no destination, as a mere name.
+    """Raise an error for a value that is not a `Destination`, such as a plain name.
 
     Raises:
-        InvalidDestinationError: It is none.
+        InvalidDestinationError: The value is not a `Destination`.
     """
     if not isinstance(value, Destination):
         raise InvalidDestinationError(f"{value!r:.200} is no destination; name a Queue(…) or a Topic(…).")

@@ -26,8 +26,8 @@
     ├── TransactionRolledBackError
     └── TransactionInDoubtError
 
-Where a builtin fits it is the second base, so ``except ValueError`` catches a bad URL. The exception of the client
-library or of the store, if there was one, is the ``__cause__``.
+If a builtin exception fits, it is the second base: ``except ValueError`` catches an invalid URL. The exception of the
+client library or of the store, if any, is the ``__cause__``.
 """
 
 __all__ = [
@@ -59,15 +59,15 @@ __all__ = [
 
 
 class JMSError(Exception):
-    """The root: every exception that jmsjca raises on purpose is one of these."""
+    """The base class of all exceptions that jmsjca raises deliberately."""
 
 
 class ConfigurationError(JMSError, ValueError):
-    """Something that was configured cannot be used; the message names the field, the value and the remedy."""
+    """The configuration is invalid; the message has the field, the value and the remedy."""
 
 
 class InvalidURLError(ConfigurationError):
-    """A connection URL does not parse, or names a place that cannot be used."""
+    """A connection URL cannot be parsed, or its host or path cannot be used."""
 
 
 class UnknownSchemeError(ConfigurationError):
@@ -75,27 +75,27 @@ class UnknownSchemeError(ConfigurationError):
 
 
 class InvalidOptionError(ConfigurationError):
-    """An option is unknown or its value cannot be used."""
+    """An option is unknown or has an invalid value."""
 
 
 class InvalidActivationSpecError(ConfigurationError):
-    """An activation spec has wrong fields; the message lists every one of them."""
+    """An activation spec has invalid fields; the message lists all of them."""
 
 
 class InvalidRedeliveryHandlingError(ConfigurationError):
-    """A redelivery handling cannot be read; the message names the element, its number and the remedy."""
+    """A redelivery handling cannot be parsed; the message has the element, its number and the remedy."""
 
 
 class IllegalStateError(JMSError, RuntimeError):
-    """The call does not fit the state of the object: closed, finished, joined to another unit."""
+    """The state of the object does not allow the call: it is closed, finished, or belongs to another unit of work."""
 
 
 class InvalidClientIDError(JMSError, ValueError):
-    """The client id is missing where one is needed, or is refused."""
+    """A required client id is missing, or the broker refuses it."""
 
 
 class InvalidDestinationError(JMSError, ValueError):
-    """The destination does not exist, cannot be used here, or is none."""
+    """The destination does not exist, cannot be used here, or is not a destination."""
 
 
 class InvalidSelectorError(JMSError, ValueError):
@@ -107,11 +107,11 @@ class MessageEOFError(JMSError, EOFError):
 
 
 class MessageFormatError(JMSError, ValueError):
-    """A value, a property or a body has not the type that was asked for, or cannot be decoded."""
+    """A value, a property or a body does not have the requested type, or cannot be decoded."""
 
 
 class MessageNotReadableError(JMSError):
-    """A stream or bytes message is being written; it can be read after ``reset()``."""
+    """A stream or bytes message is in write mode; call ``reset()`` to read it."""
 
 
 class MessageNotWriteableError(JMSError):
@@ -119,43 +119,43 @@ class MessageNotWriteableError(JMSError):
 
 
 class NotSupportedError(JMSError, NotImplementedError):
-    """The provider or the broker behind the connection cannot do this; its capabilities say so."""
+    """The provider or its broker does not support the operation; see its capabilities."""
 
 
 class ProviderNotInstalledError(JMSError, ImportError):
-    """The client library of a provider is missing; the message holds the ``pip install`` line."""
+    """The client library of a provider is not installed; the message has the ``pip install`` command."""
 
 
 class ConnectionLostError(JMSError, ConnectionError):
-    """The connection is gone. What was open on it is lost: uncommitted work will come again."""
+    """The connection is lost, and its open units of work with it: uncommitted messages will be redelivered."""
 
 
 class JMSSecurityError(JMSError, PermissionError):
-    """The broker refuses the user, its certificate is not to be trusted, or a password would travel in the clear."""
+    """The broker refuses the login, its certificate is not trusted, or a password would be sent unencrypted."""
 
 
 class ResourceAllocationError(JMSError):
-    """A resource ran out: disk space, the wait for a lock, a bound."""
+    """A resource is exhausted: disk space, the timeout of a lock, a limit."""
 
 
 class StoreError(JMSError):
-    """The file of an embedded broker cannot be used: corrupted, foreign, too new, unreadable."""
+    """The file of an embedded broker cannot be used: corrupted, of another program, too new, or unreadable."""
 
 
 class TransactionRolledBackError(JMSError):
-    """The commit did not happen: nothing was sent, and what was received will come again."""
+    """The commit failed: nothing was sent, and the received messages will be redelivered."""
 
 
 class TransactionInDoubtError(JMSError):
-    """The outcome of the commit is not known: it may or may not have happened. Never taken for either."""
+    """The outcome of the commit is unknown. It is never assumed to be either success or failure."""
 
 
 def excerpt(value: object, limit: int = 40) -> str:
-    r"""Give the beginning of a text, with a newline as ``\n``, an escape as ``\x1b``, and so on.
+    r"""Return the beginning of a text with control characters escaped: a newline as ``\n``, an escape as ``\x1b``.
 
     Args:
-        value: Shown as its `str`.
-        limit: How many characters of it at most; escapes make that up to ten times as many.
+        value: The value; its `str` is used.
+        limit: The maximum number of characters of the value; with escapes the result has up to ten times as many.
     """
     text = str(value)
     cut = repr(text[:limit])[1:-1]

@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # pydantic is loaded when the first spec is made: importing it costs more than all the rest of jmsjca.
+    # pydantic is loaded with the first spec: its import takes longer than that of all other modules of jmsjca.
     if name == "ActivationSpec":
         from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415
 

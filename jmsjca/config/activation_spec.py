@@ -82,29 +82,29 @@ def _validate_redelivery_handling(handling: str) -> str:
 
 
 URLText = Annotated[str, AfterValidator(_validate_url)]
-"""A connection URL with options that exist."""
+"""A connection URL whose JMSJCA options exist."""
 
 ConcurrencyMode = Annotated[Literal["serial", "cc", "sync"], BeforeValidator(_parse_mode)]
-"""A concurrency mode, written in any case."""
+"""A concurrency mode, in upper or lower case."""
 
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
-"""On or off; of texts only "1" and "true", in any case, are on."""
+"""A boolean; of texts only "1" and "true", in upper or lower case, are True."""
 
 Options = Annotated[dict[str, str], BeforeValidator(_parse_options_text), AfterValidator(read_options)]
 """Options, from text or a mapping."""
 
 ListenerAcknowledgeMode = Annotated[AcknowledgeMode, BeforeValidator(_validate_acknowledge_mode)]
-"""How messages are acknowledged that nobody else acknowledges."""
+"""The acknowledge mode of a listener: AUTO or DUPS_OK."""
 
 RedeliveryHandlingText = Annotated[str, AfterValidator(_validate_redelivery_handling)]
-"""A redelivery handling."""
+"""A redelivery handling that parses."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-"""A time that passes."""
+"""A duration in seconds, above 0."""
 
 
 def _ten_per_endpoint(fields: dict[str, Any]) -> int:
-    return 10 * int(fields.get("endpoint_pool_max_size", 1))  # absent if it is wrong, which is told
+    return 10 * int(fields.get("endpoint_pool_max_size", 1))  # absent if its value is invalid, which is reported
 
 
 def _effective_mode(fields: Mapping[str, Any]) -> str | None:
@@ -113,49 +113,50 @@ def _effective_mode(fields: Mapping[str, Any]) -> str | None:
 
 
 class ActivationSpec(BaseModel):
-    """What an endpoint listens to, and how messages are delivered to it (JCA 1.6, section 13.4).
+    """The configuration of a listener: its destination, and how its messages are delivered (JCA 1.6, section 13.4).
 
     Attributes:
         destination: The name of the destination, or a `Queue` or a `Topic`.
-        destination_type: "queue" or "topic"; taken from the destination if that is more than a name.
-        connection_url: The broker; None for that of the resource adapter.
-        user_name: Who connects; None for the user name and password of the resource adapter.
+        destination_type: "queue" or "topic"; a `Queue` or `Topic` as destination implies it.
+        connection_url: The URL of the broker; None uses that of the resource adapter.
+        user_name: The user name; None uses the user name and password of the resource adapter.
         password: The password of ``user_name``; ignored without one.
-        client_id: The client id of the connection; a durable subscription without one gets one made from its name.
-        options: JMSJCA's options, which replace fields, and the provider's: a mapping, or text as the manual has it.
-        selector: Only messages that match are delivered; may hold ``${subscribername}``.
+        client_id: The client id of the connection; for a durable subscription the default is made from its name.
+        options: Options of JMSJCA, which override fields, and of the provider: a mapping, or text as in the manual.
+        selector: A message selector; it may contain ``${subscribername}``.
         subscription_durability: "Durable" or "NonDurable"; for topics.
         subscription_name: The name of a durable subscription, or ``jmsjca://?distribution=1&subscribername=…``.
         concurrency_mode: "serial": one message after the other, in order; "sync": several receivers; "cc": one
             consumer that feeds several handlers.
-        endpoint_pool_max_size: How many handlers work at the same time, in modes "sync" and "cc".
-        batch_size: How many messages make one unit, in modes "sync" and "cc"; 0 and 1 for no batches.
-        split_failed_batches: True if the messages of a batch that was rolled back come again one by one, so that the
-            good ones do not share the fate of a bad one.
-        hold_until_ack: True if the unit ends when the handler, or somebody else, acknowledges; not in mode "serial".
-        acknowledgement_timeout: Seconds after which a held unit is rolled back that nobody acknowledged; None: never.
-        max_outstanding: How many units may be open; by default 10 times ``endpoint_pool_max_size``.
-        redelivery_handling: What is done with messages that come again, as in `RedeliveryPolicy.parse`.
-        transaction: "local": the receipt and what the handler sends through its session commit together; "none"; or
+        endpoint_pool_max_size: The maximum number of concurrent handlers, in modes "sync" and "cc".
+        batch_size: The number of messages in one unit of work, in modes "sync" and "cc"; 0 and 1 disable batches.
+        split_failed_batches: True to redeliver the messages of a batch that was rolled back one by one, so that a bad
+            message does not hold up the good ones.
+        hold_until_ack: True to hold each unit of work until its messages are acknowledged, by the handler or by other
+            code; not in mode "serial".
+        acknowledgement_timeout: Seconds after which an unacknowledged held unit is rolled back; None means never.
+        max_outstanding: The maximum number of open units; the default is 10 times ``endpoint_pool_max_size``.
+        redelivery_handling: The actions for redelivered messages, in the syntax of `RedeliveryPolicy.parse`.
+        transaction: "local": the receipt and the sends of the handler's session commit together; "none"; or
             "required" and "bean", which join a transaction of the container.
-        acknowledge_mode: AUTO or DUPS_OK; counts only where ``transaction`` is "none".
-        context_name: What is logged before and after each call of the handler; None for nothing.
-        mbean_name: The name of the management bean; None for none.
+        acknowledge_mode: AUTO or DUPS_OK; used only if ``transaction`` is "none".
+        context_name: A name that is logged before and after each call of the handler; None logs nothing.
+        mbean_name: The name of the management bean; None registers no bean.
 
     Raises:
-        InvalidActivationSpecError: Fields are wrong; every one is listed.
+        InvalidActivationSpecError: Fields are invalid; the message lists all of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    # A validator sees the fields above its own: the order counts.
+    # A validator sees only the fields above its own, so their order matters.
     destination: str = Field(min_length=1)
     destination_type: DestinationKind = "queue"
     connection_url: URLText | None = Field(default=None, repr=False)  # may hold a password
     user_name: str | None = None
     password: SecretStr | None = None
     client_id: str | None = None
-    options: Options = Field(default_factory=dict[str, str], repr=False)  # likewise
+    options: Options = Field(default_factory=dict[str, str], repr=False)  # may hold secrets of the provider
     selector: str | None = None
     subscription_durability: Literal["Durable", "NonDurable"] = "NonDurable"
     subscription_name: str | None = Field(default=None, validate_default=True)
@@ -183,22 +184,22 @@ class ActivationSpec(BaseModel):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object], *, from_descriptor: bool = False) -> "ActivationSpec":
-        """Make a spec from properties in the spelling of JMSJCA's manual.
+        """Return a spec from properties in the spelling of JMSJCA's manual.
 
         Args:
-            properties: For instance ``{"destination": "orders", "destinationType": "javax.jms.Queue"}``. Capitals do
-                not count in names. Those that JMSJCA checks and does not use are taken as well. Values are texts,
-                or what `str` makes such texts of.
-            from_descriptor: True for what stands in a deployed descriptor: in mode "serial" batches and held
-                acknowledgement are left out with a warning, as JMSJCA does it without one.
+            properties: For instance ``{"destination": "orders", "destinationType": "javax.jms.Queue"}``. Names
+                are not case-sensitive. Properties that JMSJCA checks but does not use are accepted. Values are
+                converted with `str`.
+            from_descriptor: True for the properties of a deployed descriptor: in mode "serial", batches and held
+                acknowledgement are ignored with a warning. (JMSJCA ignores them without one.)
 
         Raises:
-            InvalidActivationSpecError: Properties are wrong, or unknown; every one is listed.
+            InvalidActivationSpecError: Properties are invalid or unknown; the message lists all of them.
         """
         fields = fields_from_properties(properties)
         return ActivationSpec(**dict(_DescriptorSpec(**fields))) if from_descriptor else cls(**fields)
 
-    def __hash__(self) -> int:  # pydantic's own fails, as options are a dict
+    def __hash__(self) -> int:  # pydantic's own fails, because options are a dict
         return hash((self.destination, self.destination_type, self.subscription_name))
 
     @property
@@ -208,7 +209,7 @@ class ActivationSpec(BaseModel):
 
     @property
     def distributed(self) -> DistributedSubscription | None:
-        """What a subscription name that begins with ``jmsjca://`` says; None for a usual subscription."""
+        """The parsed subscription name if it begins with ``jmsjca://``; None for an ordinary subscription."""
         return DistributedSubscription.parse(self.subscription_name or "") if self.durable else None
 
     @property
@@ -218,7 +219,7 @@ class ActivationSpec(BaseModel):
         return distributed.subscriber_name if distributed else self.subscription_name
 
     def source(self) -> Destination | Subscription:
-        """What the consumer of this spec consumes from; of a distributed subscription, what is read from the topic."""
+        """Return the source of the consumer; for a distributed subscription, that of the topic reader."""
         if self.destination_type == "queue":
             return Queue(self.destination)
         topic = Topic(self.destination)
@@ -226,27 +227,27 @@ class ActivationSpec(BaseModel):
 
     @property
     def effective_client_id(self) -> str | None:
-        """The client id to connect with: the given one, else one made from a durable subscription's name."""
+        """The client id of the connection: the configured one, else one made from the durable subscription's name."""
         if self.client_id or not self.durable:
             return self.client_id
         return f"CLIENTID-{self.subscriber_name}"
 
     @property
     def redelivery_policy(self) -> RedeliveryPolicy:
-        """The redelivery handling, for messages of this destination."""
+        """The parsed redelivery handling, for messages of this destination."""
         return RedeliveryPolicy.parse(self.redelivery_handling, self.destination, self.destination_type)
 
     @property
     def inbound_options(self) -> InboundOptions:
-        """The options that are no fields.
+        """The options that do not override a field.
 
         Raises:
-            InvalidOptionError: A value cannot be used.
+            InvalidOptionError: A value is invalid.
         """
         return InboundOptions.of(self.options)
 
     def dump(self) -> str:
-        """Give all fields as lines of text, without secrets: what the management bean shows."""
+        """Return all fields as lines of text, without secrets, for the management bean."""
         return describe(dict(self), self.options)
 
     @model_validator(mode="before")
@@ -289,7 +290,7 @@ class ActivationSpec(BaseModel):
 
 
 class _DescriptorSpec(ActivationSpec):
-    """Leaves out, with a warning, what the mode does not have."""
+    """A spec from a descriptor: fields that mode "serial" does not support are ignored with a warning."""
 
     @classmethod
     def _unsupported_in_serial(cls, value: int, others: ValidationInfo) -> int:
@@ -299,11 +300,11 @@ class _DescriptorSpec(ActivationSpec):
 
 
 _SECRET = ("password", "connection_url", "options")
-_CONSEQUENTIAL = "default_factory_not_called"  # another field is wrong, and told
+_CONSEQUENTIAL = "default_factory_not_called"  # the field that it depends on is invalid, and reported itself
 
 
 def _destination_conflicts(fields: Mapping[str, object]) -> Iterator[str]:
-    """Tell what contradicts a destination that says itself what it is."""
+    """Yield a problem if the type contradicts a destination that is a `Queue` or a `Topic`."""
     destination = fields.get("destination")
     if isinstance(destination, Destination) and fields.get("destination_type", destination.kind) != destination.kind:
         kind = excerpt(fields["destination_type"])
@@ -311,11 +312,11 @@ def _destination_conflicts(fields: Mapping[str, object]) -> Iterator[str]:
 
 
 def _explain(error: ValidationError, known: Collection[str]) -> Iterator[str]:
-    """Tell each thing that is wrong, with its field.
+    """Yield one problem per invalid field, with the field's name.
 
     Args:
-        error: What was found.
-        known: The names of the fields.
+        error: The result of the validation.
+        known: The names of all fields.
     """
     for detail in error.errors(include_url=False):
         if detail["type"] != _CONSEQUENTIAL:
@@ -336,15 +337,15 @@ def _explanation(detail: ErrorDetails, known: Collection[str]) -> str:
 
 
 def merge_options(*options: Mapping[str, str], url: str | None) -> dict[str, str]:
-    """Bring options together; of an option that is given twice the later value counts, and JMSJCA's in a URL last.
+    """Merge options. Later mappings override earlier ones, and JMSJCA's options in the URL override all of them.
 
     Args:
-        options: JMSJCA's in their own spelling.
-        url: The connection URL that is used, if any.
+        options: The options, those of JMSJCA in their canonical spelling.
+        url: The connection URL in use; None if there is no URL.
 
     Raises:
         InvalidURLError: The URL does not parse.
-        InvalidOptionError: The URL has an option that begins with ``JMSJCA.`` and does not exist.
+        InvalidOptionError: The URL has an unknown option that begins with ``JMSJCA.``.
     """
     merged = {name: value for some in options for name, value in some.items()}
     return merged | (jmsjca_options(ConnectionURL.parse(url).query) if url else {})

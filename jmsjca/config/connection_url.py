@@ -22,7 +22,7 @@ class Address(NamedTuple):
     """One host of a connection URL.
 
     Attributes:
-        host: The host; an address of IPv6 stands in brackets.
+        host: The host name or address; an IPv6 address has brackets.
         port: The port; None if absent.
     """
 
@@ -38,14 +38,14 @@ class ConnectionURL:
     """A parsed connection URL. Its `str` and `repr` never show a password.
 
     Attributes:
-        protocol: What stands before ``://``; selects the provider.
-        host: The host, the first one of a fail-over list; empty if there is none.
+        protocol: The scheme before ``://``; it selects the provider.
+        host: The host, or the first host of a fail-over list; empty if absent.
         port: The port of that host; None if absent.
-        path: From the first ``/`` on, decoded nowhere; empty if absent.
-        query: The options behind ``?``, decoded; of a key given twice the last value counts.
+        path: The path from the first ``/`` on, not decoded; empty if absent.
+        query: The options after ``?``, decoded. If a key is repeated, the last value is used.
         user_name: The user name before ``@``, decoded; None if absent.
         password: The password before ``@``, decoded; None if absent.
-        others: The other hosts of a fail-over list, which the user name, the path and the options belong to as well.
+        others: The other hosts of a fail-over list. User name, path and options are the same for all hosts.
     """
 
     protocol: str
@@ -66,8 +66,8 @@ class ConnectionURL:
                 ``amqp://one:5672,two:5672``.
 
         Raises:
-            InvalidURLError: It has no ``://``, a list with a host missing or with a second user name, a port that is no
-                number, or an option without ``=``; or it is no Unicode text.
+            InvalidURLError: The text has no ``://``, a list with an empty host or a second user name, an invalid port,
+                or an option without ``=``; or it is not valid Unicode.
         """
         check_unicode(text, "The connection URL", InvalidURLError)
         protocol, mark, rest = text.partition("://")
@@ -93,14 +93,14 @@ class ConnectionURL:
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """All hosts, in the order in which they are listed; one if it is no fail-over list."""
+        """All hosts in the order of the URL; a single one if the URL is not a fail-over list."""
         return (Address(self.host, self.port), *self.others)
 
     def rotations(self, position: int) -> Iterator[Self]:
-        """Give this URL once for each of its hosts, which is the first one there: what an attempt to connect tries.
+        """Yield this URL once per host, with that host first: the URLs that one attempt to connect tries in turn.
 
         Args:
-            position: Of the host to begin with; behind the last one follows the first one.
+            position: The index of the host to begin with, modulo the number of hosts.
         """
         for start in range(position, position + len(self.addresses)):
             turn = start % len(self.addresses)
@@ -108,10 +108,10 @@ class ConnectionURL:
             yield replace(self, host=host, port=port, others=tuple(others))
 
     def for_provider(self) -> Self:
-        """Give this URL without JMSJCA's own options, which no provider knows.
+        """Return this URL without the options of JMSJCA, which providers do not know.
 
         Raises:
-            InvalidOptionError: An option begins with ``JMSJCA.`` and does not exist.
+            InvalidOptionError: An option begins with ``JMSJCA.`` and is unknown.
         """
         own = jmsjca_options(self.query)
         return replace(self, query=provider_options(self.query)) if own else self
@@ -126,7 +126,7 @@ class ConnectionURL:
 
 
 def _parse_addresses(hosts: str, text: str, userinfo: str) -> list[Address]:
-    if _SECOND_USER.search(userinfo):  # it may as well be a password with both signs
+    if _SECOND_USER.search(userinfo):  # it may also be a password with both characters
         raise InvalidURLError(
             f"{_redacted(text)} has a comma behind an @: a list of hosts has one user name and password, in front of"
             " all; in a password @ is written %40."
@@ -163,9 +163,10 @@ def _parse_query(query: str, text: str) -> dict[str, str]:
 
 
 def _redacted(text: str) -> str:
-    """The URL for an error message, without what may be a password or an option's secret value.
+    """Return the URL for an error message, without anything that may be a password or a secret option value.
 
-    A password that was not encoded may hold any sign, so everything before the last ``@`` may belong to it.
+    A password that was not percent-encoded may contain any character, so everything before the last ``@`` may be part
+    of it.
     """
     front, at, rest = text.rpartition("@")
     if at:
@@ -176,11 +177,11 @@ def _redacted(text: str) -> str:
 
 
 def add_options(url: str, options: Mapping[str, str]) -> str:
-    """Give the URL with options added that it does not have yet.
+    """Return a URL with those options added that it does not have yet.
 
     Args:
         url: A connection URL.
-        options: The provider's.
+        options: Options of the provider.
 
     Raises:
         InvalidURLError: The URL does not parse.

@@ -1,4 +1,4 @@
-"""Activation specs in the spelling of JMSJCA's manual: properties read as fields, and fields shown as text."""
+"""Activation specs in the spelling of JMSJCA's manual: properties converted to fields, and fields to text."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _FIELDS = {
     "acknowledgementTimeout": "acknowledgement_timeout",
     "maxOutstanding": "max_outstanding",
 }
-_IGNORED_MINIMUMS = {  # the least value of what JMSJCA checks and does not use
+_IGNORED_MINIMUMS = {  # the minimum of each property that JMSJCA checks but does not use
     "endpointPoolSteadySize": 0,
     "endpointPoolResizeCount": 1,
     "endpointPoolResizeTimeout": 1,
@@ -62,17 +62,17 @@ _JAVA_INT = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class InvalidProperty:
-    """Stands for a value in fields of a spec, which no field takes, so that it is told with all other problems.
+    """A placeholder for an invalid value. No field accepts it, so it is reported together with all other problems.
 
     Attributes:
-        text: What is wrong.
+        text: The problem.
     """
 
     text: str
 
 
 def fields_from_properties(properties: Mapping[str, object]) -> dict[str, Any]:
-    """Turn properties into fields of a spec; what cannot be turned becomes an `InvalidProperty`."""
+    """Return the fields of a spec for properties. An invalid property becomes an `InvalidProperty`."""
     fields: dict[str, Any] = {}
     for written, value in properties.items():
         if value is not None:
@@ -95,7 +95,7 @@ def _add_property(fields: dict[str, Any], written: str, value: str) -> None:
     elif value.strip() or field not in _BLANK_IS_UNSET:
         fields[field] = _PARSERS.get(name, str)(value)
     if problem:
-        fields[f"property {written}"] = InvalidProperty(f"{excerpt(written)}: {problem}")  # no field has such a name
+        fields[f"property {written}"] = InvalidProperty(f"{excerpt(written)}: {problem}")  # no field has this name
 
 
 def _range_problem(value: str, least: int) -> str | None:
@@ -136,11 +136,11 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def describe(fields: Mapping[str, object], options: Mapping[str, str]) -> str:
-    """Give a heading and one indented line ``name = value`` per field; what is not set is ``null``.
+    """Return a heading and one indented line ``name = value`` per field; unset fields are ``null``.
 
     Args:
-        fields: The fields of the spec by their names.
-        options: The options among them.
+        fields: The fields of the spec by name.
+        options: The options of the spec.
     """
     lines = (f"\t{name} = {_text(value)}" for name, value in _values(fields, options).items())
     return "\n".join(("ActivationSpec:", *lines))
@@ -180,7 +180,7 @@ def _without_secrets(url: object) -> ConnectionURL | None:
 def _options_without_secrets(options: Mapping[str, str]) -> str | None:
     pairs = (
         f"{name}={value if is_jmsjca_option(name) else '###'}" for name, value in options.items()
-    )  # a provider's may be secret
+    )  # an option of the provider may be secret
     return "; ".join(pairs) or None
 
 
@@ -192,4 +192,4 @@ def _masked_password(password: object) -> str | None:
 
 def _text(value: object) -> str:
     text = "null" if value is None else str(value)
-    return text if text.isprintable() else repr(text)[1:-1]  # one line each, whatever a value holds
+    return text if text.isprintable() else repr(text)[1:-1]  # one line per field, whatever the value contains

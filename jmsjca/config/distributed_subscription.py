@@ -10,20 +10,20 @@ from jmsjca.errors import InvalidOptionError, excerpt
 __all__ = ["DistributedSubscription"]
 
 _SCHEME = "jmsjca://"
-_SWITCHES = ("distribution", "distributed")  # the manual has both
+_SWITCHES = ("distribution", "distributed")  # the manual uses both
 _KEYS = {name: name for name in (*_SWITCHES, "subscribername", "queue", "mbeanname", "batchsize")}
-_DIGITS = 10  # as Java's int has them
+_DIGITS = 10  # of Java's int
 
 
 @dataclass(frozen=True, slots=True)
 class DistributedSubscription:
-    """What such a name says: one process reads the subscription and writes to the queue that all consume from.
+    """A parsed subscription name: one process forwards the subscription to a queue, from which all processes consume.
 
     Attributes:
         subscriber_name: The name of the durable subscription.
-        queue: The queue; None for one named after topic and subscription, see `queue_name`.
-        mbean_name: The name of the management bean of what reads the topic; None for one made from the activation's.
-        batch_size: How many messages are read from the topic, and written to the queue, in one unit.
+        queue: The name of the queue; None derives it from topic and subscription, see `queue_name`.
+        mbean_name: The name of the topic reader's management bean; None derives it from that of the activation.
+        batch_size: The number of messages that are forwarded in one unit of work.
     """
 
     subscriber_name: str
@@ -33,18 +33,18 @@ class DistributedSubscription:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Read a subscription name.
+        """Parse a subscription name.
 
         Args:
             text: ``jmsjca://?distribution=1&subscribername=s``, also without the question mark, and optionally with
                 ``queue``, ``mbeanname`` and ``batchsize``.
 
         Returns:
-            What it says; None if it is the name of a usual subscription.
+            The parsed name; None if the name is that of an ordinary subscription.
 
         Raises:
-            InvalidURLError: A pair has not the form key=value.
-            InvalidOptionError: A key is unknown or missing, or a value cannot be used.
+            InvalidURLError: A pair does not have the form key=value.
+            InvalidOptionError: A key is unknown or missing, or a value is invalid.
         """
         options = _options(text)
         switches = {options[name] for name in _SWITCHES if name in options}
@@ -59,7 +59,7 @@ class DistributedSubscription:
         )
 
     def queue_name(self, topic: str) -> str:
-        """The queue that all processes consume from.
+        """Return the name of the queue from which all processes consume.
 
         Args:
             topic: The name of the topic.
@@ -67,10 +67,10 @@ class DistributedSubscription:
         return self.queue or f"LOADBALQ_{topic}_{self.subscriber_name}"
 
     def topic_mbean_name(self, mbean_name: str | None) -> str | None:
-        """The name of the management bean of what reads the topic; None if it has none.
+        """Return the name of the topic reader's management bean; None if it has no bean.
 
         Args:
-            mbean_name: That of the activation.
+            mbean_name: The name of the activation's bean; None if it has no bean.
         """
         return self.mbean_name or (f"{mbean_name}-LOADBALQ" if mbean_name else None)
 

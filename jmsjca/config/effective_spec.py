@@ -20,29 +20,29 @@ _SELECTOR = "JMSJCA.selector"
 def resolve_spec(
     spec: ActivationSpec, adapter_options: str | Mapping[str, str] | None = None, adapter_url: str | None = None
 ) -> ActivationSpec:
-    """Give the spec in force: options written back into its fields, and placeholders of its selector replaced.
+    """Return the effective spec: options are applied to its fields, and the placeholders of its selector replaced.
 
-    Of an option that is given twice, the URL's value counts rather than the spec's, and that rather than the adapter's.
-    Only the URL that is used counts: the spec's, else the adapter's. Options count rather than fields.
+    The options of the URL override those of the spec, which override those of the adapter. Only one URL is used: that
+    of the spec, else that of the adapter. Options override fields.
 
     Args:
-        spec: As it was written, not one that this function gave.
-        adapter_options: Those of the resource adapter.
+        spec: The spec as the application wrote it, not a result of this function.
+        adapter_options: The options of the resource adapter.
         adapter_url: The URL of the resource adapter.
 
     Returns:
-        A spec whose ``options`` are all that are in force, and whose ``connection_url`` is the one that is used, with
-        the provider's options added to those that it has.
+        A spec with all effective options in ``options``, and the URL in use as ``connection_url``, with the provider's
+        options added.
 
     Raises:
         InvalidURLError: The adapter's URL does not parse.
-        InvalidOptionError: An option is unknown, or its value cannot be used.
+        InvalidOptionError: An option is unknown, or its value is invalid.
         InvalidSelectorError: A placeholder of the selector is not closed.
-        InvalidActivationSpecError: With the options, fields are wrong; every one is listed.
+        InvalidActivationSpecError: Fields are invalid with the options applied; the message lists all of them.
     """
     url = spec.connection_url or adapter_url
     options = merge_options(read_options(adapter_options), spec.options, url=url)
-    InboundOptions.of(options)  # refuses wrong values now
+    InboundOptions.of(options)  # raises on invalid values
     changes = {
         "options": options,
         "connection_url": add_options(url, provider_options(options)) if url else None,

@@ -52,30 +52,30 @@ _SPELLINGS = {name.removeprefix("JMSJCA.").lower(): name for name in _NAMES}
 
 
 def is_jmsjca_option(name: str) -> bool:
-    """Tell whether an option is one of JMSJCA's, and not the provider's."""
+    """Return True for an option of JMSJCA, False for one of the provider."""
     return name.lower().startswith(_PREFIX)
 
 
 def normalise_names(options: Mapping[str, str]) -> dict[str, str]:
-    """Give options with JMSJCA's in their own spelling, whatever case they were written in.
+    """Return options with the names of JMSJCA's options in their canonical spelling, whatever their case.
 
     Raises:
-        InvalidOptionError: JMSJCA has no such option.
+        InvalidOptionError: An option begins with ``JMSJCA.`` and is unknown.
     """
     return {_canonical_name(name) if is_jmsjca_option(name) else name: value for name, value in options.items()}
 
 
 def jmsjca_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Give JMSJCA's among options, in their own spelling.
+    """Return only the options of JMSJCA, in their canonical spelling.
 
     Raises:
-        InvalidOptionError: There is no such option.
+        InvalidOptionError: An option begins with ``JMSJCA.`` and is unknown.
     """
     return normalise_names({name: value for name, value in options.items() if is_jmsjca_option(name)})
 
 
 def provider_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Give the others, which only the provider knows."""
+    """Return only the options of the provider."""
     return {name: value for name, value in options.items() if not is_jmsjca_option(name)}
 
 
@@ -90,15 +90,15 @@ _SEPARATOR_PREFIX = f"{_SEPARATOR}="
 
 
 def parse_options(text: str) -> dict[str, str]:
-    r"""Read options as the manual writes them.
+    r"""Parse options in the text form of the manual.
 
     Args:
-        text: Java properties: ``key=value`` in lines, ``#`` or ``!`` before comments. If ``JMSJCA.sep=`` stands
-            anywhere, the character behind it separates options as the end of a line does; a backslash before it makes
-            it stand for itself: ``JMSJCA.sep=,JMSJCA.concurrencymode=cc,other=a\,b``.
+        text: Java properties: lines ``key=value``, and comments that begin with ``#`` or ``!``. If the text contains
+            ``JMSJCA.sep=``, the next character separates options, like the end of a line; a backslash escapes it:
+            ``JMSJCA.sep=,JMSJCA.concurrencymode=cc,other=a\,b``.
 
     Raises:
-        InvalidOptionError: No character stands behind ``JMSJCA.sep=``, or an escape ``\u`` is wrong.
+        InvalidOptionError: No character follows ``JMSJCA.sep=``, or an escape ``\u`` is invalid.
     """
     _, mark, rest = text.partition(_SEPARATOR_PREFIX)
     if not mark:
@@ -112,10 +112,10 @@ def parse_options(text: str) -> dict[str, str]:
 
 
 def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Read options from text or a mapping, JMSJCA's in their own spelling and without the separator.
+    """Return options from text or a mapping, with canonical names and without the separator option.
 
     Raises:
-        InvalidOptionError: The text cannot be read, or JMSJCA has no such option.
+        InvalidOptionError: The text cannot be parsed, or an option begins with ``JMSJCA.`` and is unknown.
     """
     given = parse_options(options) if isinstance(options, str) else options or {}
     return {name: value for name, value in normalise_names(given).items() if name != _SEPARATOR}
@@ -129,14 +129,14 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def _parse_properties(text: str) -> dict[str, str]:
-    r"""Read properties as ``java.util.Properties`` does; of a key given twice the last value counts.
+    r"""Parse properties as ``java.util.Properties`` does. If a key is repeated, the last value is used.
 
     Args:
-        text: Lines; ``=``, ``:`` or blanks end a key, ``#`` and ``!`` begin a comment, a backslash at the end of a line
-            continues it in the next one.
+        text: Lines of properties. ``=``, ``:`` or white space ends a key, ``#`` and ``!`` begin a comment, and a
+            backslash at the end of a line continues it on the next one.
 
     Raises:
-        InvalidOptionError: An escape ``\u`` has not four hexadecimal digits.
+        InvalidOptionError: An escape ``\u`` does not have four hexadecimal digits.
     """
     pairs = (_PAIR.fullmatch(line) for line in _logical_lines(text))
     return {_unescape(pair["key"]): _unescape(pair["value"]) for pair in pairs if pair}
@@ -153,7 +153,7 @@ def _logical_lines(text: str) -> Iterator[str]:
         if not continued:
             yield "".join(begun)
             begun = []
-    if begun:  # the last line was to be continued
+    if begun:  # the last line ended with a continuation
         yield "".join(begun)
 
 
@@ -176,14 +176,14 @@ def _unescape_match(escape: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InboundOptions:
-    """What JMSJCA's options say of an endpoint, beside the fields of its spec that they replace.
+    """The options of JMSJCA that configure an endpoint but do not override a field of its spec.
 
     Attributes:
-        redelivery_redirect: True to move messages as they are, not as copies with additional properties.
-        receive_timeout: Seconds that a receiver of mode "sync" waits for a message before it looks around; a day if the
-            option is 0, which is for ever in JMS.
-        minimal_reconnect_logging: True to tell of a broken connection once, not at each attempt.
-        minimal_reconnect_logging_ds: True to do so where another node has the durable subscription.
+        redelivery_redirect: True to move messages unchanged, without additional properties.
+        receive_timeout: The timeout in seconds of each receive in mode "sync". The option's value 0, which means forever
+            in JMS, becomes a day.
+        minimal_reconnect_logging: True to log a broken connection once, not at each attempt.
+        minimal_reconnect_logging_ds: True to do the same while another node holds the durable subscription.
     """
 
     redelivery_redirect: bool = False
@@ -193,13 +193,13 @@ class InboundOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
-        """Read them.
+        """Return the options parsed from text.
 
         Args:
-            options: All options in force; JMSJCA's in their own spelling.
+            options: All effective options, those of JMSJCA in their canonical spelling.
 
         Raises:
-            InvalidOptionError: A value cannot be used.
+            InvalidOptionError: A value is invalid.
         """
         return cls(
             redelivery_redirect=options.get("JMSJCA.redeliveryredirect", "").lower() == "true",

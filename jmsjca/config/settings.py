@@ -22,20 +22,20 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one connection. Every one is finite by default.
+    """The limits of one connection. All are finite by default.
 
     Args:
-        prefetch_messages: How many messages a consumer takes ahead of their use. Small, so that competing consumers
-            share a queue fairly; 0 takes each when it is asked for.
-        prefetch_bytes: How many bytes of bodies one chunk holds at most (one message always passes).
-        message_bytes: The largest message that is sent, or taken from a broker on the network.
-        lock_timeout: Seconds to wait for another process that writes the same store.
-        duplicate_history: How many ids are remembered per destination to recognise a message that is sent again.
-        acknowledgement_timeout: The longest time, in seconds, for which a message can ask to wait for its
-            acknowledgement where acknowledgement is held.
+        prefetch_messages: The number of messages that a consumer prefetches. The default is small, so that competing
+            consumers share a queue fairly; 0 disables prefetching.
+        prefetch_bytes: The maximum size of the bodies in one chunk, in bytes. A larger message is delivered alone.
+        message_bytes: The maximum size of a message that is sent, or received from a broker on the network, in bytes.
+        lock_timeout: Seconds to wait while another process writes to the same store.
+        duplicate_history: The number of message ids kept per destination for the detection of duplicates.
+        acknowledgement_timeout: The maximum acknowledgement timeout that a message can request under held
+            acknowledgement, in seconds.
 
     Raises:
-        ConfigurationError: One is below zero.
+        ConfigurationError: A limit is below zero.
     """
 
     prefetch_messages: int = 10
@@ -52,7 +52,7 @@ class Limits:
 
     @property
     def chunk(self) -> int:
-        """How many messages are received together at most: one at least."""
+        """The maximum number of messages in one chunk; at least 1."""
         return max(self.prefetch_messages, 1)
 
 
@@ -60,24 +60,24 @@ class AcknowledgeMode(Enum):
     """The acknowledgement of a session that is not transacted (JMS 3.1, section 6.2.10)."""
 
     AUTO = "auto"
-    """Each message is acknowledged as it is handed over: never twice, but lost if the program dies with it."""
+    """Each message is acknowledged on delivery: never delivered twice, but lost if the program dies meanwhile."""
     CLIENT = "client"
-    """`Message.acknowledge` acknowledges everything that the session has received."""
+    """`Message.acknowledge` acknowledges all messages that the session has received."""
     DUPS_OK = "dups_ok"
-    """As AUTO; the provider may acknowledge late, and repeat messages after a failure."""
+    """As AUTO, but the provider may acknowledge late, and redeliver messages after a failure."""
     INDIVIDUAL = "individual"
-    """`Message.acknowledge` acknowledges that one message."""
+    """`Message.acknowledge` acknowledges only that message."""
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """A source of time."""
 
     def now(self) -> float:
-        """Seconds since the epoch: for timestamps and expiry."""
+        """Return the seconds since the epoch, for timestamps and expiry."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never jump: for waiting."""
+        """Return the seconds of a monotonic clock, for timeouts."""
         ...
 
 
@@ -85,11 +85,11 @@ class SystemClock:
     """The clocks of the operating system."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that never jump."""
+        """Return the seconds of a monotonic clock."""
         return time.monotonic()
 
 
@@ -117,11 +117,11 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A pair that travels together: a password without its user name is ignored.
+    """A user name and its password. A password without a user name is ignored.
 
     Args:
-        user_name: Who connects.
-        password: Their password; left out of every text form.
+        user_name: The user name.
+        password: The password; never part of `repr`.
     """
 
     user_name: str
@@ -130,13 +130,13 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class DestinationSettings:
-    """Given to `Admin.configure`; the broker keeps them, and they hold for everybody who uses it.
+    """The settings of a destination, for `Admin.configure`. The broker stores them; they apply to all its clients.
 
     Args:
-        max_deliveries: How often a message is delivered before it goes to the dead-letter destination; None for ever.
-        dead_letter: Where it goes then; None: it is deleted.
-        expiry: Where expired messages go; None: they are deleted.
-        exclusive: True if only the consumer that has been there longest receives; the next takes over when it closes.
+        max_deliveries: The number of deliveries before a message is dead-lettered; None means no maximum.
+        dead_letter: The dead-letter destination; None deletes the message.
+        expiry: The destination of expired messages; None deletes them.
+        exclusive: True to deliver only to the oldest consumer; when it closes, the next oldest takes over.
 
     Raises:
         ConfigurationError: ``max_deliveries`` is below 1, there is a dead-letter destination without it, or a
