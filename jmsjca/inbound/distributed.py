@@ -1,12 +1,12 @@
 """Distributed durable subscriptions: one process forwards messages to a queue, all processes consume from it."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jmsjca.config.settings import Deadline
 from jmsjca.destinations import Queue
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation import Activation
@@ -74,11 +74,10 @@ class DistributedActivation(Activation):
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stop both sides concurrently with one deadline, as `Activation.stop` does."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = Deadline(timeout)
         self.stop_intake()
         forwarded = self.topic_side.stop(timeout)
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-        return super().stop(left) and forwarded
+        return super().stop(deadline.remaining()) and forwarded
 
 
 class Forwarder:

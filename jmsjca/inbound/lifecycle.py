@@ -9,7 +9,8 @@ from concurrent.futures import Executor
 from typing import Generic, Literal, TypeVar
 
 from jmsjca import spi
-from jmsjca.config import InboundOptions
+from jmsjca.config.options import InboundOptions
+from jmsjca.config.settings import Deadline
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSError
 from jmsjca.inbound.capability_check import CapabilityCheck
 from jmsjca.inbound.cc_dispatcher import CCDispatcher
@@ -254,14 +255,13 @@ class ActivationRun:
         Returns:
             True if all handlers ended in time.
         """
-        clock = self._settings.clock
-        deadline = None if timeout is None else clock.monotonic() + timeout
+        deadline = Deadline(timeout, self._settings.clock)
         while not self._ended.is_set():
-            left = None if deadline is None else deadline - clock.monotonic()
-            if left is not None and left <= 0:
+            remaining = deadline.remaining()
+            if remaining == 0:
                 self._abort()
                 self._ended.wait()
-            elif not self._settings.wait(self._ended, _LOG_INTERVAL if left is None else min(left, _LOG_INTERVAL)):
+            elif not self._settings.wait(self._ended, min(remaining or _LOG_INTERVAL, _LOG_INTERVAL)):
                 logger.info("%s is stopping and waits for %s.", self._endpoint.name, self._active_handlers())
         return not self._handlers_abandoned
 

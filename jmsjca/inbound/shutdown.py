@@ -4,12 +4,13 @@ import atexit
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 from weakref import WeakSet
+
+from jmsjca.config.settings import Deadline
 
 __all__ = ["serve", "stop_all", "stop_at_exit"]
 
@@ -41,11 +42,7 @@ def stop_at_exit(activation: Stoppable) -> None:
 
 
 def _stop_all_at_exit() -> None:
-    activations, deadline = list(_stoppable), time.monotonic() + _GRACE
-    for activation in activations:
-        activation.stop_intake()
-    for activation in activations:
-        activation.stop(max(deadline - time.monotonic(), 0.0))
+    stop_all(list(_stoppable), _GRACE)
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -61,10 +58,10 @@ def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> bool:
     Returns:
         True if all handlers ended in time.
     """
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = Deadline(timeout)
     for activation in activations:
         activation.stop_intake()
-    results = [activation.stop(_left(deadline)) for activation in activations]
+    results = [activation.stop(deadline.remaining()) for activation in activations]
     return all(results)
 
 
@@ -119,7 +116,3 @@ def _listen(read_end: socket.socket, first: Callable[[], object], later: Callabl
 
 def _nothing(number: int, frame: FrameType | None) -> None:
     del number, frame
-
-
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
