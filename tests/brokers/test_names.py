@@ -122,7 +122,7 @@ def test_a_selector_with_nul_arrives_whole(connection, broker, name):
 def test_artemis_tells_that_it_has_a_name_as_the_other_kind(connection, name, has, asked):
     here = connection("artemis")
     here.consumer(has(name))
-    with pytest.raises(InvalidDestinationError, match=f"{name} is there, but not as a {asked.kind}"):
+    with pytest.raises(InvalidDestinationError, match=f"{name} exists, but not as a {asked.kind}"):
         here.consumer(asked(name))
 
 

@@ -197,7 +197,7 @@ def test_more_than_was_asked_for_ends_the_link(line):
 
     line.peer.reactions["flow"] = send
     consumer = line.connection.consumer(QUEUE, window=5)
-    with pytest.raises(ResourceAllocationError, match="More than was asked for"):
+    with pytest.raises(ResourceAllocationError, match="More messages than requested"):
         [consumer.receive(1, None) for _ in range(1000)]
     assert line.connection._engine.call(lambda: consumer._link._received) < 20
 

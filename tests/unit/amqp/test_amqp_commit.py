@@ -144,7 +144,7 @@ def test_rollback_that_stays_unanswered_does_not_hide_why(ready, impatient):
     impatient(line.peer)
     line.peer.reactions["transfer"] = reject
     line.peer.silent("rollback")
-    with pytest.raises(TransactionRolledBackError, match="did not take a message"):
+    with pytest.raises(TransactionRolledBackError, match="did not accept a message"):
         unit.commit()
 
 

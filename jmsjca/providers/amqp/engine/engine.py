@@ -1,4 +1,4 @@
-"""One AMQP connection: proton's protocol engine, its socket, and the only thread that touches either."""
+"""The I/O thread of an AMQP connection: owns the socket and proton's protocol engine."""
 
 import logging
 import os
@@ -31,26 +31,26 @@ _BUFFER_BYTES = 256 * 1024
 
 
 class Engine:
-    """Runs on a thread of its own from `start` until the connection is closed or lost.
+    """Drives one AMQP connection on its own thread, from `start` until the connection is closed or lost.
 
-    Other threads reach proton's objects only through `call`, `post` and `tell`. Handlers of messages never run here, so
-    a slow one costs no heartbeat.
+    Other threads reach proton's objects only through `call`, `submit` and `submit_nowait`. Message handlers never run
+    on this thread, so a slow handler cannot delay a heartbeat.
 
     Args:
         sock: The connected socket.
         connection: Proton's connection, configured.
         transport: Proton's transport, configured.
-        clock: Tells when a heartbeat is due.
-        lost: Is told once if the connection breaks.
+        clock: Source of the time for heartbeats and timers.
+        on_lost: Called once, with the reason, if the connection is lost.
 
     Attributes:
-        check: Raises `ConnectionLostError` if the connection is gone.
-        mailbox: What other threads want done, and why nothing is any more.
-        buffer: For bytes on their way between proton and us, on the engine's thread.
-        pump: Moves these, on the engine's thread.
+        check_open: Raises `ConnectionLostError` if the connection is gone.
+        task_queue: Tasks submitted by other threads; its `error` is the reason why the connection ended.
+        buffer: Scratch memory shared by the socket and proton. Engine thread only.
+        socket_transport: Moves bytes between the socket and proton. Engine thread only.
         now: The monotonic clock.
-        remote: What the broker says of the connection.
-        sessions: Who has which session.
+        connection_handler: State of the connection as the broker reports it.
+        sessions: The AMQP sessions of this connection.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Engine:
         )
 
     def start(self) -> None:
-        """Open the connection."""
+        """Open the connection and start the thread."""
         self._socket.setblocking(False)
         self._connection.collect(self._collector)
         self._transport.bind(self._connection)
@@ -103,10 +103,15 @@ class Engine:
         self._thread.start()
 
     def submit(self, function: Callable[[], T]) -> "Future[T]":
-        """Run a function on the engine's thread, soon and in order.
+        """Run a function on the engine thread.
 
-        What it writes is written before anything that comes later: of what is written together proton puts credit
-        before settlement, and a broker would send what comes later before it takes back what comes first.
+        Tasks run in order, and their output is written before any later task runs.
+
+        When proton encodes several changes together, it writes credit before dispositions. Without the write in
+        between, a broker would send further messages before it processes the release of earlier ones.
+
+        Returns:
+            A future with the result of the function.
 
         Raises:
             ConnectionLostError: The connection is gone; the function will not run.
@@ -116,7 +121,7 @@ class Engine:
         return reply
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run a function on the engine's thread and wait for it.
+        """Run a function on the engine thread and wait for its result.
 
         Raises:
             ConnectionLostError: The connection is gone; the function did not run.
@@ -126,12 +131,12 @@ class Engine:
     def submit_nowait(
         self, function: Callable[[], None], reply: "Future[Any] | None" = None, *, urgent: bool = True
     ) -> None:
-        """Run a function on the engine's thread; what it writes may be joined with what comes later.
+        """Run a function on the engine thread. Its output may be combined with that of later tasks.
 
         Args:
-            function: What to do.
-            reply: What it sees to that somebody answers; hears of it if the function fails or will not run.
-            urgent: False if it may wait a millisecond, so that the thread wakes once for many.
+            function: The task.
+            reply: Future that the function will complete. It fails if the function fails or will not run.
+            urgent: False if the task may wait for a millisecond, so that one wakeup serves many tasks.
 
         Raises:
             ConnectionLostError: The connection is gone; the function will not run.
@@ -139,17 +144,18 @@ class Engine:
         self.task_queue.put(Task(function, reply, flush_after=False, urgent=urgent))
 
     def wait(self, reply: "Future[T]", timeout: float, what: str, latest: Callable[[], float] = lambda: 0.0) -> T:
-        """Wait for an answer of the broker.
+        """Wait for a reply of the broker.
 
         Args:
-            reply: The answer.
-            timeout: Seconds to wait for it.
-            what: What it is about.
-            latest: Where there are several answers, tells when the last one came, as `now` does: each has its time.
+            reply: The reply.
+            timeout: Seconds to wait.
+            what: The operation, as the error message names it.
+            latest: Returns the time, on the clock of `now`, at which the latest partial reply arrived. The timeout
+                applies to each partial reply.
 
         Raises:
-            ConnectionLostError: It did not come in time; the connection is given up, for the answer may still come.
-            BaseException: What a signal handler raised; the connection is given up, too.
+            ConnectionLostError: The reply did not arrive in time. The connection is aborted, since it may still arrive.
+            BaseException: Raised by a signal handler. The connection is aborted, too.
         """
         try:
             return self._await(reply, timeout, latest)
@@ -159,32 +165,32 @@ class Engine:
             raise lost from error
         except JMSError:
             raise
-        except BaseException:  # of a signal handler, say: nobody hears the answer any more
+        except BaseException:  # for example of a signal handler: no thread waits for the reply any more
             self.abort(ConnectionLostError(f"The wait for the broker was interrupted: {what}."))
             raise
 
     def call_at(self, when: float, function: Callable[[], None]) -> None:
-        """Run a function at a time of `now`, if the connection lasts. On the engine's thread."""
+        """Run a function at a time of `now`, unless the connection ends before. Engine thread only."""
         self._loop.timers.schedule(when, function)
 
     def abort(self, error: JMSError) -> None:
-        """Give the connection up, even if the broker reads nothing any more and what was posted cannot be written."""
+        """Abort the connection, even if the broker does not read and pending output cannot be written."""
         self.task_queue.close_with(error)
         self.task_queue.wake()
 
     def close(self, timeout: float) -> None:
-        """Close in order; give up after so many seconds."""
+        """Close the connection in order; abort it if the broker does not answer within `timeout` seconds."""
         self.connection_handler.closing = True
         with suppress(ConnectionLostError):
             self.submit(self._connection.close)
         try:
             self._thread.join(timeout)
-        finally:  # also if a signal handler raises: nobody closes it a second time
+        finally:  # even if a signal handler raises: there is no second call of close
             self.abort(ConnectionLostError("The broker did not answer the close."))
         self._thread.join(timeout)
 
     def abandon_after_fork(self, error: ConnectionLostError) -> None:
-        """Let go of the parent's connection, without a word to the broker. In a forked child."""
+        """Drop the parent's connection in a forked child, without writing to the socket."""
         self.connection_handler.closing = True
         self.task_queue.abandon_after_fork(error)
         self._socket.close()
@@ -206,17 +212,17 @@ class Engine:
             self.task_queue.close_with(
                 connection_error("The connection to the broker broke", self.socket_transport.last_tls_alert() or error)
             )
-        except Exception as error:  # whatever it is, nobody may wait for ever
-            logger.exception("The AMQP engine failed; its connection is given up.")
-            self.task_queue.close_with(ConnectionLostError(f"The connection was given up: {error!r}"))
+        except Exception as error:  # whatever it is, no thread may wait forever
+            logger.exception("The AMQP engine failed; its connection is aborted.")
+            self.task_queue.close_with(ConnectionLostError(f"The connection was aborted: {error!r}"))
         finally:
             self._finish()
 
     def _finish(self) -> None:
-        """Tell everybody, and let go of proton's objects on the thread that owned them."""
+        """Fail everything that is pending, and release proton's objects on the thread that owns them."""
         self.task_queue.close_with(ConnectionLostError("The connection is closed."))
         error = self.task_queue.error or ConnectionLostError("The connection is closed.")
-        with suppress(OSError):  # whatever it is, all are told
+        with suppress(OSError):  # whatever it is, the handlers must be notified
             self._socket.close()
         self.connection_handler.fail_opening(error)
         self.task_queue.close()
@@ -233,7 +239,7 @@ _registered: WeakSet[_Abandonable] = WeakSet()
 
 
 def abandon_in_forked_children(connection: _Abandonable) -> None:
-    """Let a connection be left by whoever is forked off this process from now on."""
+    """Register a connection to be abandoned in every child that is forked from this process."""
     _registered.add(connection)
 
 

@@ -1,4 +1,4 @@
-"""The event loop of a connection's thread: selector, timers, and bytes between socket and proton."""
+"""The event loop of a connection's thread: selector, timers, and bytes between the socket and proton."""
 
 import heapq
 import itertools
@@ -31,7 +31,7 @@ __all__ = ["EventLoop", "SocketTransport", "Timers"]
 
 
 class Timers:
-    """Belongs on the engine's thread."""
+    """Functions to run at a later time. Engine thread only."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
@@ -42,28 +42,28 @@ class Timers:
         heapq.heappush(self._heap, (when, next(self._numbers), function))
 
     def run_due(self, now: float) -> None:
-        """Run what is due."""
+        """Run all functions that are due."""
         while self._heap and self._heap[0][0] <= now:
             heapq.heappop(self._heap)[2]()
 
-    def next_deadline(self, otherwise: float) -> float:
-        """When the first is due, if that is before another time; 0 there is never."""
+    def next_deadline(self, other: float) -> float:
+        """Return the earlier of the first deadline and `other`; 0 means none, for both."""
         first = self._heap[0][0] if self._heap else 0.0
-        return min(first or otherwise, otherwise or first)
+        return min(first or other, other or first)
 
 
 _READS_PER_ITERATION = 4
-_OUTPUT_BUFFER_BYTES = 8192  # bytes; it encodes all that there is as long as its buffer is not full
+_OUTPUT_BUFFER_BYTES = 8192  # bytes; as long as its output buffer is not full, proton encodes everything pending
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class SocketTransport:
-    """Reads and writes as far as that goes without waiting.
+    """Moves bytes between the socket and proton, without blocking.
 
     Args:
-        sock: The socket, not blocking.
+        sock: The socket, non-blocking.
         transport: Proton's transport.
-        buffer: What to read into and to write from; others may use it in between.
+        buffer: Scratch memory for reading and writing; other code may use it between calls.
     """
 
     def __init__(self, sock: socket.socket, transport: Transport, buffer: Buffer) -> None:
@@ -72,16 +72,16 @@ class SocketTransport:
         self._pointer = pointer_to(transport)
         self._buffer = buffer
         self._ack_due = False
-        # Less than that, and nothing more is there; but TLS gives a record at a time.
+        # A shorter read has emptied the socket; but TLS returns one record at a time.
         self._full_read = 0 if isinstance(sock, ssl.SSLSocket) else buffer.size
 
     def check_readable(self) -> None:
-        """Raise `ProtonException` if proton reads no more, which it does not always say."""
-        if capacity(self._pointer) < 0 and self._transport.capacity() < 0:  # which may tell more
+        """Raise `ProtonException` if proton has stopped reading, which it does not always report as an event."""
+        if capacity(self._pointer) < 0 and self._transport.capacity() < 0:  # the second call may raise the reason
             raise ProtonException("what the broker sent is no AMQP")
 
     def read(self, times: int = _READS_PER_ITERATION) -> None:
-        """Read what there is, in so many pieces at most."""
+        """Read what is available, in at most `times` calls."""
         for _ in range(times):
             if capacity(self._pointer) <= 0:
                 return
@@ -98,13 +98,16 @@ class SocketTransport:
                 return
 
     def request_quick_ack(self) -> None:
-        """Let TCP acknowledge what was read, before a wait; what was written since has done so."""
+        """Make TCP acknowledge what was read, before a wait.
+
+        Output written since then carried the acknowledgement already.
+        """
         if self._ack_due:
             self._ack_due = False
             request_quick_ack(self._socket)
 
     def last_tls_alert(self) -> ssl.SSLError | None:
-        """The alert with which the broker hung up; a write that fails hides it."""
+        """Return the alert with which the broker closed a TLS connection; a failed write hides it."""
         try:
             self.read()
         except ssl.SSLError as alert:
@@ -114,31 +117,32 @@ class SocketTransport:
         return None
 
     def _push(self, size: int) -> None:
-        """Proton takes some 16 KB at a time."""
+        """Pass bytes to proton, which accepts about 16 KB at a time."""
         at = 0
         while at < size:
             taken = push(self._pointer, self._buffer, at, size)
-            if taken < 0:  # it has failed, and its events tell why
+            if taken < 0:  # the transport has failed, and its events say why
                 return
             if not taken:
                 raise ProtonException("proton takes nothing more of what the broker sent")
             at += taken
 
     def ensure_encoded(self) -> bool:
-        """Let proton encode what is to be written, so that it is written before what comes later.
+        """Make proton encode all pending output, so that it is written before any later output.
 
-        False if that is more than proton surely has room for, and the socket did not take all of it, either.
+        Returns:
+            False if the output may exceed proton's buffer and the socket did not accept all of it.
         """
         return 0 <= pending(self._pointer) < _OUTPUT_BUFFER_BYTES or not self.flush()
 
     def flush(self) -> bool:
-        """Write within a step, so that the broker has something to do meanwhile; True if not all was taken."""
-        with suppress(OSError):  # the end of the turn meets it again, and the connection ends
+        """Write within a task, so that the broker can start processing meanwhile. Return True if output is left."""
+        with suppress(OSError):  # the write at the end of the iteration fails, too, and ends the connection
             return self.write()
         return True
 
     def write(self) -> bool:
-        """Write what there is; True if the socket did not take all of it."""
+        """Write pending output. Return True if the socket did not accept all of it."""
         while (size := peek(self._pointer, self._buffer)) > 0:
             try:
                 pop(self._pointer, self._socket.send(self._buffer.view[:size]))
@@ -149,20 +153,20 @@ class SocketTransport:
 
 
 class EventLoop:
-    """Runs errands, tells of events, reads, writes, and shows that we live.
+    """Runs tasks, dispatches events, reads, writes and sends heartbeats.
 
     Args:
-        sock: The socket, not blocking.
+        sock: The socket, non-blocking.
         transport: Proton's transport.
-        pump: Moves bytes between both.
-        mailbox: The errands.
-        events: What proton has noticed.
-        clock: Tells when a heartbeat is due.
+        socket_transport: Moves bytes between both.
+        task_queue: Tasks submitted by other threads.
+        events: Dispatches proton's events.
+        clock: Source of the time for heartbeats and timers.
         opened: Done when the broker has opened the connection.
 
     Attributes:
-        alarms: What is to be done later.
-        closed: Sessions of which proton is to keep nothing once their end is written.
+        timers: Functions to run at a later time.
+        ended_sessions: Sessions to free once their end is written.
     """
 
     def __init__(
@@ -183,19 +187,19 @@ class EventLoop:
         self._events = events
         self._clock = clock
         self._opened = opened
-        self._deadline = 0.0  # when the thread should have turned; 0 for no time
-        self._write_pending = False  # whether something waits for room to write
+        self._deadline = 0.0  # when this thread should have run again; 0 means never
+        self._write_pending = False  # whether output waits until the socket is writable
         self.timers = Timers()
         self.ended_sessions: list[Session] = []
 
     def run(self) -> None:
-        """Turn until the connection is closed or nothing more is to be done on it."""
+        """Run until the connection is closed or the task queue is."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._task_queue.wakeup_socket, selectors.EVENT_READ)
             while self._task_queue.error is None and not is_closed(self._transport):
                 self._run_once(selector)
-            self._events.dispatch()  # why it ended
+            self._events.dispatch()  # the events with the reason of the end
 
     def _run_once(self, selector: selectors.BaseSelector) -> None:
         self._events.dispatch()
@@ -212,7 +216,7 @@ class EventLoop:
         self._poll(selector, max(self._deadline - now, 0) if self._deadline else None)
 
     def _write(self) -> bool:
-        """Write, and tell of what that brings up; True if the socket did not take all of it."""
+        """Write, and dispatch the events that writing causes. Return True if the socket did not accept all output."""
         pending = self._socket_transport.write()
         while self._events.has_events() and self._task_queue.error is None:
             self._events.dispatch()
@@ -220,9 +224,11 @@ class EventLoop:
         return pending
 
     def _run_timers(self) -> float:
-        """Show that we live, and judge whether the broker does; tells the time."""
+        """Run due timers, send a heartbeat if one is due, and detect a silent broker. Return the current time."""
         now = self._clock.monotonic()
-        if 0 < self._deadline <= now:  # this thread may have been held up: what waits in the socket is a sign of life
+        if (
+            0 < self._deadline <= now
+        ):  # this thread may have been delayed: bytes that wait in the socket prove that the broker lives
             self._read()
             self._events.dispatch()
         self.timers.run_due(now)
@@ -230,18 +236,18 @@ class EventLoop:
         return now
 
     def _free_ended_sessions(self) -> None:
-        """Free sessions with their links; that settles what is not, which the broker must not hear."""
+        """Free sessions with their links. That settles open deliveries, which must not be written to the broker."""
         while self.ended_sessions:
             self.ended_sessions.pop().free()
 
     def _set_interest(self, selector: selectors.BaseSelector, pending: bool) -> None:
-        """Hear of room to write only where something waits for it."""
+        """Wait for a writable socket only while output is pending."""
         if pending != self._write_pending:
             self._write_pending = pending
             selector.modify(self._socket, selectors.EVENT_READ | (selectors.EVENT_WRITE if pending else 0))
 
     def _poll(self, selector: selectors.BaseSelector, seconds: float | None) -> None:
-        """Wait for the socket or an errand, and read."""
+        """Wait for the socket or a task, and read."""
         ready = selector.select(self._task_queue.prepare_wait(seconds))
         self._task_queue.end_wait()
         for key, events in ready:
@@ -251,5 +257,8 @@ class EventLoop:
                 self._read()
 
     def _read(self) -> None:
-        """Read what there is. A refused login and the end behind it are two things: the first says why."""
+        """Read what is available.
+
+        Before the login, read once: a refusal carries the reason, and the close behind it does not.
+        """
         self._socket_transport.read() if self._opened.done() else self._socket_transport.read(times=1)

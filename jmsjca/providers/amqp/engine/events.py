@@ -33,14 +33,14 @@ _ENDPOINT_EVENTS = {_LINK_FLOW, _SESSION_CLOSE} | _REMOTE_OPENS | _LINK_DETACHES
 
 
 class EndpointHandler(Protocol):
-    """Who a link belongs to. It is told what happens, on the engine's thread."""
+    """Handler of the events of a link and its session. All methods are called on the engine thread."""
 
     def on_attached(self) -> None:
         """The broker attached the link."""
         ...
 
     def on_detached(self) -> None:
-        """The broker ended the link."""
+        """The broker detached the link."""
         ...
 
     def on_session_ended(self) -> None:
@@ -48,28 +48,32 @@ class EndpointHandler(Protocol):
         ...
 
     def on_flow(self) -> None:
-        """Credit changed."""
+        """The credit of the link changed."""
         ...
 
     def on_delivery(self, delivery: Pointer) -> bool:
-        """A message came, or the state of one changed. True if nothing else on this link is news any more."""
+        """A transfer or a disposition arrived.
+
+        Returns:
+            True if the handler has processed all pending deliveries of the link, so that their events can be skipped.
+        """
         ...
 
     def on_connection_lost(self, error: Any) -> None:
-        """The connection is gone."""
+        """The connection is lost."""
         ...
 
 
 class EventDispatcher:
-    """Tells owners and the connection what proton has noticed.
+    """Dispatches proton's events to the handler of the link, session or connection that they concern.
 
     Args:
-        collector: Where proton notes it.
-        connection: What to do for the events of the connection itself, by their numbers.
-        stranger: What to do when the broker opens a session or a link of its own.
+        collector: Proton's queue of events.
+        connection_handlers: Handlers of the connection's own events, by event type.
+        on_unexpected_endpoint: Called when the broker begins a session or attaches a link on its own initiative.
 
     Attributes:
-        owners: By their links and sessions.
+        handlers: By link and session.
     """
 
     def __init__(
@@ -85,23 +89,24 @@ class EventDispatcher:
         self.handlers: dict[Pointer, EndpointHandler] = {}
 
     def has_events(self) -> bool:
-        """True if there is something to tell."""
+        """Return True if events are pending."""
         return bool(next_event(self._collector))
 
     def dispatch(self) -> None:
-        """Tell everything.
+        """Dispatch all pending events.
 
-        A receiver that took one message has taken all that are there: their events are no news.
+        A receiver that has read one message has read all that are available, so the remaining events of its link are
+        skipped.
         """
         collector = self._collector
-        told: Pointer = None
+        drained_link: Pointer = None
         while event := next_event(collector):
             kind = event_type(event)
             if kind == _DELIVERY:
-                if (link := link_of(event)) != told:
-                    owner = self.handlers.get(link)
-                    told = link if owner and owner.on_delivery(delivery_of(event)) else None
-            elif kind in self._handled_events:  # what else there is comes with everything that is written
+                if (link := link_of(event)) != drained_link:
+                    handler = self.handlers.get(link)
+                    drained_link = link if handler and handler.on_delivery(delivery_of(event)) else None
+            elif kind in self._handled_events:  # events of other types carry nothing that is not written anyway
                 self._dispatch_one(kind, event)
             pop_event(collector)
 
@@ -109,38 +114,38 @@ class EventDispatcher:
         if kind in self._connection_handlers:
             self._connection_handlers[kind]()
             return
-        owner = self.handlers.get(link_of(event) or session_of(event))
-        if owner is None:
+        handler = self.handlers.get(link_of(event) or session_of(event))
+        if handler is None:
             if kind in _REMOTE_OPENS:
                 self._on_unexpected_endpoint()
         elif kind == _LINK_FLOW:
-            owner.on_flow()
+            handler.on_flow()
         elif kind == _LINK_OPEN:
-            owner.on_attached()
+            handler.on_attached()
         elif kind in _LINK_DETACHES:
-            owner.on_detached()
+            handler.on_detached()
         elif kind == _SESSION_CLOSE:
-            owner.on_session_ended()
+            handler.on_session_ended()
 
 
-_MIN_IDLE_TIMEOUT = 0.01  # seconds; half of a shorter one is next to none, and heartbeats would be all that we do
+_MIN_IDLE_TIMEOUT = 0.01  # seconds; half of a shorter time-out is close to 0, and the loop would only send heartbeats
 _IDLE_TIMEOUT_TOO_SHORT = (
-    "The broker ends connections that are silent for {:g} ms (its idle-time-out): nobody can keep that up."
+    "The broker ends connections that are silent for {:g} ms (its idle-time-out); at least 10 ms are needed."
 )
 
 
 class ConnectionHandler:
-    """Everything happens on the engine's thread.
+    """Handles the events of the connection itself. Engine thread only.
 
     Args:
         connection: Proton's connection.
         transport: Proton's transport.
-        give_up: Is told why the connection must be given up.
+        fail_connection: Called with the reason why the connection must be aborted.
 
     Attributes:
         opened: Done when the broker has opened the connection.
-        properties: What the broker tells of itself.
-        closing: True when its end is what we want.
+        properties: The connection properties of the broker's open frame.
+        closing: True once this side closes the connection.
     """
 
     def __init__(
@@ -156,15 +161,15 @@ class ConnectionHandler:
 
     @property
     def reports_loss(self) -> bool:
-        """True if somebody is to hear of its end."""
+        """Whether the loss of the connection must be reported."""
         return not (self.closing or self._loss_suppressed)
 
     def suppress_loss_report(self, *, on: bool) -> None:
-        """From here on nobody is to hear of its end, or somebody is again."""
+        """Suppress the report of a lost connection, or enable it again."""
         self._loss_suppressed = on
 
     def event_handlers(self) -> Mapping[int, Callable[[], None]]:
-        """What to do for the events of the connection, by their numbers."""
+        """Return the handlers of the connection's events, by event type."""
         return {
             Event.CONNECTION_REMOTE_OPEN.number: self._on_open,
             Event.CONNECTION_REMOTE_CLOSE.number: self._on_close,
@@ -172,16 +177,18 @@ class ConnectionHandler:
         }
 
     def on_unexpected_endpoint(self) -> None:
-        """Leave a broker that opens sessions or links of its own: nobody would ever close them."""
-        self._fail_connection(ConnectionLostError("The broker opened a session or link of its own, which none should."))
+        """Abort the connection of a broker that begins sessions or attaches links: this client would never end them."""
+        self._fail_connection(
+            ConnectionLostError("The broker opened a session or link on its own initiative, which no broker should.")
+        )
 
     def fail_opening(self, error: JMSError) -> None:
-        """Tell who waits for the opening that it does not come."""
+        """Fail the future of the opening, if it is still pending."""
         if not self.opened.done():
             self.opened.set_exception(error)
 
     def _on_open(self) -> None:
-        if self._transport.sasl().outcome != SASL_OK:  # proton takes an open frame in the midst of the login
+        if self._transport.sasl().outcome != SASL_OK:  # proton accepts an open frame in the middle of the login
             self._fail_connection(ConnectionLostError("The broker opened the connection before it answered the login."))
             return
         if 0 < self._transport.remote_idle_timeout < _MIN_IDLE_TIMEOUT:
@@ -189,10 +196,10 @@ class ConnectionHandler:
                 ConnectionLostError(_IDLE_TIMEOUT_TOO_SHORT.format(self._transport.remote_idle_timeout * 1000))
             )
             return
-        properties: Any = self._connection.remote_properties  # whatever the broker sent for them
+        properties: Any = self._connection.remote_properties  # any value that the broker sent
         self.properties = dict(properties) if hasattr(properties, "items") else {}
         failed = "amqp:connection-establishment-failed" in self.properties
-        if not failed and not self.opened.done():  # else the reason follows
+        if not failed and not self.opened.done():  # otherwise a close frame with the reason follows
             self.opened.set_result(None)
 
     def _on_close(self) -> None:

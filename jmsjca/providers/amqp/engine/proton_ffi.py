@@ -1,15 +1,15 @@
-"""Proton's engine below its public objects: functions of its C library, deliveries, constants.
+"""Every private or untyped name of proton: functions of its C library, deliveries, constants.
 
-What of python-qpid-proton is not its public API is named only here.
+No other module uses a name of python-qpid-proton that is not part of its public API.
 
-Proton's public objects make a Python object, and dictionaries for it, of every event and delivery, which costs some
-fifty microseconds a message; the functions of its C library that they wrap cost a fifth of one. `cproton_ffi` gives no
-promise, therefore the package is pinned, and `check_version` refuses what was not tested. Proton attaches its constants
-to its classes when it is imported, unseen by type checkers.
+Proton's public objects create a Python object, and dictionaries for it, for each event and delivery, which costs some
+50 microseconds per message; the C functions that they wrap cost a fifth of one. The names of the module `cproton_ffi`
+are not guaranteed by proton. Therefore pyproject.toml accepts one minor release of the package, and `check_version`
+refuses any other. Proton attaches its constants to its classes at import, where type checkers do not see them.
 
-A pointer to a delivery is good until the delivery is settled, or its link or connection is freed, and everything here
-belongs on the thread that has the connection. Proton uses its objects again, and what it shows of its memory changes
-with the next call: bytes are copied before anything else happens.
+A pointer to a delivery is valid until the delivery is settled, or its link or connection is freed. Everything here
+belongs on the engine thread. Proton reuses its objects, and the memory that it exposes changes with the next call:
+copy bytes before anything else happens.
 """
 
 from collections.abc import Callable, Iterable
@@ -75,7 +75,7 @@ __all__ = [
     "wrap_delivery",
 ]
 
-_cproton: Any = import_module("cproton_ffi")  # nothing tells type checkers what is in it
+_cproton: Any = import_module("cproton_ffi")  # untyped
 ffi: Any = _cproton.ffi
 lib: Any = _cproton.lib
 
@@ -84,18 +84,18 @@ _proton: Any = proton
 _VERSION: tuple[int, int, int] = _proton.VERSION
 
 ABORTED = -11
-"""In place of a size: the broker gave the message up in the middle."""
+"""Returned in place of a size: the broker aborted the transfer."""
 
 _delivery: Any = _proton.Delivery
 
-Pointer: TypeAlias = Any  #: to an object of proton's; equal to another to the same
+Pointer: TypeAlias = Any  #: to an object of proton's; two pointers to the same object are equal
 
 
 def check_version() -> None:
-    """Refuse a version of proton whose inside may be another.
+    """Raise an error for a release of proton with which the private names used here are not tested.
 
     Raises:
-        ConfigurationError: It is one that was not tested.
+        ConfigurationError: Another minor release is installed.
     """
     if _VERSION[:2] != _TESTED_RELEASE:
         raise ConfigurationError(
@@ -105,14 +105,14 @@ def check_version() -> None:
 
 
 class Buffer:
-    """Memory that both sides reach without copying.
+    """Memory that both Python and proton access without copying.
 
     Args:
-        size: How many bytes.
+        size: Its size in bytes.
 
     Attributes:
-        content: What is in it: a slice of that is a copy.
-        view: The same for sockets.
+        content: The memory; a slice of it is a copy.
+        view: The same memory as a memoryview, for sockets.
     """
 
     def __init__(self, size: int) -> None:
@@ -122,47 +122,60 @@ class Buffer:
         self.view = memoryview(self.content)
 
     def copy(self, size: int) -> bytes:
-        """The first bytes."""
+        """Return a copy of the first bytes."""
         copy: bytes = self.content[:size]
         return copy
 
 
 def pointer_to(wrapped: Any) -> Pointer:
-    """What a public object of proton's stands for."""
-    return wrapped._impl  # noqa: SLF001  # there is no other way down
+    """Return the pointer that a public object of proton's wraps."""
+    return wrapped._impl  # noqa: SLF001  # proton has no public way to it
 
 
 def wrap_delivery(delivery: Pointer) -> Any:
-    """Proton's public object of a delivery."""
+    """Return proton's public object of a delivery."""
     return _delivery.wrap(delivery)
 
 
-# A transport: bytes in, bytes out.
+# Transport: bytes in, bytes out.
 is_closed: Callable[[Pointer], bool] = lib.pn_transport_closed
-capacity: Callable[[Pointer], int] = lib.pn_transport_capacity  #: how many bytes it takes; negative if it reads no more
+capacity: Callable[[Pointer], int] = (
+    lib.pn_transport_capacity
+)  #: bytes that it accepts; negative if it has stopped reading
 _tick = lib.pn_transport_tick
 
 
 def tick(transport: Pointer, now: float) -> float:
-    """Let the transport do what time asks for; gives when it wants that again, 0 for never. Seconds of one clock."""
+    """Make the transport send a heartbeat or detect a silent peer.
+
+    Args:
+        transport: The transport.
+        now: The time, in seconds of any monotonic clock.
+
+    Returns:
+        When to call again, on the same clock; 0 for never.
+    """
     return float(_tick(transport, int(now * 1000)) / 1000)
 
 
 def push(transport: Pointer, buffer: Buffer, begin: int, end: int) -> int:
-    """Let the transport read a part of a buffer; how many bytes it took, negative if it reads no more."""
+    """Pass a part of a buffer to the transport.
+
+    Return the number of bytes it accepted; negative if it has stopped reading.
+    """
     return int(lib.pn_transport_push(transport, buffer.start + begin, end - begin))
 
 
 def peek(transport: Pointer, buffer: Buffer) -> int:
-    """Copy what the transport wants to write to a buffer; how many bytes, negative if it writes no more."""
+    """Copy pending output to a buffer. Return the number of bytes; negative if the transport has stopped writing."""
     size = pending(transport)
     return int(lib.pn_transport_peek(transport, buffer.start, min(size, buffer.size))) if size > 0 else size
 
 
-pending: Callable[[Pointer], int] = lib.pn_transport_pending  # how many bytes are encoded: all that there are, or full
+pending: Callable[[Pointer], int] = lib.pn_transport_pending
 pop: Callable[[Pointer, int], None] = lib.pn_transport_pop
 
-# Events. `next_event` gives a null pointer, which is false, if there are no more.
+# Events. `next_event` returns a null pointer, which is false, if there are no more.
 next_event: Callable[[Pointer], Pointer] = lib.pn_collector_peek
 pop_event: Callable[[Pointer], bool] = lib.pn_collector_pop
 event_type: Callable[[Pointer], int] = lib.pn_event_type
@@ -170,16 +183,17 @@ link_of: Callable[[Pointer], Pointer] = lib.pn_event_link
 session_of: Callable[[Pointer], Pointer] = lib.pn_event_session
 delivery_of: Callable[[Pointer], Pointer] = lib.pn_event_delivery
 
-# Receiving. `current` is the delivery that is next to be read, null if there is none.
+# Receiving. `current` is the next delivery to read, or null.
 current: Callable[[Pointer], Pointer] = lib.pn_link_current
 advance: Callable[[Pointer], bool] = lib.pn_link_advance
 is_partial: Callable[[Pointer], bool] = lib.pn_delivery_partial
 
 
 def receive_function(link: Pointer, buffer: Buffer) -> Callable[[], int]:
-    """What moves bytes of a link's current delivery to a buffer.
+    """Return a function that copies bytes of a link's current delivery to a buffer.
 
-    It tells how many bytes: `ABORTED` if the broker gave the message up in the middle, otherwise negative at its end.
+    The function returns the number of bytes, `ABORTED` if the broker aborted the transfer, or another negative number
+    at the end of the message.
     """
     return partial(lib.pn_link_recv, link, buffer.start, buffer.size)
 
@@ -201,9 +215,9 @@ DELIVERIES: int = _terminus.DELIVERIES
 EXPIRE_NEVER: int = _terminus.EXPIRE_NEVER
 EXPIRE_WITH_LINK: int = _terminus.EXPIRE_WITH_LINK
 TERMINUS_UNSPECIFIED: int = _terminus.UNSPECIFIED
-SYMBOL_ARRAY: tuple[Any, int] = (UNDESCRIBED, _data.SYMBOL)  # what an array of symbols begins with
+SYMBOL_ARRAY: tuple[Any, int] = (UNDESCRIBED, _data.SYMBOL)  # how an array of symbols begins
 
-Disposition: TypeAlias = Callable[[Iterable[Pointer]], None]  #: gives deliveries a state, and settles them, in order
+Disposition: TypeAlias = Callable[[Iterable[Pointer]], None]  #: gives deliveries an outcome and settles them, in order
 
 _TRANSACTIONAL = 0x34
 _ACCEPTED: int = Delivery.ACCEPTED
@@ -211,7 +225,7 @@ _RELEASED: int = Delivery.RELEASED
 _MODIFIED: int = Delivery.MODIFIED
 _TAG_BYTES = 8
 
-# Settling. Proton makes one frame of many that are accepted, or released, one after the other.
+# Settling. Proton encodes consecutive deliveries with the same outcome, accepted or released, as one disposition frame.
 settle: Callable[[Pointer], None] = lib.pn_delivery_settle
 _update = lib.pn_delivery_update
 _local = lib.pn_delivery_local
@@ -220,21 +234,21 @@ _copy = lib.pn_data_copy
 
 
 def accept(deliveries: Iterable[Pointer]) -> None:
-    """Say that deliveries were handled."""
+    """Accept and settle deliveries."""
     for delivery in deliveries:
         _update(delivery, _ACCEPTED)
         settle(delivery)
 
 
 def release(deliveries: Iterable[Pointer]) -> None:
-    """Say that nobody looked at deliveries."""
+    """Release and settle deliveries: they were not processed."""
     for delivery in deliveries:
         _update(delivery, _RELEASED)
         settle(delivery)
 
 
 def modify_failed(deliveries: Iterable[Pointer]) -> None:
-    """Say that handling deliveries failed: the broker counts it."""
+    """Settle deliveries as modified with delivery-failed, which the broker counts."""
     for delivery in deliveries:
         lib.pn_disposition_set_failed(_local(delivery), True)
         _update(delivery, _MODIFIED)
@@ -242,7 +256,7 @@ def modify_failed(deliveries: Iterable[Pointer]) -> None:
 
 
 def accept_in_transaction(state: bytes) -> Disposition:
-    """Say that deliveries were handled, if a transaction commits.
+    """Return a disposition that accepts deliveries in a transaction.
 
     Args:
         state: The fields of the transactional state, encoded.
@@ -258,7 +272,7 @@ def accept_in_transaction(state: bytes) -> Disposition:
     return accept_all
 
 
-# Sending, and what the broker says to it.
+# Sending, and the broker's outcomes.
 remote_state: Callable[[Pointer], int] = lib.pn_delivery_remote_state
 is_settled: Callable[[Pointer], bool] = lib.pn_delivery_settled
 _remote = lib.pn_delivery_remote
@@ -268,11 +282,11 @@ _send = lib.pn_link_send
 
 
 class DeliveryTags:
-    """Numbers that name the deliveries of a link.
+    """Numbers that identify the deliveries of a link.
 
     Attributes:
-        number: The one in use, where `tag` has it.
-        tag: The same, as proton takes it.
+        number: The current number, in the memory that `tag` points to.
+        tag: The same as proton's delivery tag.
     """
 
     def __init__(self) -> None:
@@ -287,13 +301,13 @@ def send(
 
     Args:
         link: The sender.
-        tags: Those of the link.
+        tags: The delivery tags of the link.
         payloads: The messages.
-        state: The fields of the transactional state; None outside any transaction.
-        settled: How many of the first the broker is not to answer.
+        state: The fields of the transactional state; None outside a transaction.
+        settled: Number of messages, from the first, that are sent settled: the broker reports no outcome of them.
 
     Returns:
-        The deliveries that it answers.
+        The unsettled deliveries.
     """
     deliveries: list[Pointer] = []
     number, tag = tags.number, tags.tag
@@ -305,7 +319,7 @@ def send(
             _update(delivery, _TRANSACTIONAL)
         _send(link, payload, len(payload))
         if place < settled:
-            settle(delivery)  # and go on to the next one, as `advance` does
+            settle(delivery)  # and move on to the next one, as `advance` does
         else:
             advance(link)
             deliveries.append(delivery)
@@ -313,10 +327,10 @@ def send(
 
 
 def decode_state(state: bytes) -> Pointer:
-    """The fields of a state as proton has them: to copy those takes less than to decode them for each delivery.
+    """Decode the fields of a state into proton's data: copying these costs less than decoding them for each delivery.
 
     Args:
-        state: The same, encoded.
+        state: The fields, encoded.
     """
     fields = ffi.gc(lib.pn_data(0), lib.pn_data_free)
     lib.pn_data_decode(fields, state, len(state))
@@ -324,19 +338,19 @@ def decode_state(state: bytes) -> Pointer:
 
 
 def remote_data(delivery: Pointer, buffer: Buffer) -> bytes:
-    """The fields of the broker's state, encoded; nothing if there are none: no frame is longer than the buffer."""
+    """Return the encoded fields of the broker's state; empty if there are none. No frame is longer than the buffer."""
     size = _encode(_data_of(_remote(delivery)), buffer.start, buffer.size)
     return buffer.copy(size) if size > 0 else b""
 
 
-def remote_state_matcher(told: bytes, buffer: Buffer) -> Callable[[Pointer], bool]:
-    """What tells whether the broker's state of a delivery is one that it told before: these fields, encoded.
+def remote_state_matcher(fields: bytes, buffer: Buffer) -> Callable[[Pointer], bool]:
+    """Return a function that tests whether the broker's state of a delivery consists of these encoded fields.
 
-    It costs a third of `remote_data`, and is False if nothing was told.
+    The test costs a third of `remote_data`. It is always False for no fields.
     """
-    size, start, room, content = len(told), buffer.start, buffer.size, buffer.content
+    size, start, room, content = len(fields), buffer.start, buffer.size, buffer.content
 
-    def says_the_same(delivery: Pointer) -> bool:
-        return size > 0 and _encode(_data_of(_remote(delivery)), start, room) == size and content[:size] == told
+    def matches(delivery: Pointer) -> bool:
+        return size > 0 and _encode(_data_of(_remote(delivery)), start, room) == size and content[:size] == fields
 
-    return says_the_same
+    return matches

@@ -16,22 +16,22 @@ __all__ = ["Sessions"]
 
 logger = logging.getLogger("jmsjca.amqp")
 
-_END_TIMEOUT = 0.25  # seconds until nobody waits any more for the answer to an end
+_END_TIMEOUT = 0.25  # seconds to wait for the broker's answer to an end
 
 
 class Sessions:
-    """Everything happens on the engine's thread.
+    """Begins and ends sessions. Engine thread only.
 
-    None begins while the end of another one is not answered: it would have the same number, and RabbitMQ may answer the
-    end behind the begin, so that the new session seems to end. But now and then RabbitMQ does not answer at all; who
-    waits does so for a moment.
+    No session begins while the end of another one is unanswered: it would get the same channel number, and RabbitMQ may
+    answer the end after the begin, so that the new session seems to end. RabbitMQ occasionally does not answer an end
+    at all; therefore the wait is short.
 
     Args:
         connection: Proton's connection.
         transport: Proton's transport.
-        events: Tells the owners of sessions and links what happens to them.
-        free: Lets go of a session when its end is written.
-        later: Does something after so many seconds.
+        events: Dispatches the events of sessions and links to their handlers.
+        free: Frees a session after its end is written.
+        call_later: Runs a function after a number of seconds.
     """
 
     def __init__(
@@ -52,52 +52,52 @@ class Sessions:
         self._ending: dict[EndpointHandler, Any] = {}
         self._queued_begins: deque[Callable[[], None]] = deque()
 
-    def begin_or_queue(self, owner: EndpointHandler, begin: Callable[[], None]) -> None:
-        """Let somebody begin a session, now or soon; he is told when the connection is lost.
+    def begin_or_queue(self, handler: EndpointHandler, begin: Callable[[], None]) -> None:
+        """Begin a session, now or once the ends of other sessions are answered.
 
         Args:
-            owner: Who.
-            begin: Begins it.
+            handler: Handler of its events, which is also notified when the connection is lost.
+            begin: Begins the session.
 
         Raises:
-            ResourceAllocationError: It would be one session more than the broker allows.
+            ResourceAllocationError: The broker does not allow one more session.
         """
-        most = self._transport.remote_channel_max + 1
-        if len(self._handlers) >= most:  # who comes while others end is held until they have
+        maximum = self._transport.remote_channel_max + 1
+        if len(self._handlers) >= maximum:  # begins that wait for ends do not count
             raise ResourceAllocationError(
-                f"The broker allows {most} sessions on a connection, and each destination takes one:"
+                f"The broker allows {maximum} sessions on a connection, and each destination takes one:"
                 " use fewer destinations in a unit, or several connections."
             )
-        self._handlers.add(owner)
+        self._handlers.add(handler)
         if self._ending:
             self._queued_begins.append(begin)
         else:
             begin()
 
-    def begin(self, owner: EndpointHandler) -> Any:
-        """Begin a session, and tell its owner what happens to it."""
+    def begin(self, handler: EndpointHandler) -> Any:
+        """Begin a session and register the handler of its events."""
         session = self._connection.session()
-        self.register(session, owner)
+        self.register(session, handler)
         session.open()
         return session
 
-    def register(self, end: Any, owner: EndpointHandler) -> None:
-        """Tell this owner what happens to a session or a link."""
-        self._events.handlers[pointer_to(end)] = owner
+    def register(self, endpoint: Any, handler: EndpointHandler) -> None:
+        """Register the handler of the events of a session or link."""
+        self._events.handlers[pointer_to(endpoint)] = handler
 
-    def release(self, owner: EndpointHandler, session: Any, link: Any) -> None:
-        """Forget a link whose end and session are closed at our side."""
-        self._handlers.discard(owner)
+    def release(self, handler: EndpointHandler, session: Any, link: Any) -> None:
+        """Forget a link that is closed, with its session, on this side."""
+        self._handlers.discard(handler)
         self._events.handlers.pop(pointer_to(link), None)
-        self._ending[owner] = session
+        self._ending[handler] = session
         if session.state & REMOTE_CLOSED:
-            self.on_ended(owner)
+            self.on_ended(handler)
         else:
-            self._call_later(_END_TIMEOUT, partial(self.on_ended, owner))
+            self._call_later(_END_TIMEOUT, partial(self.on_ended, handler))
 
-    def on_ended(self, owner: EndpointHandler) -> None:
-        """The broker has answered the end of a session that was released, or will not."""
-        session = self._ending.pop(owner, None)
+    def on_ended(self, handler: EndpointHandler) -> None:
+        """Free a released session: the broker has answered its end, or will not."""
+        session = self._ending.pop(handler, None)
         if session is None:
             return
         self._events.handlers.pop(pointer_to(session), None)
@@ -106,12 +106,12 @@ class Sessions:
             self._queued_begins.popleft()()
 
     def on_connection_lost(self, error: JMSError) -> None:
-        """Tell all owners that the connection is lost, and let go of everything."""
-        for owner in self._handlers:
+        """Notify all handlers that the connection is lost, and forget all sessions."""
+        for handler in self._handlers:
             try:
-                owner.on_connection_lost(error)
-            except Exception:  # the others are to hear of it all the same
-                logger.exception("What is told of the end of a connection was not understood.")
+                handler.on_connection_lost(error)
+            except Exception:  # the other handlers must still be notified
+                logger.exception("A handler failed on the loss of its connection.")
         self._handlers.clear()
         self._ending.clear()
         self._queued_begins.clear()

@@ -1,4 +1,4 @@
-"""Tasks that other threads hand to the thread of a connection."""
+"""Queue of tasks that other threads submit to a connection's event loop."""
 
 import socket
 import threading
@@ -13,17 +13,17 @@ from jmsjca.errors import ConnectionLostError, JMSError
 __all__ = ["Task", "TaskQueue"]
 
 _WAKEUP_BYTES = 4096
-_COALESCING_SECONDS = 0.001  # seconds
+_COALESCING_SECONDS = 0.001
 
 
 class Task(NamedTuple):
-    """A function to run.
+    """A function to run on the engine thread.
 
     Args:
-        function: What to do.
-        reply: Hears of it if that fails or is never done; None if nobody waits for it.
-        alone: True if what it writes is written before anything that comes later.
-        urgent: False if it can wait while the thread dozes.
+        function: The function.
+        reply: Fails if the function fails or will not run; None if no thread waits for it.
+        flush_after: True if its output is written before any later task runs.
+        urgent: False if the task can wait while the loop coalesces.
     """
 
     function: Callable[[], object]
@@ -33,67 +33,68 @@ class Task(NamedTuple):
 
 
 class TaskQueue:
-    """Errands in order, and a bell that rings only for a thread that sleeps.
+    """FIFO of tasks. Wakes the event loop through a socket pair, only while it is blocked in `select()`.
 
     Attributes:
-        bell: Can be read when somebody rang.
-        error: Why nothing is taken any more; None as long as something is.
+        wakeup_socket: Readable after a wakeup.
+        error: Why no more tasks are accepted; None while they are.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # the collector, which comes anywhere, may let a forgotten browser post
+        # Reentrant: the garbage collector, which runs on any thread, may close an abandoned browser.
+        self._lock = threading.RLock()
         self._tasks: deque[Task] = deque()
         self._waiting = self._coalescing = False
-        self._more_expected = False  # whether the last errands were some that can wait: more will come
-        self._urgent_put = self._urgent_run = 0  # two counts, as two threads write them
+        self._more_expected = False  # whether the last run had tasks that are not urgent: more will follow
+        self._urgent_put = self._urgent_run = 0  # two counters, since two threads write them
         self._wakeup_sender, self.wakeup_socket = socket.socketpair()
         self.error: JMSError | None = None
-        for end in (self._wakeup_sender, self.wakeup_socket):
-            end.setblocking(False)
+        for sock in (self._wakeup_sender, self.wakeup_socket):
+            sock.setblocking(False)
 
-    def put(self, errand: Task) -> None:
-        """Add an errand.
+    def put(self, task: Task) -> None:
+        """Add a task.
 
         Raises:
-            ConnectionLostError: Nothing is taken any more; it will not run.
+            ConnectionLostError: The queue is closed; the task will not run.
         """
-        self.check_open()  # a forked child may not get the lock
+        self.check_open()  # before the lock, which a forked child may never get
         with self._lock:
             self.check_open()
-            self._tasks.append(errand)
-            self._urgent_put += errand.urgent
-            ring = self._waiting and (errand.urgent or not self._coalescing)
-            if ring:
+            self._tasks.append(task)
+            self._urgent_put += task.urgent
+            wake = self._waiting and (task.urgent or not self._coalescing)
+            if wake:
                 self._waiting = False
-        if ring:  # without the lock, for which the thread that wakes would wait
+        if wake:  # without the lock, for which the woken thread would wait
             self._wake_or_restore()
 
     def run_pending(self, write: Callable[[], bool]) -> None:
-        """Run what was posted; not further than the socket takes what it writes.
+        """Run queued tasks, until the socket does not accept their output.
 
         Args:
-            write: Writes, and is true if not all was taken.
+            write: Writes pending output, and returns True if some is left.
         """
         self._more_expected = False
         while self._tasks:
-            errand = self._tasks.popleft()
-            self._more_expected |= not errand.urgent
-            self._urgent_run += errand.urgent
-            _run_task(errand)
-            if errand.flush_after and write():
+            task = self._tasks.popleft()
+            self._more_expected |= not task.urgent
+            self._urgent_run += task.urgent
+            _run_task(task)
+            if task.flush_after and write():
                 return
 
     def prepare_wait(self, seconds: float | None) -> float | None:
-        """Prepare for sleep: the next errand rings.
+        """Prepare to block in `select()`: from now on a new task wakes the loop.
 
-        After errands that can wait the thread only dozes, and more of them do not ring: to wake it for each one of
-        them costs more than what they do.
+        After tasks that are not urgent the loop blocks only briefly, and further tasks of that kind do not wake it: a
+        wakeup for each of them costs more than the tasks themselves.
 
         Args:
-            seconds: How long to sleep at most; None for ever.
+            seconds: The longest time to block; None for no limit.
 
         Returns:
-            How long to sleep at most: not at all if there is an errand that cannot wait.
+            The time to block: 0 if an urgent task is queued; None for no limit.
         """
         with self._lock:
             self._waiting = self._urgent_put == self._urgent_run
@@ -105,44 +106,44 @@ class TaskQueue:
         return seconds
 
     def end_wait(self) -> None:
-        """Sleep is over: until the next one nobody needs to ring, whatever ended it."""
+        """Mark the loop as running, whatever ended the wait: no wakeup is needed until the next wait."""
         self._waiting = False
 
     def _wake_or_restore(self) -> None:
         try:
             self.wake()
-        except BaseException:  # of a signal handler, say: the next one rings
+        except BaseException:  # for example of a signal handler: the next task wakes the loop
             self._waiting = True
             raise
 
     def wake(self) -> None:
-        """Wake the thread."""
-        with suppress(OSError):  # full: it is awake anyway; closed: it will fail the errands
+        """Wake the event loop."""
+        with suppress(OSError):  # full: the loop is awake anyway; closed: the loop fails the tasks
             self._wakeup_sender.send(b"\0")
 
     def clear_wakeup(self) -> None:
-        """Let the bell be silent again."""
+        """Read the wakeups, so that the socket is not readable any more."""
         with suppress(BlockingIOError):
             self.wakeup_socket.recv(_WAKEUP_BYTES)
 
     def close_with(self, error: JMSError) -> None:
-        """Take nothing more; the first reason holds."""
+        """Accept no more tasks. The first error is kept."""
         with self._lock:
             self.error = self.error or error
 
     def check_open(self) -> None:
-        """Raise `ConnectionLostError` if nothing is taken any more."""
+        """Raise `ConnectionLostError` if the queue is closed."""
         if self.error is not None:
             raise ConnectionLostError(str(self.error)) from self.error
 
     def abandon_after_fork(self, error: ConnectionLostError) -> None:
-        """Take nothing more, without the lock, which a thread may hold that is not in this forked child."""
+        """Close the queue in a forked child, without its lock: a thread of the parent may hold it."""
         self.error = error
         self._wakeup_sender.close()
         self.wakeup_socket.close()
 
     def close(self) -> None:
-        """Tell those who wait for an errand that it will not run."""
+        """Close the queue and fail the tasks that are left."""
         self.close_with(ConnectionLostError("The connection is closed."))
         while self._tasks:
             _fail_task(self._tasks.popleft(), ConnectionLostError(str(self.error)))
@@ -150,19 +151,19 @@ class TaskQueue:
         self.wakeup_socket.close()
 
 
-def _run_task(errand: Task) -> None:
+def _run_task(task: Task) -> None:
     try:
-        errand.function()
+        task.function()
     except JMSError as error:
-        _fail_task(errand, error)
-    except Exception as error:  # how much of it was written nobody knows: the connection ends with it
-        lost = ConnectionLostError(f"A step on the connection failed, and it was given up: {error!r:.500}")
+        _fail_task(task, error)
+    except Exception as error:  # how much of its output is written is unknown: the connection ends with it
+        lost = ConnectionLostError(f"A task on the connection failed, and the connection was aborted: {error!r:.500}")
         lost.__cause__ = error
-        _fail_task(errand, lost)
+        _fail_task(task, lost)
         raise
 
 
-def _fail_task(errand: Task, error: JMSError) -> None:
-    """Tell who waits; if nobody does, the error of a link that has ended is told to all who use it."""
-    if errand.reply is not None and not errand.reply.done():
-        errand.reply.set_exception(error)
+def _fail_task(task: Task, error: JMSError) -> None:
+    """Fail the reply of a task. Without one, the users of a link that ended see the link's own error."""
+    if task.reply is not None and not task.reply.done():
+        task.reply.set_exception(error)

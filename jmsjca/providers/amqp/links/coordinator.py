@@ -1,4 +1,4 @@
-"""Transactions: the link to the broker's coordinator (AMQP 1.0, part 4), and transactions declared in advance."""
+"""Transactions: the link to the broker's coordinator (AMQP 1.0 part 4), and transactions declared in advance."""
 
 import threading
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ from jmsjca.providers.amqp.links.link import Link
 
 __all__ = ["IDLE_SECONDS", "CoordinatorLink", "PredeclaredTransaction", "_Declaration"]
 
-#: How long a transaction waits for its use. Brokers end those that take long; this one ends unused.
+#: Seconds until an unused transaction is rolled back. Brokers end transactions that stay open for long.
 IDLE_SECONDS = 1.0
 
 _ROLLED_BACK = "amqp:transaction:rollback"
@@ -45,8 +45,8 @@ class CoordinatorLink(Link):
     """Declares and discharges transactions, one after the other.
 
     Args:
-        engine: The connection.
-        reply_timeout: Seconds to wait for the broker's answers.
+        engine: The connection's engine.
+        reply_timeout: Seconds to wait for the broker's replies.
     """
 
     def __init__(self, engine: Engine, reply_timeout: float) -> None:
@@ -57,7 +57,7 @@ class CoordinatorLink(Link):
         self._tags = DeliveryTags()
 
     def declare(self, timeout: float) -> bytes:
-        """Begin a transaction.
+        """Declare a transaction, or use the predeclared one. Return its id.
 
         Args:
             timeout: Seconds to wait for the broker.
@@ -71,17 +71,17 @@ class CoordinatorLink(Link):
             self._engine.submit_nowait(partial(self._request, {DECLARE: reply}), reply)
         state, transaction = self._engine.wait(reply, timeout, "the declaration of a transaction")
         if state != DECLARED or not transaction:
-            reason = transaction or "it has no name"
+            reason = transaction or "it has no id"
             raise TransactionRolledBackError(f"The broker did not declare a transaction: {reason}")
         return cast("bytes", transaction)
 
     def discharge(self, transaction: bytes, reply: "Future[Any]", *, fail: bool) -> None:
-        """End a transaction; where one follows the other, declare the next one, too. On the engine's thread.
+        """Discharge a transaction. If transactions follow each other, declare the next one, too. Engine thread only.
 
         Args:
-            transaction: Which.
-            reply: Gets the broker's answer: its state, and the text of its reason.
-            fail: True to roll it back.
+            transaction: Its id.
+            reply: Gets the broker's outcome, and the text of its reason.
+            fail: True to roll back.
         """
         now, end = self._engine.now(), discharge(transaction, fail)
         if not self._predeclared.is_busy(now) or fail:
@@ -94,7 +94,7 @@ class CoordinatorLink(Link):
             self._expire_unused()
 
     def _expire_unused(self) -> None:
-        """End the next transaction if nobody uses it."""
+        """Roll the predeclared transaction back if it has not been used in time."""
         unused = self._predeclared.take_expired(self._engine.now())
         if unused is not None:
             unused.add_done_callback(self._roll_back_unused)
@@ -111,16 +111,16 @@ class CoordinatorLink(Link):
             self._request({discharge(transaction, fail=True): Future()})
 
     def on_delivery(self, delivery: Pointer) -> bool:
-        """The coordinator answered."""
-        told = remote_state(delivery)
-        state = 0 if told in NON_TERMINAL_STATES else told
+        """The coordinator reported an outcome."""
+        state = remote_state(delivery)
+        state = 0 if state in NON_TERMINAL_STATES else state
         if delivery in self._replies and (state or is_settled(delivery)):
             self._replies.pop(delivery).set_result((state, self._reply_payload(delivery, state)))
             settle(delivery)
         return False
 
     def on_closed(self, condition: Any) -> None:
-        """The broker ended the link: so it may say that it rolled back instead (AMQP 1.0, part 4, section 4.3)."""
+        """The broker ended the link, which may report a rollback instead of an outcome (AMQP 1.0 section 4.3)."""
         if condition is not None and condition.name == _ROLLED_BACK:
             asked = next((reply for reply in self._replies.values() if not reply.done()), None)
             if asked is not None:
@@ -128,7 +128,7 @@ class CoordinatorLink(Link):
         super().on_closed(condition)
 
     def _reply_payload(self, delivery: Pointer, state: int) -> bytes | str:
-        """The name of the transaction that is declared, or the reason of a refusal."""
+        """Return the id of a declared transaction, or the reason of a refusal."""
         if state == DECLARED:
             return declared_txn_id(remote_data(delivery, self._engine.buffer))
         return "" if state == ACCEPTED else condition_text(wrap_delivery(delivery).remote.condition)
@@ -152,7 +152,9 @@ class CoordinatorLink(Link):
         offered = _symbols_in(self._link.remote_target.capabilities)
         if not offered or COORDINATOR_CAPABILITIES in offered:
             return None
-        return NotSupportedError(f"The broker has no local transactions over AMQP, but {', '.join(sorted(offered))}.")
+        return NotSupportedError(
+            f"The broker offers no local transactions over AMQP, only {', '.join(sorted(offered))}."
+        )
 
     def _refusal_error(self, condition: Any) -> JMSError:
         if self._attached.done():
@@ -162,23 +164,23 @@ class CoordinatorLink(Link):
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)
         for reply in self._replies.values():
-            if not reply.done():  # else it is told already
+            if not reply.done():  # otherwise the outcome is known
                 reply.set_exception(error)
         self._replies.clear()
 
 
 def _symbols_in(data: Any) -> set[str]:
-    """The symbols of which proton tells: one, or an array of them."""
+    """Return the symbols in proton's data: one, or an array."""
     found = data.get_object() if data.next() else ()
     return {found} if isinstance(found, str) else set(map(str, getattr(found, "elements", found) or ()))
 
 
 class _Declaration(NamedTuple):
-    """A transaction that nobody uses yet.
+    """A predeclared transaction.
 
     Args:
-        reply: Gets the broker's answer.
-        until: When it has waited long enough.
+        reply: Gets the broker's reply.
+        expiry: When it is rolled back unused.
     """
 
     reply: "Future[Any]"
@@ -186,7 +188,10 @@ class _Declaration(NamedTuple):
 
 
 class PredeclaredTransaction:
-    """At most one transaction; who takes it out has it alone."""
+    """Declares the next transaction together with the discharge of the current one, which saves a round trip.
+
+    Holds at most one transaction. Only one thread can take it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -194,29 +199,29 @@ class PredeclaredTransaction:
         self._last_discharge = float("-inf")
 
     def is_busy(self, now: float) -> bool:
-        """True if a transaction ended shortly before this one: then another one will follow."""
+        """Return True if the previous transaction ended less than `IDLE_SECONDS` ago, so that another one is likely."""
         before, self._last_discharge = self._last_discharge, now
         return now - before < IDLE_SECONDS
 
     def store(self, reply: "Future[Any]", now: float) -> None:
-        """Keep one that is being declared."""
+        """Store a transaction after its declaration is written."""
         with self._lock:
             self._stored = _Declaration(reply, now + IDLE_SECONDS)
 
     def take(self) -> "Future[Any] | None":
-        """Use it, if there is one."""
+        """Take the stored transaction, if there is one."""
         with self._lock:
             waiting, self._stored = self._stored, None
         return waiting.reply if waiting else None
 
     def take_expired(self, now: float) -> "Future[Any] | None":
-        """Take it to end it, if nobody has used it for long enough."""
+        """Take the stored transaction if its expiry has passed, to roll it back."""
         with self._lock:
             if self._stored is None or now < self._stored.expiry:
                 return None
         return self.take()
 
     def expiry(self) -> float | None:
-        """When it will have waited long enough; None if there is none."""
+        """Return when the stored transaction expires; None without one."""
         waiting = self._stored
         return waiting.expiry if waiting else None

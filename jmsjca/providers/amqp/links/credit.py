@@ -9,127 +9,135 @@ from jmsjca.errors import JMSError
 
 __all__ = ["ByteBudget", "CreditControl", "DrainCredit", "EchoCredit", "PrefetchWindow"]
 
-_EMPTY_DRAINS_REQUIRED = 2  # answers without a message before them
+_EMPTY_DRAINS_REQUIRED = 2  # consecutive answers to drains, without a message before them
 
-_DECAY = 8  # what was large is forgotten by so much of it with each arrival
+_DECAY = 8  # with each arrival the estimate decreases by this fraction
 
 
 class CreditControl(Protocol):
-    """Asks for messages, and stops asking. Everything happens on the engine's thread."""
+    """Grants and revokes the credit of a receiver link. Engine thread only."""
 
     def grant(self, more: int) -> None:
-        """Ask for so many more messages."""
+        """Grant credit for more messages."""
         ...
 
     def drain(self) -> "Future[bool]":
-        """Ask for no more; done when the broker knows. The result tells whether it surely has no more."""
+        """Revoke unused credit.
+
+        Returns:
+            A future that is done when the broker has stopped sending; True if it certainly has no more messages.
+        """
         ...
 
     def repeat_drain(self) -> None:
-        """Ask again for the answer to a stop that is open."""
+        """Request the answer to a pending drain again."""
         ...
 
     def round_trip(self) -> "Future[bool]":
-        """Done when the broker has handled what was written on this session before."""
+        """Return a future that is done when the broker has processed everything written before on this session."""
         ...
 
     @property
     def draining(self) -> bool:
-        """True while the end of what was on its way is awaited."""
+        """Whether messages in flight are awaited until a drain ends."""
         ...
 
     def on_messages(self, count: int = 1) -> None:
-        """Messages used up so much of it."""
+        """Messages used up some of the credit."""
         ...
 
     def on_flow(self) -> None:
-        """The broker told its view of the credit."""
+        """The broker reported its view of the credit."""
         ...
 
     def on_link_ended(self, error: JMSError | None) -> None:
-        """The link is closed, or failed with an error: nobody will answer."""
+        """The link is closed, or failed with an error: pending requests will not be answered."""
         ...
 
 
 class DrainCredit:
-    """Stops by drain, as the AMQP specification means it (1.0, section 2.6.7).
+    """Revokes credit by drain (AMQP 1.0 section 2.6.7).
 
     Args:
         link: Proton's receiver.
-        changed: Is told by how much the credit changed otherwise than by a grant or a message.
+        on_changed: Called with each change of the credit that is neither a grant nor an arrived message.
     """
 
     def __init__(self, link: Any, on_changed: Callable[[int], None]) -> None:
         self._link = link
         self._on_changed = on_changed
         self._drain_reply: Future[bool] | None = None
-        self._message_since_answer = False  # a message since the last answer
-        self._empty_drains = 0  # answers without one
+        self._message_since_answer = False  # since the latest answer to a drain
+        self._empty_drains = 0  # consecutive answers without a message before them
         self._granted = 0
 
     def grant(self, more: int) -> None:
-        """Ask for so many more messages."""
+        """Grant credit for more messages."""
         self._granted += more
-        self._link.flow(more + max(-self._link.credit, 0))  # below zero it would be four billions
+        self._link.flow(more + max(-self._link.credit, 0))  # a negative credit would be 4 billion on the wire
 
     def drain(self) -> "Future[bool]":
-        """Drain.
+        """Drain the credit.
 
-        When messages used up the credit of an earlier drain, its answer may still be under way, and be taken for that
-        of this one; and Artemis answers, although messages wait, as long as the socket is full of what came before.
-        Then the result is False. So it is for the first answer without a message, which Artemis gave, too, where some
-        waited, on a busy machine and once in some two thousand queues; the second one in a row is believed.
+        The result is True only for the second answer in a row without a message before it. If messages used up the
+        credit of an earlier drain, its answer may still be in flight and be taken for the answer to this one.
+        Artemis answers, although messages are queued, as long as the socket is full of earlier output. Artemis also
+        gave a first answer without a message while messages were queued: on a busy machine, for about one in 2,000
+        queues.
         """
         if self._drain_reply is None:
-            stopping: Future[bool] = Future()
+            reply: Future[bool] = Future()
             if self._link.credit <= 0:
-                stopping.set_result(False)
-                return stopping
-            self._drain_reply = stopping
+                reply.set_result(False)
+                return reply
+            self._drain_reply = reply
             self._link.drain(0)
         return self._drain_reply
 
     def repeat_drain(self) -> None:
-        """Drain again: Artemis drops a drain that comes while it reports the one before."""
+        """Drain again: Artemis drops a drain that arrives while it answers the one before."""
         if self._drain_reply is not None:
             self._link.drain(0)
 
     def round_trip(self) -> "Future[bool]":
-        """Done at once, without proof: brokers that drain give it by transactions, and some have none."""
+        """Return a completed future, which proves nothing.
+
+        On brokers that support drain, transactions confirm settlement; some of these brokers have none.
+        """
         done: Future[bool] = Future()
         done.set_result(False)
         return done
 
     @property
     def draining(self) -> bool:
-        """True while a drain is open."""
+        """Whether a drain is pending."""
         return self._drain_reply is not None
 
     def on_messages(self, count: int = 1) -> None:
-        """Messages used up so much of it; if that was all, the drain is complete without an answer."""
+        """Messages used up some of the credit. If none is left, the drain is complete without an answer."""
         self._granted -= count
         self._message_since_answer = True
         if self._drain_reply is not None and self._link.credit <= 0:
-            self._complete(no_more=False)
+            self._complete(is_empty=False)
 
     def on_flow(self) -> None:
-        """The broker told its view of the credit."""
+        """The broker reported its view of the credit."""
         taken = self._granted - self._link.credit
         if self._drain_reply is not None:
             if self._link.credit <= 0:
-                self._complete(no_more=self._confirms_empty())
-        elif taken > 0:  # the late answer to a drain that messages had completed took the next credit, too
+                self._complete(is_empty=self._confirms_empty())
+        elif taken > 0:  # the late answer to a drain that messages had completed revoked the next credit, too
             self._message_since_answer = False
             self._link.flow(taken)
 
     def on_link_ended(self, error: JMSError | None) -> None:
-        """Nobody will answer; a connection that is gone has nothing on its way, either."""
+        """End a pending drain. A lost connection has nothing in flight, either."""
         del error
         if self._drain_reply is not None:
-            self._complete(no_more=False)
+            self._complete(is_empty=False)
 
     def _confirms_empty(self) -> bool:
-        """Note an answer; True if it tells that there are no more."""
+        """Count an answer. Return True if it confirms that the broker has no more messages."""
         self._empty_drains = 0 if self._message_since_answer else self._empty_drains + 1
         self._message_since_answer = False
         if self._empty_drains < _EMPTY_DRAINS_REQUIRED:
@@ -137,34 +145,34 @@ class DrainCredit:
         self._empty_drains = 0
         return True
 
-    def _complete(self, *, no_more: bool) -> None:
+    def _complete(self, *, is_empty: bool) -> None:
         stopping, self._drain_reply = self._drain_reply, None
         left, self._granted = self._granted, 0
         self._on_changed(-left)
         self._link.drain_mode = False
         if stopping is not None:
-            stopping.set_result(no_more)
+            stopping.set_result(is_empty)
 
 
 class _CreditChange(NamedTuple):
-    """A change of the credit, which waits for its turn."""
+    """A change of the credit that waits for its turn."""
 
-    delta_for: Callable[[int], int]  #: by how much, when there is so much credit
-    granted: int  #: how much of it was granted
+    delta_for: Callable[[int], int]  #: returns the change, for the current credit
+    granted: int  #: the part of it that a consumer granted
     reply: "Future[bool]"
 
 
 class EchoCredit:
-    """For RabbitMQ's plugin, which fails at drain but answers each change of the credit, in its turn.
+    """Credit for RabbitMQ's plugin, which fails at drain but answers each change of the credit, in order.
 
-    When a change and messages cross, it sends more than was asked for. Those count against what is asked for next; but
-    credit below zero, which would be some four billions on the wire, is never asked for.
+    When a change and messages cross, the broker sends more messages than requested. They are deducted from the next
+    grant. A negative credit, which would be 4 billion on the wire, is never requested.
 
     Args:
         link: Proton's receiver.
-        changed: Is told by how much the credit changed otherwise than by a grant or a message.
-        encode: Lets what there is be written first, and is true if that is sure.
-        later: Runs a function when more of it is written.
+        on_changed: Called with each change of the credit that is neither a grant nor an arrived message.
+        ensure_encoded: Encodes all pending output; False if some may be left.
+        call_soon: Runs a function on the engine thread after more output is written.
     """
 
     def __init__(
@@ -182,40 +190,43 @@ class EchoCredit:
         self._queued: deque[_CreditChange] = deque()
 
     def grant(self, more: int) -> None:
-        """Ask for so many more messages."""
+        """Grant credit for more messages."""
         self._enqueue(lambda credit: max(more, -credit), granted=more)
 
     def drain(self) -> "Future[bool]":
-        """Take back what is left. A message that was under way comes all the same."""
+        """Revoke unused credit. Messages in flight arrive all the same."""
         return self._enqueue(lambda credit: -credit)
 
     def repeat_drain(self) -> None:
-        """Not needed: no answer is ever dropped."""
+        """Do nothing: the broker answers each change."""
 
     def round_trip(self) -> "Future[bool]":
-        """Change the credit by one: the answer comes after what was written before. Who waits for that shares it."""
+        """Change the credit by one: the answer arrives after everything written before.
+
+        Queued round trips share one change.
+        """
         shared = (change.reply for change in self._queued if change.delta_for == self._probe)
         return next(shared, None) or self._enqueue(self._probe)
 
     @property
     def draining(self) -> bool:
-        """Never: the answer does not wait for messages."""
+        """Always False: an answer does not wait for messages."""
         return False
 
     def on_messages(self, count: int = 1) -> None:
-        """Nothing to do: proton counts."""
+        """Do nothing: proton counts the credit."""
 
     def on_flow(self) -> None:
-        """The broker answered the change that was asked for; on with the next one."""
+        """The broker answered the pending change; apply the next one."""
         if self._pending_reply is not None:
-            asked, self._pending_reply = self._pending_reply, None
-            asked.set_result(True)
+            reply, self._pending_reply = self._pending_reply, None
+            reply.set_result(True)
             self._apply_next()
 
     def on_link_ended(self, error: JMSError | None) -> None:
-        """Nobody will answer."""
-        asked = [self._pending_reply] if self._pending_reply is not None else []
-        for future in [*asked, *(change.reply for change in self._queued)]:
+        """Complete all pending changes, which will not be answered."""
+        pending = [self._pending_reply] if self._pending_reply is not None else []
+        for future in [*pending, *(change.reply for change in self._queued)]:
             if error is None:
                 future.set_result(False)
             else:
@@ -224,17 +235,18 @@ class EchoCredit:
         self._queued.clear()
 
     def _probe(self, credit: int) -> int:
-        """One less, for who receives knows that, and asks again when much is missing; the last one it gets back.
+        """Return the change of a round trip.
 
-        Where there is none, it is one more, and that is not taken back: a message may have used it.
+        One less: the consumer learns of it, and grants credit again when much is missing. The last credit is granted
+        again at once. Without credit, one more, which is not revoked: a message may have used it.
         """
         if credit == 1:
             self._queued.appendleft(_CreditChange(_one_more, 0, Future()))
         return -1 if credit > 0 else 1 - credit
 
-    def _enqueue(self, of: Callable[[int], int], granted: int = 0) -> "Future[bool]":
-        """One at a time, for changes that are written together are one, with one answer."""
-        change = _CreditChange(of, granted, Future())
+    def _enqueue(self, delta_for: Callable[[int], int], granted: int = 0) -> "Future[bool]":
+        """Queue a change. They are applied one at a time, since changes that are written together get one answer."""
+        change = _CreditChange(delta_for, granted, Future())
         self._queued.append(change)
         if self._pending_reply is None:
             self._apply_next()
@@ -243,12 +255,11 @@ class EchoCredit:
     def _apply_next(self) -> None:
         while self._queued and self._pending_reply is None:
             if self._queued[0].delta_for == self._probe and not self._ensure_encoded():
-                self._call_soon(self._apply_next)  # of what is written together proton puts credit first
+                self._call_soon(self._apply_next)  # proton writes credit before dispositions
                 return
             change = self._queued.popleft()
-            by = change.delta_for(
-                self._link.credit - self._link.queued
-            )  # as it is on the wire, which knows what has come
+            # The credit as it is on the wire, where messages that wait in proton have used it already.
+            by = change.delta_for(self._link.credit - self._link.queued)
             self._on_changed(by - change.granted)
             if by:
                 self._pending_reply = change.reply
@@ -258,21 +269,21 @@ class EchoCredit:
 
 
 def _one_more(credit: int) -> int:
-    """And where more came than was asked for, so many that the credit is not below zero."""
+    """Return one more, or as many as it takes to end a negative credit."""
     return max(1, -credit)
 
 
 class PrefetchWindow:
-    """Its consumer guards it with a lock.
+    """Computes link credit from the prefetch window and a byte budget. Its consumer guards it by a lock.
 
     Args:
-        window: How many messages are taken ahead; 0 for none.
-        most_bytes: How many bytes of them.
+        window: Number of messages to prefetch; 0 for none.
+        max_bytes: Bytes of prefetched messages.
 
     Attributes:
         window: The same.
-        limit: How many are wanted where none are taken ahead.
-        credit: How many are asked for and not here.
+        limit: Number of messages to request when none are prefetched.
+        credit: Number of messages requested and not received.
     """
 
     def __init__(self, window: int, max_bytes: int) -> None:
@@ -282,16 +293,16 @@ class PrefetchWindow:
         self.credit = 0
 
     def on_messages(self, sizes: Sequence[int]) -> None:
-        """Messages of these sizes came together."""
+        """Messages of these sizes arrived together."""
         self.credit -= len(sizes)
         self._budget.on_messages(sizes)
 
     def credit_to_grant(self, ready: int, size: int) -> int:
-        """How many more are to be asked for now.
+        """Return the number of messages to grant credit for, and count it as granted.
 
         Args:
-            ready: How many messages wait here.
-            size: How many bytes those are.
+            ready: Number of buffered messages.
+            size: Their bytes.
         """
         ahead = self.window or self.limit
         if not self._shortfall(ahead, ready):
@@ -301,18 +312,18 @@ class PrefetchWindow:
         return missing
 
     def _shortfall(self, ahead: int, ready: int) -> int:
-        """What is missing, once that is half of what may be ahead; what came unasked makes that more."""
+        """Return the missing credit once it is half of `ahead`, else 0. Messages beyond the credit increase it."""
         missing = ahead - self.credit - ready
         return missing if missing > 0 and missing * 2 >= ahead else 0
 
 
 class ByteBudget:
-    """Reckons with the largest message that came lately: credit counts messages, and nobody tells their sizes before.
+    """Estimates how many messages fit into a number of bytes, since credit counts messages and their sizes are unknown.
 
-    As long as nothing came nothing is known, and one is asked for.
+    The estimate is the size of the largest recent message. Before the first message, one is requested.
 
     Args:
-        most: How many bytes may be ahead.
+        max_bytes: Bytes of prefetched messages.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -320,11 +331,11 @@ class ByteBudget:
         self._estimated_size = 0
 
     def on_messages(self, sizes: Sequence[int]) -> None:
-        """Messages of these sizes came together."""
+        """Messages of these sizes arrived together."""
         self._estimated_size = max([self._estimated_size - self._estimated_size // _DECAY, *sizes])
 
     def messages_that_fit(self, ready: int) -> int:
-        """How many messages may come while so many bytes are here; if nothing is, one always may."""
+        """Return how many messages may arrive besides `ready` buffered bytes; at least one if these are 0."""
         if not self._estimated_size:
             return 1
         return max((self._max_bytes - ready) // self._estimated_size, 0 if ready else 1)

@@ -1,4 +1,4 @@
-"""Delivery states as bytes: the outcomes of AMQP, alone or inside a transaction."""
+"""Delivery states as bytes: the outcomes of AMQP, alone or in a transactional state."""
 
 from contextlib import suppress
 from typing import Any
@@ -27,7 +27,7 @@ __all__ = [
     "transactional_state",
 ]
 
-# Descriptors of the AMQP 1.0 specification, part 4 (transactions) and part 3 (outcomes); its part 1 has the encodings.
+# Descriptors: AMQP 1.0 part 4 (transactions) and part 3 (outcomes). Encodings: part 1.
 DECLARED = 0x33
 TRANSACTIONAL = 0x34
 
@@ -35,11 +35,11 @@ ACCEPTED: int = Delivery.ACCEPTED
 REJECTED: int = Delivery.REJECTED
 COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
 
-_VALUE = b"\0\x53\x77"  # begins a message of one value
-_SHORT = 255  # the longest that a byte tells
+_VALUE = b"\0\x53\x77"  # the amqp-value section, which holds one value
+_SHORT = 255  # the longest that one byte can encode
 _ACCEPTED = b"\0\x53\x24\x45"  # that outcome, encoded
 
-#: The message that asks for a transaction.
+#: The message that declares a transaction.
 DECLARE = _VALUE + b"\0\x53\x31\x45"
 
 _OUTCOMES: dict[Any, int] = {
@@ -49,10 +49,10 @@ _OUTCOMES: dict[Any, int] = {
     0x27: Delivery.MODIFIED,
 }
 NON_TERMINAL_STATES = {0, Delivery.RECEIVED}
-"""States of a delivery that tell nothing final."""
+"""States that are no outcome."""
 
 FAILURE_OUTCOMES = {REJECTED, Delivery.RELEASED, Delivery.MODIFIED}
-"""Outcomes of a delivery that was not taken."""
+"""Outcomes of a message that was not accepted."""
 
 _OUTCOME_CODES: dict[Any, int] = {
     "amqp:accepted:list": 0x24,
@@ -63,22 +63,25 @@ _OUTCOME_CODES: dict[Any, int] = {
 
 
 def discharge(transaction: bytes, fail: bool) -> bytes:
-    """The message that ends a transaction."""
+    """Return the message that discharges a transaction."""
     return _VALUE + b"\0\x53\x32" + _list(_binary(transaction), b"\x41" if fail else b"\x42")
 
 
 def transactional_state(transaction: bytes) -> bytes:
-    """The fields of the state of a message that is sent in a transaction."""
+    """Return the fields of the state of a message sent in a transaction."""
     return _list(_binary(transaction))
 
 
 def transactional_accepted(transaction: bytes) -> bytes:
-    """The fields of the state of a delivery that is accepted if a transaction commits."""
+    """Return the fields of the state of a delivery that is accepted in a transaction."""
     return _list(_binary(transaction), _ACCEPTED)
 
 
 def transactional_accepted_wide(transaction: bytes) -> bytes:
-    """What the broker tells of a message that it took in a transaction, as proton encodes that: with a long size."""
+    """Return the state of a message that the broker accepted in a transaction, as a list with a 32-bit size.
+
+    This is how proton encodes it.
+    """
     return _long_list(_binary(transaction), _ACCEPTED)
 
 
@@ -101,15 +104,15 @@ def _binary(value: bytes) -> bytes:
 
 
 def outcome_of(delivery: Any) -> tuple[int | None, Any]:
-    """The broker's outcome for a message that was sent, and the error condition of a rejection."""
+    """Return the broker's outcome of a sent message, None if there is none, and the error condition of a rejection."""
     state: int = delivery.remote_state
     return (int(state) if state not in NON_TERMINAL_STATES else None), delivery.remote.condition
 
 
 def transactional_outcome(state: bytes) -> tuple[int | None, Any]:
-    """The same of a message that was sent in a transaction, from the fields of the state, encoded.
+    """Return the same for a message sent in a transaction, from the encoded fields of its state.
 
-    Proton would make some twenty objects of each; the first answer of every transaction is looked at here.
+    Proton would create some 20 objects for each. Only the first outcome in a transaction is decoded.
     """
     try:
         outcome: Any = read(state)[0][1]
@@ -122,7 +125,7 @@ def transactional_outcome(state: bytes) -> tuple[int | None, Any]:
 
 
 def declared_txn_id(state: bytes) -> bytes:
-    """The name of a transaction in the fields of the state that declares it, encoded; none if it has none."""
+    """Return the id in the encoded fields of the state declared; empty if there is none."""
     try:
         name: Any = read(state)[0][0]
     except MALFORMED:
@@ -131,10 +134,10 @@ def declared_txn_id(state: bytes) -> bytes:
 
 
 def _reason(outcome: Any) -> Condition | None:
-    """The error in the fields of a rejection, if it has one."""
+    """Return the error in the fields of a rejection, if there is one."""
     error: Any = next(iter(outcome or ()), None)
     if isinstance(error, Described):
-        with suppress(MessageFormatError):  # it holds no fields
+        with suppress(MessageFormatError):  # the list holds other types than an error does
             name, description = fields_of(error.value, 2)
             return Condition(str(name), str(description) if description else None)
     return None

@@ -1,4 +1,4 @@
-"""The base of sending and receiving links: attach, the broker's refusal, detach."""
+"""The base of sender and receiver links: attach, the broker's refusal, detach."""
 
 import itertools
 from concurrent.futures import Future
@@ -16,12 +16,15 @@ _numbers = itertools.count(1)
 
 
 class Link:
-    """Our end of a link, on a session of its own: some brokers answer the failure of a link by ending its session.
+    """A link on a session of its own: some brokers end the session of a link that fails.
 
     Args:
-        engine: The connection.
-        what: What the link is for, as errors name it.
-        reply_timeout: Seconds to wait for the broker's answers.
+        engine: The connection's engine.
+        purpose: The purpose of the link, as error messages name it.
+        reply_timeout: Seconds to wait for the broker's replies.
+
+    Attributes:
+        error: Why the link failed or was ended by the broker; None otherwise.
     """
 
     def __init__(self, engine: Engine, purpose: str, reply_timeout: float) -> None:
@@ -29,17 +32,17 @@ class Link:
         self._purpose = purpose
         self._reply_timeout = reply_timeout
         self._attached: Future[None] = Future()
-        self._locally_detached: Future[None] = Future()  # on our side
-        self._detached: Future[None] = Future()  # on the broker's side, too
+        self._locally_detached: Future[None] = Future()  # by this side
+        self._detached: Future[None] = Future()  # by both sides
         self._link: Any = None
         self._session: Any = None
         self.error: JMSError | None = None
 
     def attach(self, timeout: float | None = None) -> None:
-        """Attach the link and wait for the broker's consent.
+        """Attach the link and wait for the broker's attach.
 
         Args:
-            timeout: Seconds to wait; None for the connection's own limit.
+            timeout: Seconds to wait; None for the connection's reply timeout.
 
         Raises:
             JMSError: The broker refused, or did not answer.
@@ -48,7 +51,7 @@ class Link:
         self._engine.wait(self._attached, self._reply_timeout if timeout is None else timeout, self._purpose)
 
     def on_attached(self) -> None:
-        """The broker attached it; without a terminus it refuses, and the reason follows."""
+        """The broker attached the link. An attach without a terminus is a refusal; a detach with the reason follows."""
         if self._is_refused() or self._attached.done():
             return
         objection = self._attach_error()
@@ -59,29 +62,29 @@ class Link:
             self.detach()
 
     def on_detached(self) -> None:
-        """The broker ended the link."""
+        """The broker detached the link."""
         self.on_closed(self._link.remote_condition)
 
     def on_session_ended(self) -> None:
-        """The broker ended its session, or answers our end of it."""
+        """The broker ended the session, or answered this side's end."""
         if self._detached.done():
             self._engine.sessions.on_ended(self)
         else:
             self.on_closed(self._session.remote_condition)
 
     def on_closed(self, condition: Any) -> None:
-        """The broker ended it, or agrees to the end; the condition says why."""
+        """The broker ended the link or its session, or confirmed the end. The condition holds the reason."""
         if not self._locally_detached.done():
             self._fail(self._refusal_error(condition))
             self.detach()
         if not self._detached.done():
             self._detached.set_result(None)
-            self._session.close()  # not earlier: some brokers answer a detach no more once the session ends
+            self._session.close()  # not earlier: some brokers do not answer a detach after the end of its session
             self._engine.sessions.release(self, self._session, self._link)
             self._release()
 
     def on_connection_lost(self, error: JMSError) -> None:
-        """The connection is gone."""
+        """The connection is lost."""
         self._fail(error)
         for future in (self._locally_detached, self._detached):
             if not future.done():
@@ -89,10 +92,10 @@ class Link:
         self._release()
 
     def on_flow(self) -> None:
-        """Nothing to do by default."""
+        """Do nothing by default."""
 
     def on_delivery(self, delivery: Pointer) -> bool:
-        """Nothing to do by default."""
+        """Do nothing by default."""
         del delivery
         return True
 
@@ -112,7 +115,7 @@ class Link:
         return False
 
     def _attach_error(self) -> JMSError | None:
-        """What is wrong with what the broker attached, if anything."""
+        """Return the error in the terminus that the broker attached, if any."""
 
     def _refusal_error(self, condition: Any) -> JMSError:
         return link_error(condition, f"The broker refused or ended {self._purpose}")
@@ -123,22 +126,22 @@ class Link:
             self._attached.set_exception(self.error)
 
     def _release(self) -> None:
-        """Let go of proton's objects, on the thread that may touch them; nothing is done with them any more."""
+        """Drop the references to proton's objects, on the thread that may use them. The link is not used any more."""
         self._link = self._session = None
 
     def detach(self) -> None:
-        """Close our end; the session follows when the broker agrees. On the engine's thread."""
+        """Detach the link. The session ends when the broker has answered. Engine thread only."""
         if self._locally_detached.done():
             return
         self._locally_detached.set_result(None)
         self._link.close()
 
     def close(self) -> None:
-        """Close the link, and wait until the broker knows. Not on the engine's thread."""
+        """Close the link and wait for the broker's detach. Not on the engine thread."""
         self._engine.call(self.detach)
         self._engine.wait(self._detached, self._reply_timeout, f"the end of {self._purpose}")
 
     def close_nowait(self) -> None:
-        """Close the link without waiting, on any thread; a connection that is gone has none."""
+        """Close the link without waiting, on any thread. Does nothing if the connection is lost."""
         with suppress(ConnectionLostError):
             self._engine.submit(self.detach)

@@ -1,4 +1,4 @@
-"""Receiving links: credit, transfers read whole and within bounds, settlement."""
+"""Receiver links: credit, complete transfers within limits, settlement."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -28,96 +28,22 @@ from jmsjca.providers.amqp.links.credit import CreditControl, DrainCredit, EchoC
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source
 
-__all__ = ["CreditedLink", "LimitExceeded", "ReadResult", "ReceiverLink", "ReceiverListener", "TransferReader"]
+__all__ = ["LimitExceeded", "ReadResult", "ReceiverLink", "ReceiverListener", "TransferReader"]
 
-_DRAIN_RETRY_SECONDS = 0.25  # seconds until the broker is asked again for the answer to a drain
+_DRAIN_RETRY_SECONDS = 0.25  # seconds until a drain without an answer is repeated
 
-# So many messages may come unasked: where a broker is known to miscount, and where it has not heard of the link's end.
+# Messages that may arrive beyond the credit: where a broker is known to miscount, and after the link has failed, which
+# the broker does not know yet.
 _MAX_UNREQUESTED = 1000
 
 
-class CreditedLink(Link):
-    """Everything but `attach` and `stop` belongs on the engine's thread.
+class LimitExceeded(Exception):  # noqa: N818  # the peer's error, not this client's
+    """The broker sent more than a limit allows.
 
     Args:
-        engine: The connection.
-        name: Where from.
-        reply_timeout: Seconds to wait for the broker's answers.
-    """
-
-    def __init__(self, engine: Engine, name: str, reply_timeout: float) -> None:
-        super().__init__(engine, f"the receiver from {name}", reply_timeout)
-        self._name = name
-        self._requested: int = 0
-        self._credit: CreditControl | None = None  # made with the link
-
-    def grant(self, credit: int) -> None:
-        """Ask for so many more messages."""
-        if credit_of := self._active_credit():
-            self._requested += credit
-            credit_of.grant(credit)
-
-    def drain(self) -> bool:
-        """Ask for no more, and wait until what was on its way is here. Not on the engine's thread.
-
-        Returns:
-            True if the broker surely has no more.
-        """
-        answer = self._engine.call(lambda: credit.drain() if (credit := self._active_credit()) else _resolved())
-        try:
-            return self._await_drain(answer)
-        except JMSError as error:
-            if self.error is None or isinstance(error.__cause__, TimeoutError):  # which is why it has ended
-                raise
-            return False  # it has ended meanwhile, and why is told by `Arrivals.broken`
-
-    def _await_drain(self, answer: "Future[bool]") -> bool:
-        for _ in range(int(self._reply_timeout / _DRAIN_RETRY_SECONDS)):
-            with suppress(TimeoutError):
-                return answer.result(_DRAIN_RETRY_SECONDS)
-            self._engine.call(lambda: credit.repeat_drain() if (credit := self._active_credit()) else None)
-        return self._engine.wait(answer, _DRAIN_RETRY_SECONDS, f"the end of what was on its way from {self._name}")
-
-    def round_trip(self) -> "Future[bool]":
-        """Done when the broker has handled all that was written before."""
-        credit = self._active_credit()
-        return credit.round_trip() if credit else _resolved(self.error)
-
-    def revoke_credit(self) -> None:
-        """Ask for no more, without waiting: the connection closes."""
-        if self._active_credit():
-            self._link.flow(-max(self._link.credit - self._link.queued, 0))  # below zero would be some four billions
-
-    def on_flow(self) -> None:
-        """The broker told its view of the credit."""
-        if credit := self._active_credit():
-            credit.on_flow()
-
-    def _release(self) -> None:
-        super()._release()
-        self._credit = None
-
-    def _active_credit(self) -> CreditControl | None:
-        return self._credit if self.error is None and not self._locally_detached.done() else None
-
-
-def _resolved(error: JMSError | None = None) -> "Future[bool]":
-    """The answer where nobody answers."""
-    future: Future[bool] = Future()
-    if error is None:
-        future.set_result(False)
-    else:
-        future.set_exception(error)
-    return future
-
-
-class LimitExceeded(Exception):  # noqa: N818  # it is no failure of ours
-    """More came than may.
-
-    Args:
-        condition: What AMQP calls it.
-        what: What came.
-        remedy: What to do about it.
+        condition: The AMQP error condition.
+        what: What exceeded the limit, as error messages name it.
+        remedy: How to avoid it.
     """
 
     def __init__(self, condition: str, what: str, remedy: str = "") -> None:
@@ -128,12 +54,12 @@ class LimitExceeded(Exception):  # noqa: N818  # it is no failure of ours
 
 
 class ReadResult(NamedTuple):
-    """What was there.
+    """The result of one read.
 
     Args:
-        deliveries: Those that are complete.
-        messages: The encoded messages of these.
-        aborted: How many the broker gave up in the middle.
+        deliveries: The complete deliveries.
+        messages: Their encoded messages.
+        aborted: Number of transfers that the broker aborted.
     """
 
     deliveries: list[Pointer]
@@ -142,12 +68,12 @@ class ReadResult(NamedTuple):
 
 
 class TransferReader:
-    """Belongs on the engine's thread.
+    """Reads complete transfers from a proton receiver and enforces the limit of the message size. Engine thread only.
 
     Args:
         link: Proton's receiver.
-        buffer: For bytes on their way.
-        message_bytes: The largest message that is taken.
+        buffer: Scratch memory.
+        message_bytes: Size of the largest message accepted.
     """
 
     def __init__(self, link: Pointer, buffer: Buffer, message_bytes: int) -> None:
@@ -155,25 +81,25 @@ class TransferReader:
         self._buffer = buffer
         self._receive = receive_function(link, buffer)
         self._message_bytes = message_bytes
-        self._single_read_limit = min(buffer.size, message_bytes + 1)  # for what is taken at once
+        self._single_read_limit = min(buffer.size, message_bytes + 1)  # for a message that is read in one call
         self._partial_message = bytearray()
 
-    def read(self, most: int) -> ReadResult:
-        """Take what is there.
+    def read(self, maximum: int) -> ReadResult:
+        """Read the available messages.
 
         Args:
-            most: How many messages may come.
+            maximum: Number of messages that may arrive.
 
         Raises:
-            Excess: A message is too large, or there are too many.
+            LimitExceeded: A message is too large, or there are too many.
         """
-        link, receive, content, too_long = self._link, self._receive, self._buffer.content, self._single_read_limit
+        link, receive, content, limit = self._link, self._receive, self._buffer.content, self._single_read_limit
         deliveries: list[Pointer] = []
         messages: list[bytes] = []
         aborted = 0
         while delivery := current(link):
             size = receive()
-            if 0 <= size < too_long and not self._partial_message and not is_partial(delivery):  # as nearly all come
+            if 0 <= size < limit and not self._partial_message and not is_partial(delivery):  # nearly all messages
                 encoded: bytes | None = content[:size]  # a copy
             elif size == ABORTED:
                 self._drop_aborted(delivery)
@@ -183,29 +109,29 @@ class TransferReader:
                 encoded = self._read_remaining(delivery, size)
             if encoded is None:
                 break
-            if len(deliveries) >= most:
-                raise LimitExceeded("amqp:link:transfer-limit-exceeded", "More than was asked for")
+            if len(deliveries) >= maximum:
+                raise LimitExceeded("amqp:link:transfer-limit-exceeded", "More messages than requested")
             advance(link)
             deliveries.append(delivery)
             messages.append(encoded)
         return ReadResult(deliveries, messages, aborted)
 
     def discard(self) -> int:
-        """Let go what comes, by name, be it complete or not: the link is at its end. Tells how much that was."""
-        declined = 0
+        """Release all deliveries, complete or not, because the link has failed. Return their number."""
+        discarded = 0
         while delivery := current(self._link):
             while self._receive() > 0:
                 pass
             release([delivery])
-            declined += 1
-        return declined
+            discarded += 1
+        return discarded
 
     def _drop_aborted(self, delivery: Pointer) -> None:
         self._partial_message.clear()
         settle(delivery)
 
     def _read_remaining(self, delivery: Pointer, size: int) -> bytes | None:
-        """The message, of which so many bytes are in the buffer; None as long as it is not complete."""
+        """Read the rest of a message, of which `size` bytes are in the buffer; None while it is incomplete."""
         while size > 0:
             self._partial_message += self._buffer.view[:size]
             self._check_size(len(self._partial_message))
@@ -219,40 +145,45 @@ class TransferReader:
     def _check_size(self, size: int) -> None:
         if size > self._message_bytes:
             what = f"A message of more than {self._message_bytes} bytes"
-            remedy = "; raise Limits.message_bytes, or remove it at the broker"
+            remedy = "; raise Limits.message_bytes, or remove the message at the broker"
             raise LimitExceeded("amqp:link:message-size-exceeded", what, remedy)
 
 
 class ReceiverListener(Protocol):
-    """Who is given what arrives. Called on the engine's thread."""
+    """Receives the messages and failures of a receiver link. Called on the engine thread."""
 
     def on_messages(self, first: int, messages: Sequence[bytes]) -> None:
-        """Messages are complete: the handle of the first, those behind it follow; and the encoded messages."""
+        """Complete messages arrived.
+
+        Args:
+            first: Handle of the first message; the others have the numbers that follow.
+            messages: The encoded messages.
+        """
         ...
 
     def on_credit_changed(self, more: int) -> None:
-        """The credit changed by so much, otherwise than by `ReceivingLink.grant` and what arrived."""
+        """The credit changed by `more`, for another reason than `ReceiverLink.grant` and arrived messages."""
         ...
 
     def on_credit_lost(self) -> None:
-        """Less comes than was asked for; that was told by `credited`."""
+        """Credit was used up without a message; `on_credit_changed` has reported it."""
         ...
 
     def on_link_failed(self, error: JMSError) -> None:
-        """Nothing more will come."""
+        """The link has failed; no more messages will arrive."""
         ...
 
 
-class ReceiverLink(CreditedLink):
-    """A link from one source. Everything but `attach` and `stop` belongs on the engine's thread.
+class ReceiverLink(Link):
+    """A link from a source. Everything but `attach` and `drain` belongs on the engine thread.
 
     Args:
-        engine: The connection.
-        source: Where from.
-        arrivals: Who is given what arrives.
-        message_bytes: The largest message that is taken.
-        reply_timeout: Seconds to wait for the broker's answers.
-        drains: True if the broker understands drain.
+        engine: The connection's engine.
+        source: The source terminus.
+        listener: Receives the messages.
+        message_bytes: Size of the largest message accepted.
+        reply_timeout: Seconds to wait for the broker's replies.
+        supports_drain: True if the broker supports drain.
     """
 
     def __init__(
@@ -266,7 +197,10 @@ class ReceiverLink(CreditedLink):
         supports_drain: bool,
     ) -> None:
         source.check()
-        super().__init__(engine, source.address.name, reply_timeout)
+        self._name = source.address.name
+        super().__init__(engine, f"the receiver from {self._name}", reply_timeout)
+        self._requested = 0
+        self._credit: CreditControl | None = None  # created with the link
         self._supports_drain = supports_drain
         self._source = source
         self._listener = listener
@@ -275,22 +209,59 @@ class ReceiverLink(CreditedLink):
         self._unsettled: dict[int, Pointer] = {}
         self._received = 0
         self._discarded = 0
-        self._unrequested_limit = (
-            0 if supports_drain else _MAX_UNREQUESTED
-        )  # RabbitMQ miscounts when credit and messages cross
+        # RabbitMQ miscounts when credit and messages cross.
+        self._unrequested_limit = 0 if supports_drain else _MAX_UNREQUESTED
+
+    def grant(self, credit: int) -> None:
+        """Grant credit for more messages."""
+        if control := self._active_credit():
+            self._requested += credit
+            control.grant(credit)
+
+    def drain(self) -> bool:
+        """Drain the credit and wait until the messages in flight have arrived. Not on the engine thread.
+
+        Returns:
+            True if the broker certainly has no more messages.
+        """
+        answer = self._engine.call(lambda: credit.drain() if (credit := self._active_credit()) else _resolved())
+        try:
+            return self._await_drain(answer)
+        except JMSError as error:
+            if self.error is None or isinstance(error.__cause__, TimeoutError):  # which made the link fail
+                raise
+            return False  # the link failed meanwhile; `ReceiverListener.on_link_failed` gets the reason
+
+    def _await_drain(self, answer: "Future[bool]") -> bool:
+        for _ in range(int(self._reply_timeout / _DRAIN_RETRY_SECONDS)):
+            with suppress(TimeoutError):
+                return answer.result(_DRAIN_RETRY_SECONDS)
+            self._engine.call(lambda: credit.repeat_drain() if (credit := self._active_credit()) else None)
+        return self._engine.wait(answer, _DRAIN_RETRY_SECONDS, f"the drain of {self._name}")
+
+    def round_trip(self) -> "Future[bool]":
+        """Return a future that is done when the broker has processed all earlier output of this link's session."""
+        credit = self._active_credit()
+        return credit.round_trip() if credit else _resolved(self.error)
+
+    def revoke_credit(self) -> None:
+        """Take back unused credit without waiting. Used while the connection closes."""
+        if self._active_credit():
+            # A negative credit would be 4 billion on the wire.
+            self._link.flow(-max(self._link.credit - self._link.queued, 0))
 
     def settle(self, handles: Sequence[int], update: Disposition) -> None:
-        """Give deliveries one state, and settle them.
+        """Settle deliveries with one outcome.
 
         Raises:
-            JMSError: The link has ended, and the broker has taken the deliveries back.
+            JMSError: The link has failed; the broker has requeued the deliveries.
         """
         if self.error is not None:
             raise self.error
         self._settle(handles, update)
 
     def settle_each(self, states: Sequence[tuple[int, Disposition]]) -> None:
-        """Give deliveries a state each, and settle them; those that the broker has taken back need none."""
+        """Settle deliveries with an outcome each; those that the broker has requeued already are skipped."""
         for handle, update in states:
             self._settle([handle], update)
 
@@ -299,7 +270,7 @@ class ReceiverLink(CreditedLink):
         update([unsettled.pop(handle) for handle in handles if handle in unsettled])
 
     def detach(self) -> None:
-        """Close our end; only detach from a durable subscription, so that the broker keeps it."""
+        """Close the link; only detach it from a durable subscription, which a close would remove."""
         if self._credit is not None:
             self._credit.on_link_ended(None)
         if self._source.is_durable and not self._locally_detached.done():
@@ -308,11 +279,19 @@ class ReceiverLink(CreditedLink):
         else:
             super().detach()
 
+    def on_flow(self) -> None:
+        """The broker reported its view of the credit."""
+        if credit := self._active_credit():
+            credit.on_flow()
+
     def on_delivery(self, delivery: Pointer) -> bool:
-        """Messages, or parts of them. Of those that are complete the broker has nothing to say."""
+        """Transfers arrived, or parts of some. The broker changes no state of a complete one."""
         del delivery
         self._read_messages()
         return True
+
+    def _active_credit(self) -> CreditControl | None:
+        return self._credit if self.error is None and not self._locally_detached.done() else None
 
     def _read_messages(self) -> None:
         credit = self._active_credit()
@@ -325,23 +304,23 @@ class ReceiverLink(CreditedLink):
             self._on_limit_exceeded(excess)
 
     def _max_transfers(self) -> int:
-        """How many messages may still come."""
+        """Return the number of messages that may still arrive."""
         return self._requested + self._unrequested_limit - self._received
 
-    def _deliver(self, taken: ReadResult, credit: CreditControl) -> None:
-        if taken.messages:
+    def _deliver(self, result: ReadResult, credit: CreditControl) -> None:
+        if result.messages:
             first = self._received + 1
-            self._received += len(taken.messages)
-            self._unsettled.update(enumerate(taken.deliveries, first))
-            self._listener.on_messages(first, taken.messages)
-        credit.on_messages(len(taken.messages) + taken.aborted)
-        if taken.aborted:
-            self._listener.on_credit_changed(-taken.aborted)
+            self._received += len(result.messages)
+            self._unsettled.update(enumerate(result.deliveries, first))
+            self._listener.on_messages(first, result.messages)
+        credit.on_messages(len(result.messages) + result.aborted)
+        if result.aborted:
+            self._listener.on_credit_changed(-result.aborted)
             if not credit.draining:
                 self._listener.on_credit_lost()
 
     def _on_limit_exceeded(self, excess: LimitExceeded) -> None:
-        """Stop what would take too much memory, while it arrives."""
+        """Fail the link before the excess takes more memory."""
         text = f"{excess.what} came from {self._name}"
         self._discard()
         self._link.condition = Condition(excess.condition, text)
@@ -349,15 +328,18 @@ class ReceiverLink(CreditedLink):
         self.detach()
 
     def _discard(self) -> None:
-        """Let go what still comes on a link that has failed; a broker that goes on and on is left."""
+        """Release what still arrives on a failed link. A broker that does not stop sending loses the connection."""
         self._discarded += self._reader.discard()
         if self._discarded > self._requested - self._received + _MAX_UNREQUESTED:
             self._engine.abort(
-                ConnectionLostError(f"The broker goes on sending from {self._name} after the end of the link.")
+                ConnectionLostError(f"The broker keeps sending from {self._name} after the end of the link.")
             )
 
     def _on_credit_changed(self, more: int) -> None:
-        """What is asked for only to be answered may come, too; of what a stop takes back all may be on its way."""
+        """Count the probes of `EchoCredit` as requested, since a message may use them.
+
+        A revocation does not lower the count: messages for all of the revoked credit may be in flight.
+        """
         if not self._supports_drain:
             self._requested += max(more, -1)
         self._listener.on_credit_changed(more)
@@ -396,4 +378,15 @@ class ReceiverLink(CreditedLink):
 
     def _release(self) -> None:
         super()._release()
+        self._credit = None
         self._unsettled.clear()
+
+
+def _resolved(error: JMSError | None = None) -> "Future[bool]":
+    """Return a future for a request that will not be answered."""
+    future: Future[bool] = Future()
+    if error is None:
+        future.set_result(False)
+    else:
+        future.set_exception(error)
+    return future

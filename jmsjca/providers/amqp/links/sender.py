@@ -1,4 +1,4 @@
-"""Sending links: to one destination or to all, and the outcomes of messages sent together."""
+"""Sender links: to one destination or to all, and the aggregated outcome of messages sent together."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -36,37 +36,37 @@ from jmsjca.providers.amqp.links.link import Link
 
 __all__ = ["AnonymousRelayLink", "SendBatch", "SenderLink", "Then"]
 
-Then = Callable[["Future[Any]"], None]  #: goes on, and has the future done with the answer to that
+Then = Callable[["Future[Any]"], None]  #: runs next, and completes the future
 
 
 class BatchSender(Protocol):
-    """Who has messages that wait for credit."""
+    """A link on which messages of a batch may wait for credit."""
 
-    def discard(self, sending: "SendBatch") -> int:
-        """Send nothing more of these; tells how many that were."""
+    def discard(self, batch: "SendBatch") -> int:
+        """Send no more messages of a batch. Return the number of those not sent."""
         ...
 
 
 class SendBatch:
-    """Done when the broker has said something to each message that it answers; after an error no more are sent.
+    """A batch of outgoing transfers and its aggregated outcome. After an error no more of them are sent.
 
     Args:
-        count: How many messages.
-        transaction: In which; None outside any.
+        count: Number of messages.
+        transaction: The transaction's id; None outside a transaction.
         now: The monotonic clock.
-        settled: True if in a transaction the broker need not answer each message.
-        then: What follows on the engine's thread once the broker has taken all: it sees to it that `done` is.
+        presettle: True to let the broker report the outcome of only some messages, in a transaction.
+        then: Runs on the engine thread once the broker has accepted all messages, and completes `done`.
 
     Attributes:
-        settled: True if the broker need not answer each of these.
-        state: The fields of the state that tells their transaction; None outside any transaction.
-        missing: How many messages wait for their answer, or for credit.
-        latest: When the last answer came; 0 if none did.
-        error: What happened first to one that was not taken.
-        some: True once the broker has taken a message.
-        in_doubt: True if the broker may have taken a message, and did not tell.
-        taken: The fields of the broker's state that tell that it took a message, encoded as it does.
-        done: When all is answered, and what follows, too.
+        presettled: True if most messages are sent settled.
+        state: The fields of the transactional state; None outside a transaction.
+        outstanding: Number of messages that wait for their outcome or for credit.
+        latest: When the latest outcome arrived; 0 before the first.
+        error: The error of the first message that was not accepted.
+        any_accepted: True once the broker has accepted a message.
+        in_doubt: True if the broker may have accepted a message without reporting it.
+        accepted_state: The encoded fields of the broker's state for an accepted message.
+        done: Done when all outcomes are known, and `then` has completed it.
     """
 
     def __init__(
@@ -88,30 +88,30 @@ class SendBatch:
         self.error: JMSError | None = None
         self.any_accepted = False
         self.in_doubt = False
-        self.accepted_state = (
-            b"" if transaction is None else transactional_accepted_wide(transaction)
-        )  # until it tells it in another way
+        # Until the broker encodes it in another way.
+        self.accepted_state = b"" if transaction is None else transactional_accepted_wide(transaction)
         self.done: Future[Any] = Future()
         self._complete_if_done()
 
     def add_link(self, link: BatchSender) -> None:
-        """Some of it may wait there."""
+        """Add a link on which messages of the batch may wait for credit."""
         self._links.append(link)
 
     def on_presettled(self, count: int) -> None:
-        """Note that so many are sent of which the broker will say nothing; it answers one behind them."""
+        """Count messages that were sent settled. The broker reports the outcome of a message behind them."""
         self.outstanding -= count
 
     def on_accepted(self, count: int) -> None:
-        """Note that the broker took so many messages."""
+        """Count messages that the broker accepted."""
         if count:
             self.any_accepted = True
             self._on_outcomes(count)
 
     def on_rejected(self, count: int, error: JMSError) -> None:
-        """Note that so many were not taken, or not even sent; what still waits for credit is not sent any more.
+        """Count messages that were rejected or not even sent. Those that wait for credit are not sent any more.
 
-        All that is sent is waited for all the same: what is written later might come into the next transaction.
+        The outcomes of all messages that were sent are awaited nevertheless: a transfer that is written later could
+        become part of the next transaction.
         """
         if self.error is None:
             self.error = error
@@ -134,17 +134,17 @@ class SendBatch:
             self.done.set_result(None)
 
 
-_RUN_MESSAGES, _RUN_BYTES = 100, 1024 * 1024  # messages of which the broker answers one, if it need not answer all
-_CHUNK_BYTES = 60 * 1024  # what is written at one time: proton has room for 64 KiB
+_RUN_MESSAGES, _RUN_BYTES = 100, 1024 * 1024  # of presettled messages, one in each run gets an outcome
+_CHUNK_BYTES = 60 * 1024  # bytes written at a time; proton's buffer holds 64 KiB
 
 
 class SenderLink(Link):
     """A link to one destination.
 
     Args:
-        engine: The connection.
-        address: Where to.
-        reply_timeout: Seconds to wait for the broker's answers.
+        engine: The connection's engine.
+        address: The target's address.
+        reply_timeout: Seconds to wait for the broker's replies.
     """
 
     def __init__(self, engine: Engine, address: Address, reply_timeout: float) -> None:
@@ -153,120 +153,119 @@ class SenderLink(Link):
         self._address = address
         self._queued: deque[tuple[deque[bytes], SendBatch, Destination]] = deque()
         self._unsettled: dict[Pointer, tuple[SendBatch, Destination]] = {}
-        self._send_order: deque[Pointer] = deque()  # in which they were sent: to find its first, a dictionary goes far
+        self._send_order: deque[Pointer] = deque()  # a dictionary takes long to find its first key after many removals
         self._pointer: Pointer = None
         self._tags = DeliveryTags()
 
-    def send(self, payloads: Sequence[bytes], sending: SendBatch, to: Destination) -> None:
-        """Send encoded messages as credit allows. On the engine's thread."""
-        error = sending.error or self.error
+    def send(self, payloads: Sequence[bytes], batch: SendBatch, to: Destination) -> None:
+        """Send encoded messages as credit allows. Engine thread only."""
+        error = batch.error or self.error
         if error is not None:
-            sending.on_rejected(len(payloads), error)
+            batch.on_rejected(len(payloads), error)
             return
-        sending.add_link(self)
-        self._queued.append((deque(payloads), sending, to))
+        batch.add_link(self)
+        self._queued.append((deque(payloads), batch, to))
         self.on_flow()
 
-    def discard(self, sending: SendBatch) -> int:
-        """Send nothing more of these; tells how many that were."""
-        dropped = sum(len(payloads) for payloads, whose, _ in self._queued if whose is sending)
-        self._queued = deque(entry for entry in self._queued if entry[1] is not sending)
+    def discard(self, batch: SendBatch) -> int:
+        """Send no more messages of a batch. Return the number of those not sent."""
+        dropped = sum(len(payloads) for payloads, whose, _ in self._queued if whose is batch)
+        self._queued = deque(entry for entry in self._queued if entry[1] is not batch)
         return dropped
 
     def on_connection_lost(self, error: JMSError) -> None:
-        """The connection is gone, for whatever reason: what was sent may have been taken."""
+        """The connection is lost. The broker may have accepted what was sent."""
         self._fail_all(error, in_doubt=True)
         super().on_connection_lost(error)
 
     def on_closed(self, condition: Any) -> None:
-        """The link has ended. That may be the answer to one message, if it says so, but not to several."""
+        """The link has ended. With a matching condition that is the outcome of one message, but not of several."""
         super().on_closed(condition)
         if self.error is not None:
             self._fail_all(self.error, in_doubt=len(self._unsettled) > 1 or not is_message_refusal(condition))
 
     def on_flow(self) -> None:
-        """Send what credit allows."""
+        """Send as credit allows."""
         credit = self._link.credit if self._queued else 0
         while credit > 0 and self._queued:
-            payloads, sending, to = self._queued[0]
+            payloads, batch, to = self._queued[0]
             if len(payloads) <= credit:
                 part = list(payloads)
                 self._queued.popleft()
             else:
                 part = [payloads.popleft() for _ in range(credit)]
-            for piece, is_last in _runs_and_chunks(part):
-                self._engine.socket_transport.flush()  # so that the broker has something to do meanwhile
-                self._send(piece, sending, to, settled=len(piece) - is_last if sending.presettled else 0)
+            for chunk, is_last in _runs_and_chunks(part):
+                self._engine.socket_transport.flush()  # so that the broker can start processing
+                self._send(chunk, batch, to, settled=len(chunk) - is_last if batch.presettled else 0)
             credit -= len(part)
 
-    def _send(self, payloads: Sequence[bytes], sending: SendBatch, to: Destination, *, settled: int) -> None:
-        sent = send(self._pointer, self._tags, payloads, sending.state, settled)
-        sending.on_presettled(settled)
-        self._unsettled.update(dict.fromkeys(sent, (sending, to)))
+    def _send(self, payloads: Sequence[bytes], batch: SendBatch, to: Destination, *, settled: int) -> None:
+        sent = send(self._pointer, self._tags, payloads, batch.state, settled)
+        batch.on_presettled(settled)
+        self._unsettled.update(dict.fromkeys(sent, (batch, to)))
         self._send_order.extend(sent)
 
     def on_delivery(self, delivery: Pointer) -> bool:
-        """The broker answered a message: mostly it took that and all that were sent before it."""
-        told_of = self._unsettled.get(delivery)
-        if told_of is not None:
-            self._settle_accepted(told_of[0])
+        """The broker reported an outcome: most often it accepted this message and all before it."""
+        entry = self._unsettled.get(delivery)
+        if entry is not None:
+            self._settle_accepted(entry[0])
             if delivery in self._unsettled:
-                self._on_outcome(delivery, *told_of)
+                self._on_outcome(delivery, *entry)
         return not self._unsettled
 
-    def _settle_accepted(self, sending: SendBatch) -> None:
-        """Settle what the broker took, up to a message to which it said something else; no two units send at a time."""
-        is_taken, order, sent, count = (
-            remote_state_matcher(sending.accepted_state, self._engine.buffer),
-            self._send_order,
-            self._unsettled,
-            0,
-        )
+    def _settle_accepted(self, batch: SendBatch) -> None:
+        """Settle accepted messages, in order, up to one with another outcome. Units do not send at the same time."""
+        is_accepted = remote_state_matcher(batch.accepted_state, self._engine.buffer)
+        order, unsettled, count = self._send_order, self._unsettled, 0
         while order:
             delivery = order[0]
-            if delivery in sent:  # or it was answered before its turn
+            if delivery in unsettled:  # otherwise its outcome was processed out of order
                 state = remote_state(delivery)
-                if state != ACCEPTED and not (state == TRANSACTIONAL and is_taken(delivery)):
+                if state != ACCEPTED and not (state == TRANSACTIONAL and is_accepted(delivery)):
                     break
                 settle(delivery)
-                del sent[delivery]
+                del unsettled[delivery]
                 count += 1
             order.popleft()
-        sending.on_accepted(count)
+        batch.on_accepted(count)
 
-    def _on_outcome(self, delivery: Pointer, sending: SendBatch, to: Destination) -> None:
+    def _on_outcome(self, delivery: Pointer, batch: SendBatch, to: Destination) -> None:
         state = remote_state(delivery)
-        if state == ACCEPTED:  # before one that was sent earlier
-            self._complete(delivery, sending, None)
+        if state == ACCEPTED:  # before a message that was sent earlier
+            self._complete(delivery, batch, None)
             return
-        told = remote_data(delivery, self._engine.buffer) if state == TRANSACTIONAL else b""
-        outcome, condition = (
-            transactional_outcome(told) if state == TRANSACTIONAL else outcome_of(wrap_delivery(delivery))
-        )
+        if state == TRANSACTIONAL:
+            fields = remote_data(delivery, self._engine.buffer)
+            outcome, condition = transactional_outcome(fields)
+        else:
+            fields = b""
+            outcome, condition = outcome_of(wrap_delivery(delivery))
         if outcome is None and not is_settled(delivery):
             return
         if outcome == ACCEPTED:
-            sending.accepted_state = told
-            self._complete(delivery, sending, None)
+            batch.accepted_state = fields
+            self._complete(delivery, batch, None)
         elif outcome is None:
-            sending.in_doubt = True
-            self._complete(delivery, sending, JMSError(f"The broker told no outcome of a message to {to}."))
+            batch.in_doubt = True
+            self._complete(delivery, batch, JMSError(f"The broker reported no outcome of a message to {to}."))
         else:
-            self._complete(delivery, sending, link_error(condition, f"{to} did not take a message"))
+            self._complete(delivery, batch, link_error(condition, f"{to} did not accept a message"))
 
-    def _complete(self, delivery: Pointer, sending: SendBatch, error: JMSError | None) -> None:
+    def _complete(self, delivery: Pointer, batch: SendBatch, error: JMSError | None) -> None:
         del self._unsettled[delivery]
         settle(delivery)
         if error is None:
-            sending.on_accepted(1)
+            batch.on_accepted(1)
         else:
-            sending.on_rejected(1, error)
+            batch.on_rejected(1, error)
 
     def _create(self, session: Any, name: str) -> Any:
         link = session.sender(name)
         self._pointer = pointer_to(link)
         self._set_target(link.target)
-        link.source.address = name  # and no outcomes: then Broker-J ends the link over all that it does not take
+        # No outcomes: with these Broker-J ends the link for every message that it does not accept.
+        link.source.address = name
         return link
 
     def _set_target(self, target: Any) -> None:
@@ -277,25 +276,25 @@ class SenderLink(Link):
 
     def _refusal_error(self, condition: Any) -> JMSError:
         error = super()._refusal_error(condition)
-        untold = type(error) is JMSError and not self._attached.done()
-        return InvalidDestinationError(str(error)) if untold else error
+        unspecific = type(error) is JMSError and not self._attached.done()
+        return InvalidDestinationError(str(error)) if unspecific else error
 
     def _fail_all(self, error: JMSError, *, in_doubt: bool) -> None:
-        """Nothing more is sent or answered here; what was sent may be in doubt."""
+        """Fail all messages, sent or not; those that were sent may be in doubt."""
         sent, self._unsettled, self._send_order = self._unsettled, {}, deque()
         waiting, self._queued = self._queued, deque()
-        for sending, _ in sent.values():
-            sending.in_doubt |= in_doubt
-            sending.on_rejected(1, error)
-        for payloads, sending, _ in waiting:
-            sending.on_rejected(len(payloads), error)
+        for batch, _ in sent.values():
+            batch.in_doubt |= in_doubt
+            batch.on_rejected(1, error)
+        for payloads, batch, _ in waiting:
+            batch.on_rejected(len(payloads), error)
 
 
 def _runs_and_chunks(payloads: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], bool]]:
-    """The same in pieces, and whether each is the last of a run.
+    """Split messages into chunks; also yield whether a chunk is the last of its run.
 
-    The broker takes messages in order, or ends the link, and answers no more: if it need not answer all, it answers the
-    last of each run. Runs are short, as it has its time for each answer.
+    A broker accepts messages in order, or ends the link and reports no more outcomes. If messages are presettled, it
+    reports the outcome of the last one of each run. Runs are short, since the reply timeout applies to each outcome.
     """
     largest = max(map(len, payloads))
     run, length = (max(1, min(_RUN_MESSAGES, size // largest)) for size in (_RUN_BYTES, _CHUNK_BYTES))
@@ -306,18 +305,18 @@ def _runs_and_chunks(payloads: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes
 
 
 class AnonymousRelayLink(SenderLink):
-    """A link to all destinations: each message tells where it goes (AMQP, Anonymous Terminus for Message Routing).
+    """A link to all destinations, which each message names (AMQP Anonymous Terminus for Message Routing 1.0).
 
     Args:
-        engine: The connection.
-        reply_timeout: Seconds to wait for the broker's answers.
+        engine: The connection's engine.
+        reply_timeout: Seconds to wait for the broker's replies.
     """
 
     def __init__(self, engine: Engine, reply_timeout: float) -> None:
         super().__init__(engine, Address("any destination", None), reply_timeout)
 
     def _set_target(self, target: Any) -> None:
-        """At no address."""
+        """Leave the target without an address."""
 
     def _is_refused(self) -> bool:
         return bool(self._link.remote_target.type == TERMINUS_UNSPECIFIED)

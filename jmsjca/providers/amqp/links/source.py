@@ -1,4 +1,4 @@
-"""The source of a receiving link, and the names of subscription links, as in Java's JMS clients."""
+"""The source terminus of a receiver link, and the link names of subscriptions, as in Java's JMS clients."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +22,12 @@ _IN_USE = {"amqp:illegal-state", "amqp:resource-locked"}
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionLink:
-    """How a named subscription is asked for, by the conventions of Java's JMS clients.
+    """How a named subscription is requested, by the conventions of Java's JMS clients.
 
     Args:
-        name: The name of the link, which names the subscription.
+        name: The name of the link, which identifies the subscription.
         durable: True if the subscription outlives the link.
-        capabilities: What else its source asks for: to be shared, and that by all clients.
+        capabilities: Further capabilities of its source: shared, and shared by all clients.
     """
 
     name: str
@@ -35,23 +35,24 @@ class SubscriptionLink:
     capabilities: tuple[str, ...] = ()
 
     def apply(self, terminus: Any) -> None:
-        """Write it into a source of proton."""
+        """Set the durability and expiry of proton's terminus."""
         terminus.durability = DELIVERIES if self.durable else 0
         terminus.expiry_policy = EXPIRE_NEVER if self.durable else EXPIRE_WITH_LINK
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to receive from.
+    """The source of a receiver link.
 
     Args:
-        address: Where from.
-        selector: Which messages; None for all.
-        no_local: True if what this connection sends is not wanted.
-        browse: True to look at copies.
-        subscription: The named subscription; None if there is none, or one without a name.
-        in_use: What the broker says if the subscription has a consumer already, where no condition tells.
-        other_kind: What it says if it has a queue where a topic is asked for, or the other way round.
+        address: The queue or topic.
+        selector: Selects messages; None for all.
+        no_local: True to exclude messages sent over this connection.
+        browse: True to receive copies.
+        subscription: The named subscription; None for a queue or an unnamed subscription.
+        in_use: Texts by which the broker says that a subscription has a consumer, if its error condition does not.
+        other_kind: Texts by which the broker says that an address is a queue where a topic was requested, or vice
+            versa.
     """
 
     address: Address
@@ -63,11 +64,12 @@ class Source:
     other_kind: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Refuse texts that cannot be written, before anything is asked for.
+        """Refuse texts that cannot be encoded, before a link is attached.
 
         Raises:
-            InvalidDestinationError: The address cannot be written, or the subscription's name.
-            InvalidSelectorError: The selector is no Unicode text. NUL it may hold: proton counts the bytes of a filter.
+            InvalidDestinationError: The address or the name of the subscription cannot be encoded.
+            InvalidSelectorError: The selector is not valid Unicode. It may contain NUL, since proton counts a filter's
+                bytes.
         """
         self.address.check()
         if self.subscription is not None:
@@ -76,11 +78,11 @@ class Source:
 
     @property
     def is_durable(self) -> bool:
-        """True if the broker shall keep it when its link detaches."""
+        """Whether the broker keeps the source when the link detaches."""
         return self.subscription is not None and self.subscription.durable
 
     def apply(self, terminus: Any) -> None:
-        """Write it into a source of proton."""
+        """Write the source to proton's terminus."""
         more = self.subscription.capabilities if self.subscription else ()
         self.address.apply(terminus, more)
         if filters := self._filters():
@@ -91,7 +93,7 @@ class Source:
             self.subscription.apply(terminus)
 
     def attach_error(self, attached: Any) -> JMSError | None:
-        """A broker that does not know a filter drops it: then everything would come.
+        """Return an error if the broker dropped a filter that it does not support: it would send all messages.
 
         Args:
             attached: The source that the broker attached.
@@ -99,12 +101,12 @@ class Source:
         wanted = self._filters()
         if not wanted:
             return None
-        heeded: Any = (attached.filter.next() and attached.filter.get_object()) or {}
-        missing = [str(name) for name in wanted if name not in heeded]
-        return NotSupportedError(f"The broker ignored {', '.join(missing)}.") if missing else None
+        supported: Any = (attached.filter.next() and attached.filter.get_object()) or {}
+        missing = [str(name) for name in wanted if name not in supported]
+        return NotSupportedError(f"The broker does not support the filter {', '.join(missing)}.") if missing else None
 
     def refusal_error(self, condition: Any) -> JMSError | None:
-        """What the broker's refusal means for this source; None if nothing in particular."""
+        """Return the error for the broker's refusal of this source; None for a general one."""
         if condition is None:
             return None
         text = condition_text(condition)
@@ -112,12 +114,12 @@ class Source:
             return InvalidSelectorError(f"The broker refuses the selector: {text}")
         if any(words in text for words in self.other_kind):
             return InvalidDestinationError(
-                f"{self.address.name} is there, but not as a {self.address.capability}; ask for the other kind, or for"
-                f" another name: {text}"
+                f"{self.address.name} exists, but not as a {self.address.capability}; use the other kind of destination"
+                f" or another name: {text}"
             )
         if condition.name in _IN_USE or any(words in text for words in self.in_use):
             kind = IllegalStateError if self.subscription else InvalidDestinationError
-            return kind(f"{self.address.name} is somebody else's, or in use: {text}")
+            return kind(f"{self.address.name} is in use, or belongs to another client: {text}")
         return None
 
     def _filters(self) -> dict[Any, Any]:
@@ -134,14 +136,14 @@ _GLOBAL_CAPABILITIES = ("shared", "global")
 
 
 def subscription_link(source: Destination | Subscription, number: int = 1) -> SubscriptionLink | None:
-    """Name the link of a consumer of a named subscription; None for any other source.
+    """Return the subscription link of a consumer; None if the source is not a named subscription.
 
     Args:
-        source: What is consumed from.
-        number: Which of the consumers of a shared one, over this connection; from 1.
+        source: What the consumer receives from.
+        number: Number of the consumer, from 1, among those of a shared subscription on this connection.
 
     Raises:
-        InvalidDestinationError: The name cannot be told from what is added to it.
+        InvalidDestinationError: The name contains the delimiter of what is appended to it.
     """
     if not isinstance(source, Subscription) or source.name is None:
         return None
@@ -150,17 +152,17 @@ def subscription_link(source: Destination | Subscription, number: int = 1) -> Su
         return SubscriptionLink(name, durable=True)
     if _DELIMITER in name:
         raise InvalidDestinationError(f"The name of a shared subscription cannot contain {_DELIMITER!r}: {name!r}.")
-    common = source.client_id is None
+    is_global = source.client_id is None
     return SubscriptionLink(
-        name + _suffix(number, common=common, durable=source.durable),
+        name + _suffix(number, is_global=is_global, durable=source.durable),
         durable=source.durable,
-        capabilities=_GLOBAL_CAPABILITIES if common else _GLOBAL_CAPABILITIES[:1],
+        capabilities=_GLOBAL_CAPABILITIES if is_global else _GLOBAL_CAPABILITIES[:1],
     )
 
 
-def _suffix(number: int, *, common: bool, durable: bool) -> str:
-    scope = "global" if common else ""
+def _suffix(number: int, *, is_global: bool, durable: bool) -> str:
+    scope = "global" if is_global else ""
     if not durable:
-        return f"{_DELIMITER}{scope}{'-' if common else ''}volatile{number}"
+        return f"{_DELIMITER}{scope}{'-' if is_global else ''}volatile{number}"
     which = "" if number == 1 else str(number)
-    return f"{_DELIMITER}{scope}{which}" if common or which else ""
+    return f"{_DELIMITER}{scope}{which}" if is_global or which else ""

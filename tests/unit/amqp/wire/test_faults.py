@@ -31,6 +31,6 @@ def test_behind_a_discharge_that_is_written(stage, monkeypatch):
         with pytest.raises(TransactionInDoubtError):
             commit(connection)
         for each in waiting:
-            with pytest.raises(JMSError, match="given up"):
+            with pytest.raises(JMSError, match="aborted"):
                 each.result(SECONDS)
     assert here.lost.wait(SECONDS)

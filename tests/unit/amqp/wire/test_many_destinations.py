@@ -113,7 +113,7 @@ def test_what_the_relay_refuses_rolls_the_unit_back_and_names_the_destination(st
         service.agree(frame, state=state) if relayed else service.carry_out(frame)
 
     broker.instead[Transfer] = refuse
-    with pytest.raises(TransactionRolledBackError, match=r"topic:unheard of did not take a message.*nowhere"):
+    with pytest.raises(TransactionRolledBackError, match=r"topic:unheard of did not accept a message.*nowhere"):
         unit.commit()
     here.close()
     assert bodies(broker, ["in", names[0]]) == [["x"], ["to q0"]]

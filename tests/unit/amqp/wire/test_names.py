@@ -120,15 +120,16 @@ def test_what_artemis_has_as_the_other_kind_is_nobodys(stage, ask, kind):
     broker = Broker(ARTEMIS)
     _refuse(broker, f"Address x is not configured for {kind} support")
     connection = stage(broker).connect()
-    with pytest.raises(InvalidDestinationError, match=f"x is there, but not as a {kind}; .*: Address x is not") as told:
+    with pytest.raises(InvalidDestinationError, match=f"x exists, but not as a {kind}; .*: Address x is not") as told:
         ASK[ask](connection, "x")
-    assert "somebody" not in str(told.value)
+    assert "another client" not in str(told.value)
 
 
 def test_what_is_in_use_is_still_told_so(stage):
     broker = Broker(ARTEMIS)
     _refuse(broker, "Consumer is exclusive, or whatever")
-    with pytest.raises(InvalidDestinationError, match="x is somebody else's, or in use: amqp:illegal-state: Consumer"):
+    text = "x is in use, or belongs to another client: amqp:illegal-state: Consumer"
+    with pytest.raises(InvalidDestinationError, match=text):
         stage(broker).connect().consumer(Queue("x"))
 
 

@@ -79,5 +79,5 @@ def test_a_coordinator_without_local_transactions_is_told(stage):
         service.carry_out(frame)
 
     broker.instead[Attach] = attach
-    with pytest.raises(TransactionRolledBackError, match="no local transactions over AMQP, but amqp:distributed"):
+    with pytest.raises(TransactionRolledBackError, match="no local transactions over AMQP, only amqp:distributed"):
         commit(stage(broker).connect())
