@@ -149,7 +149,7 @@ OWN = {
 @pytest.mark.parametrize("what", OWN)
 def test_a_broker_that_opens_what_nobody_asked_for_is_left(stage, caplog, what):
     here = stage(script(RECEIVING, send(OWN[what]), drop))
-    with growth_below(24 * MIB), pytest.raises(ConnectionLostError, match="of its own"):
+    with growth_below(24 * MIB), pytest.raises(ConnectionLostError, match="on its own initiative"):
         here.connect().consumer(QUEUE).receive(1, SECONDS)
     assert not caplog.records
 
