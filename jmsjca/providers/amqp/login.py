@@ -12,6 +12,7 @@ from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.amqp.brokers.registry import profile_for
 from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.engine.heartbeat import offer_idle_timeout
 from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.common.network import NetworkOptions, open_socket
 
@@ -118,8 +119,7 @@ def _proton_transport(options: NetworkOptions, credentials: Credentials | None) 
     """Create a transport that allows one SASL mechanism only, so that a broker cannot downgrade the login."""
     transport = Transport()
     transport.max_frame_size = _MAX_FRAME_BYTES
-    if options.heartbeat:
-        transport.idle_timeout = 2 * options.heartbeat
+    offer_idle_timeout(transport, options.heartbeat)
     sasl = transport.sasl()
     sasl.allow_insecure_mechs = True  # TLS protects the login, or was waived: see require_tls_for_password
     if credentials is not None:

@@ -13,6 +13,7 @@ from proton import ProtonException, Session, Transport
 
 from jmsjca.config import Clock
 from jmsjca.providers.amqp.engine.events import EventDispatcher
+from jmsjca.providers.amqp.engine.heartbeat import Heartbeat
 from jmsjca.providers.amqp.engine.proton_ffi import (
     Buffer,
     capacity,
@@ -22,7 +23,6 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     pointer_to,
     pop,
     push,
-    tick,
 )
 from jmsjca.providers.amqp.engine.task_queue import TaskQueue
 from jmsjca.providers.common.network import request_quick_ack
@@ -182,6 +182,7 @@ class EventLoop:
     ) -> None:
         self._socket = sock
         self._transport = pointer_to(transport)
+        self._heartbeat = Heartbeat(transport)
         self._socket_transport = socket_transport
         self._task_queue = task_queue
         self._events = events
@@ -232,7 +233,7 @@ class EventLoop:
             self._read()
             self._events.dispatch()
         self.timers.run_due(now)
-        self._deadline = self.timers.next_deadline(tick(self._transport, now))
+        self._deadline = self.timers.next_deadline(self._heartbeat.run(now))
         return now
 
     def _free_ended_sessions(self) -> None:

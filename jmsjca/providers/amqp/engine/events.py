@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from proton import Collector, Connection, Event, Transport
 
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.providers.amqp.engine.heartbeat import idle_timeout_error
 from jmsjca.providers.amqp.engine.proton_ffi import (
     SASL_OK,
     Pointer,
@@ -128,12 +129,6 @@ class EventDispatcher:
             handler.on_session_ended()
 
 
-_MIN_IDLE_TIMEOUT = 0.01  # seconds; half of a shorter time-out is close to 0, and the loop would only send heartbeats
-_IDLE_TIMEOUT_TOO_SHORT = (
-    "The broker ends connections that are silent for {:g} ms (its idle-time-out); at least 10 ms are needed."
-)
-
-
 class ConnectionHandler:
     """Handles the events of the connection itself. Engine thread only.
 
@@ -191,10 +186,9 @@ class ConnectionHandler:
         if self._transport.sasl().outcome != SASL_OK:  # proton accepts an open frame in the middle of the login
             self._fail_connection(ConnectionLostError("The broker opened the connection before it answered the login."))
             return
-        if 0 < self._transport.remote_idle_timeout < _MIN_IDLE_TIMEOUT:
-            self._fail_connection(
-                ConnectionLostError(_IDLE_TIMEOUT_TOO_SHORT.format(self._transport.remote_idle_timeout * 1000))
-            )
+        idle_error = idle_timeout_error(self._transport)
+        if idle_error is not None:
+            self._fail_connection(idle_error)
             return
         properties: Any = self._connection.remote_properties  # any value that the broker sent
         self.properties = dict(properties) if hasattr(properties, "items") else {}

@@ -4,8 +4,9 @@ No other module uses a name of python-qpid-proton that is not part of its public
 
 Proton's public objects create a Python object, and dictionaries for it, for each event and delivery, which costs some
 50 microseconds per message; the C functions that they wrap cost a fifth of one. The names of the module `cproton_ffi`
-are not guaranteed by proton. Therefore pyproject.toml accepts one minor release of the package, and `check_version`
-refuses any other. Proton attaches its constants to its classes at import, where type checkers do not see them.
+are not guaranteed by proton. Therefore pyproject.toml accepts one minor release of the package, `check_version` refuses
+any other, and the import of this module fails with the names that are missing. Proton attaches its constants to its
+classes at import, where type checkers do not see them.
 
 A pointer to a delivery is valid until the delivery is settled, or its link or connection is freed. Everything here
 belongs on the engine thread. Proton reuses its objects, and the memory that it exposes changes with the next call:
@@ -75,20 +76,10 @@ __all__ = [
     "wrap_delivery",
 ]
 
-_cproton: Any = import_module("cproton_ffi")  # untyped
-ffi: Any = _cproton.ffi
-lib: Any = _cproton.lib
-
-_TESTED_RELEASE = (0, 40)
 _proton: Any = proton
 _VERSION: tuple[int, int, int] = _proton.VERSION
-
-ABORTED = -11
-"""Returned in place of a size: the broker aborted the transfer."""
-
-_delivery: Any = _proton.Delivery
-
-Pointer: TypeAlias = Any  #: to an object of proton's; two pointers to the same object are equal
+_TESTED_RELEASE = (0, 40)
+_REQUIREMENT = "python-qpid-proton~=0.40.0"  # as in pyproject.toml
 
 
 def check_version() -> None:
@@ -98,10 +89,50 @@ def check_version() -> None:
         ConfigurationError: Another minor release is installed.
     """
     if _VERSION[:2] != _TESTED_RELEASE:
-        raise ConfigurationError(
-            "AMQP needs python-qpid-proton {}.{}, and {}.{}.{} is installed: ".format(*_TESTED_RELEASE, *_VERSION)
-            + 'pip install "jmsjca[amqp]"'
-        )
+        raise _unusable("")
+
+
+def _unusable(missing: str) -> ConfigurationError:
+    installed = ".".join(map(str, _VERSION))
+    return ConfigurationError(
+        f'AMQP needs {_REQUIREMENT}, and {installed} is installed{missing}: pip install "jmsjca[amqp]"'
+    )
+
+
+try:
+    _cproton: Any = import_module("cproton_ffi")  # untyped
+    ffi: Any = _cproton.ffi
+    lib: Any = _cproton.lib
+except (ImportError, AttributeError) as error:
+    raise _unusable(f", which has another inside: {error}") from error
+
+_missing: list[str] = []
+
+
+def _found(owner: Any, name: str) -> Any:
+    """Return an attribute of proton's, or record that the installed release does not have it."""
+    found = getattr(owner, name, None)
+    if found is None:
+        _missing.append(name)
+    return found
+
+
+def _function(name: str) -> Any:
+    return _found(lib, name)
+
+
+def _check_types(*names: str) -> None:
+    for name in names:
+        try:
+            ffi.typeof(name)
+        except Exception:  # noqa: BLE001  # the library's own error, of a parser
+            _missing.append(name)
+
+
+ABORTED = -11
+"""Returned in place of a size: the broker aborted the transfer."""
+
+Pointer: TypeAlias = Any  #: to an object of proton's; two pointers to the same object are equal
 
 
 class Buffer:
@@ -132,30 +163,21 @@ def pointer_to(wrapped: Any) -> Pointer:
     return wrapped._impl  # noqa: SLF001  # proton has no public way to it
 
 
+_wrap_delivery = _found(_proton.Delivery, "wrap")
+
+
 def wrap_delivery(delivery: Pointer) -> Any:
     """Return proton's public object of a delivery."""
-    return _delivery.wrap(delivery)
+    return _wrap_delivery(delivery)
 
 
 # Transport: bytes in, bytes out.
-is_closed: Callable[[Pointer], bool] = lib.pn_transport_closed
-capacity: Callable[[Pointer], int] = (
-    lib.pn_transport_capacity
-)  #: bytes that it accepts; negative if it has stopped reading
-_tick = lib.pn_transport_tick
-
-
-def tick(transport: Pointer, now: float) -> float:
-    """Make the transport send a heartbeat or detect a silent peer.
-
-    Args:
-        transport: The transport.
-        now: The time, in seconds of any monotonic clock.
-
-    Returns:
-        When to call again, on the same clock; 0 for never.
-    """
-    return float(_tick(transport, int(now * 1000)) / 1000)
+is_closed: Callable[[Pointer], bool] = _function("pn_transport_closed")
+#: Bytes that it accepts; negative if it has stopped reading.
+capacity: Callable[[Pointer], int] = _function("pn_transport_capacity")
+tick: Callable[[Pointer, int], int] = _function("pn_transport_tick")  #: milliseconds of one monotonic clock
+_push = _function("pn_transport_push")
+_peek = _function("pn_transport_peek")
 
 
 def push(transport: Pointer, buffer: Buffer, begin: int, end: int) -> int:
@@ -163,30 +185,31 @@ def push(transport: Pointer, buffer: Buffer, begin: int, end: int) -> int:
 
     Return the number of bytes it accepted; negative if it has stopped reading.
     """
-    return int(lib.pn_transport_push(transport, buffer.start + begin, end - begin))
+    return int(_push(transport, buffer.start + begin, end - begin))
 
 
 def peek(transport: Pointer, buffer: Buffer) -> int:
     """Copy pending output to a buffer. Return the number of bytes; negative if the transport has stopped writing."""
     size = pending(transport)
-    return int(lib.pn_transport_peek(transport, buffer.start, min(size, buffer.size))) if size > 0 else size
+    return int(_peek(transport, buffer.start, min(size, buffer.size))) if size > 0 else size
 
 
-pending: Callable[[Pointer], int] = lib.pn_transport_pending
-pop: Callable[[Pointer, int], None] = lib.pn_transport_pop
+pending: Callable[[Pointer], int] = _function("pn_transport_pending")
+pop: Callable[[Pointer, int], None] = _function("pn_transport_pop")
 
 # Events. `next_event` returns a null pointer, which is false, if there are no more.
-next_event: Callable[[Pointer], Pointer] = lib.pn_collector_peek
-pop_event: Callable[[Pointer], bool] = lib.pn_collector_pop
-event_type: Callable[[Pointer], int] = lib.pn_event_type
-link_of: Callable[[Pointer], Pointer] = lib.pn_event_link
-session_of: Callable[[Pointer], Pointer] = lib.pn_event_session
-delivery_of: Callable[[Pointer], Pointer] = lib.pn_event_delivery
+next_event: Callable[[Pointer], Pointer] = _function("pn_collector_peek")
+pop_event: Callable[[Pointer], bool] = _function("pn_collector_pop")
+event_type: Callable[[Pointer], int] = _function("pn_event_type")
+link_of: Callable[[Pointer], Pointer] = _function("pn_event_link")
+session_of: Callable[[Pointer], Pointer] = _function("pn_event_session")
+delivery_of: Callable[[Pointer], Pointer] = _function("pn_event_delivery")
 
 # Receiving. `current` is the next delivery to read, or null.
-current: Callable[[Pointer], Pointer] = lib.pn_link_current
-advance: Callable[[Pointer], bool] = lib.pn_link_advance
-is_partial: Callable[[Pointer], bool] = lib.pn_delivery_partial
+current: Callable[[Pointer], Pointer] = _function("pn_link_current")
+advance: Callable[[Pointer], bool] = _function("pn_link_advance")
+is_partial: Callable[[Pointer], bool] = _function("pn_delivery_partial")
+_receive = _function("pn_link_recv")
 
 
 def receive_function(link: Pointer, buffer: Buffer) -> Callable[[], int]:
@@ -195,7 +218,7 @@ def receive_function(link: Pointer, buffer: Buffer) -> Callable[[], int]:
     The function returns the number of bytes, `ABORTED` if the broker aborted the transfer, or another negative number
     at the end of the message.
     """
-    return partial(lib.pn_link_recv, link, buffer.start, buffer.size)
+    return partial(_receive, link, buffer.start, buffer.size)
 
 
 _data: Any = Data
@@ -226,11 +249,12 @@ _MODIFIED: int = Delivery.MODIFIED
 _TAG_BYTES = 8
 
 # Settling. Proton encodes consecutive deliveries with the same outcome, accepted or released, as one disposition frame.
-settle: Callable[[Pointer], None] = lib.pn_delivery_settle
-_update = lib.pn_delivery_update
-_local = lib.pn_delivery_local
-_data_of = lib.pn_disposition_data
-_copy = lib.pn_data_copy
+settle: Callable[[Pointer], None] = _function("pn_delivery_settle")
+_update = _function("pn_delivery_update")
+_local = _function("pn_delivery_local")
+_data_of = _function("pn_disposition_data")
+_copy = _function("pn_data_copy")
+_set_failed = _function("pn_disposition_set_failed")
 
 
 def accept(deliveries: Iterable[Pointer]) -> None:
@@ -250,7 +274,7 @@ def release(deliveries: Iterable[Pointer]) -> None:
 def modify_failed(deliveries: Iterable[Pointer]) -> None:
     """Settle deliveries as modified with delivery-failed, which the broker counts."""
     for delivery in deliveries:
-        lib.pn_disposition_set_failed(_local(delivery), True)
+        _set_failed(_local(delivery), True)
         _update(delivery, _MODIFIED)
         settle(delivery)
 
@@ -273,12 +297,15 @@ def accept_in_transaction(state: bytes) -> Disposition:
 
 
 # Sending, and the broker's outcomes.
-remote_state: Callable[[Pointer], int] = lib.pn_delivery_remote_state
-is_settled: Callable[[Pointer], bool] = lib.pn_delivery_settled
-_remote = lib.pn_delivery_remote
-_encode = lib.pn_data_encode
-_new_delivery = lib.pn_delivery
-_send = lib.pn_link_send
+remote_state: Callable[[Pointer], int] = _function("pn_delivery_remote_state")
+is_settled: Callable[[Pointer], bool] = _function("pn_delivery_settled")
+_remote = _function("pn_delivery_remote")
+_encode = _function("pn_data_encode")
+_new_delivery = _function("pn_delivery")
+_send = _function("pn_link_send")
+_new_data = _function("pn_data")
+_free_data = _function("pn_data_free")
+_decode = _function("pn_data_decode")
 
 
 class DeliveryTags:
@@ -332,8 +359,8 @@ def decode_state(state: bytes) -> Pointer:
     Args:
         state: The fields, encoded.
     """
-    fields = ffi.gc(lib.pn_data(0), lib.pn_data_free)
-    lib.pn_data_decode(fields, state, len(state))
+    fields = ffi.gc(_new_data(0), _free_data)
+    _decode(fields, state, len(state))
     return fields
 
 
@@ -354,3 +381,10 @@ def remote_state_matcher(fields: bytes, buffer: Buffer) -> Callable[[Pointer], b
         return size > 0 and _encode(_data_of(_remote(delivery)), start, room) == size and content[:size] == fields
 
     return matches
+
+
+_check_types("uint64_t[1]", "pn_delivery_tag_t *")
+for _wrapper in (proton.Collector(), proton.Transport(), proton.Connection()):
+    _found(_wrapper, "_impl")
+if _missing:
+    raise _unusable(f", which lacks {', '.join(dict.fromkeys(_missing))}")
