@@ -10,6 +10,7 @@ from pathlib import Path
 from jmsjca.errors import ConnectionLostError, StoreError
 from jmsjca.providers.embedded.errors import commit_error, is_busy, translate
 from jmsjca.providers.embedded.store.files import check_local_filesystem, prepare_file
+from jmsjca.providers.embedded.store.processes import live_processes, lock_folder
 from jmsjca.providers.embedded.store.schema import APPLICATION_ID, VERSION, create_tables, migrate
 
 __all__ = ["Database", "check_format", "open_database"]
@@ -184,7 +185,7 @@ def _create_or_migrate(cursor: sqlite3.Cursor, path: Path | None) -> None:
     if version == _NEW:
         create_tables(cursor)
     elif path is not None and version < VERSION:
-        migrate(cursor, path, version)
+        migrate(cursor, path, version, in_use=live_processes(cursor, lock_folder(path)))
 
 
 def _version(cursor: sqlite3.Cursor, path: Path | None) -> int:

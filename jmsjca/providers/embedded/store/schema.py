@@ -1,10 +1,10 @@
 """The tables, and the migration of older files. Each change of the tables needs a new version and a migration step."""
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from jmsjca.errors import StoreError
-from jmsjca.providers.embedded.store.processes import live_processes, lock_folder
 
 __all__ = ["APPLICATION_ID", "VERSION", "create_tables", "execute_all", "migrate"]
 
@@ -171,22 +171,22 @@ CREATE TABLE setting (
 }
 
 
-def migrate(cursor: sqlite3.Cursor, path: Path, version: int) -> None:
-    """Bring a file to this release's format.
+def migrate(cursor: sqlite3.Cursor, path: Path, version: int, *, in_use: Sequence[int]) -> None:
+    """Convert a file to this release's format.
 
     Args:
-        cursor: A write transaction: a crash leaves the file as it was, or done.
+        cursor: A write transaction: after a crash the file has the old format or the new one.
         path: The file.
         version: Its format, earlier than this release's.
+        in_use: Ids of the processes that have the file open.
 
     Raises:
-        StoreError: Processes have it open: they would go on as if it were of the old format.
+        StoreError: The file is in use: these processes would continue as if it had the old format.
     """
-    alive = live_processes(cursor, lock_folder(path))
-    if alive:
+    if in_use:
         raise StoreError(
             f"{path} is of an earlier release (format {version}, this one writes {VERSION}) and in use by processes "
-            f"{', '.join(map(str, alive))}: stop them, so that the file can be converted."
+            f"{', '.join(map(str, in_use))}: stop them, so that the file can be converted."
         )
     for step in range(version, VERSION):
         execute_all(cursor, _STEPS[step])
