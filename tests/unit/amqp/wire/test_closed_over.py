@@ -16,7 +16,7 @@ from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionRol
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp import connection as module
 from jmsjca.providers.amqp import unit as unit_module
-from jmsjca.providers.amqp.consumer import SettlingConsumer
+from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.common import unit as note
 from tests.unit.amqp.wire.account import body_of, encoded
 from tests.unit.delivering.stage import until
@@ -122,7 +122,7 @@ def test_a_unit_that_commits_while_the_connection_is_closed(stage, broker, place
         unit = connection.unit()
         unit.take(connection.consumer(QUEUE, window=0).receive(1, SECONDS))
         unit.send(TextMessage("x"), Queue("out"))
-        close = connection.close if whole else unit.give_up
+        close = connection.close if whole else unit.mark_lost
         halted = Preemption(step, place.__file__).play(lambda u=unit: commit(u), close)
         connection.close()
         until(lambda: len(broker.store.queues["q"]) == 3 - len(broker.store.queues["out"]))
@@ -135,12 +135,12 @@ def test_a_unit_that_commits_while_the_connection_is_closed(stage, broker, place
 @pytest.mark.parametrize("end", ["close", "rollback"])
 def test_what_goes_back_can_be_taken_no_more(stage, broker, monkeypatch, end):
     """A unit that takes it, and sends, while its consumer lets it go, or what came before it, does neither."""
-    connection, forget = stage(broker).connect(), SettlingConsumer.forget
+    connection, forget = stage(broker).connect(), AMQPConsumer.forget
     consumer, earlier, unit = connection.consumer(QUEUE, window=0), connection.unit(), connection.unit()
     first, second = (consumer.receive(1, SECONDS)[0] for _ in range(2))
     earlier.take([first])
     unit.send(TextMessage("x"), Queue("out"))
-    monkeypatch.setattr(SettlingConsumer, "forget", lambda *args: (take(unit, second), forget(*args)))
+    monkeypatch.setattr(AMQPConsumer, "forget", lambda *args: (take(unit, second), forget(*args)))
     consumer.close() if end == "close" else earlier.rollback()
     connection.close()
     until(lambda: len(broker.store.queues["q"]) == 3 - len(broker.store.queues["out"]))
