@@ -66,7 +66,7 @@ def check(data):
 
 
 def _plain(frame):
-    return frame.command, dict(frame.headers), frame.body
+    return frame.cmd, dict(frame.headers), frame.body
 
 
 def _pieces(data, size):

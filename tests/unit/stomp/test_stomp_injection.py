@@ -70,6 +70,42 @@ def test_every_frame_says_what_it_was_given(version, capsys):
     assert 0 < refused < MANY
 
 
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_every_request_says_what_it_was_given(line, version):
+    """Those are written by stomp.py, which leaves the names of headers as they are."""
+    chances, refused, line = random.Random(11), 0, line(version=version)
+    session = line.connection._session
+    for _ in range(MANY // 10):
+        headers = {_text(chances, 1): _text(chances) for _ in range(2)}
+        headers.pop("content-length", None)
+        special = {sign for name in headers for sign in "\0\r\n:\\" if sign in name}
+        unspeakable = "\0\r" if version == "1.1" else "\0"
+        special |= {sign for value in headers.values() for sign in unspeakable if sign in value}
+        line.channel.written.clear()
+        try:
+            session.request("SUBSCRIBE", headers)
+        except MessageFormatError:
+            refused += 1
+            assert special
+            assert not line.channel.written
+        else:
+            assert not special
+            command, said, body = _said(bytes(line.channel.written), version)
+            assert (command, body) == ("SUBSCRIBE", b"")
+            receipt = dict(said)["receipt"]
+            assert sorted(said) == sorted([*headers.items(), ("receipt", receipt)])
+    assert 0 < refused < MANY // 10
+
+
+@pytest.mark.parametrize("headers", [{"a": "\ud800"}, {"\udfff": "a"}])
+def test_request_with_half_a_surrogate_pair_is_refused(line, headers):
+    """stomp.py would write a question mark."""
+    line = line()
+    with pytest.raises(MessageFormatError):
+        line.connection._session.send("SUBSCRIBE", headers)
+    assert not line.channel.written
+
+
 def test_login_says_what_it_was_given_or_is_refused():
     """CONNECT is not escaped, in any version."""
     chances, refused = random.Random(8), 0
@@ -82,7 +118,7 @@ def test_login_says_what_it_was_given_or_is_refused():
         else:
             lines, rest = head_lines(connect_frame(headers))
             assert rest == b"\0"
-            assert [line.decode().split(":", 1) for line in lines] == [["CONNECT"], *map(list, headers.items())]
+            assert [line.decode().split(":", 1) for line in lines] == [["CONNECT"], *map(list, sorted(headers.items()))]
     assert 0 < refused < MANY
 
 

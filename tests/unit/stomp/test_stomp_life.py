@@ -99,7 +99,7 @@ def test_frames_that_come_in_pieces_may_take_their_time_each(line, between):
 
 def test_pace_that_a_frame_must_keep():
     clock = StillClock()
-    deadline = FrameDeadline(clock, patience=30)
+    deadline = FrameDeadline(clock, seconds=30)
     clock.time += 30
     deadline.check(1)
     clock.time += 100

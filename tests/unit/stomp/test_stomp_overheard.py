@@ -22,12 +22,12 @@ def test_somebody_is_told_of_it_whenever_it_comes(monkeypatch):
     for step in range(1, 10_000):
         preemption = Preemption(step, session.__file__)
         monkeypatch.setattr(session, "Lock", preemption.lock, raising=False)
-        dispatcher = FrameDispatcher(FrameParser(1000))
+        dispatcher = FrameDispatcher(FrameParser(1000), lambda: None)
         told = []
         hearing = dispatcher.deferring_errors()
         hearing.__enter__()
         halted = preemption.play(
-            lambda: told.append(refused(dispatcher.on_frames, [ERROR])),  # noqa: B023
+            lambda: told.append(refused(dispatcher.on_error, ERROR)),  # noqa: B023
             lambda: told.append(refused(hearing.__exit__, None, None, None)),  # noqa: B023
         )
         if not halted:

@@ -1,83 +1,85 @@
-"""Heart-beats: negotiated, due and missed; and deadlines for frames that have begun."""
+"""Heart-beats: negotiation, deadlines for writes and reads, and for frames that have begun."""
 
 from collections.abc import Mapping
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError
+from jmsjca.providers.stomp.protocol.stomp_py import calculate_heartbeats
 
 __all__ = ["FrameDeadline", "Heartbeat", "agreed_heartbeat", "heartbeat_of"]
 
-_SLOWEST = 1000  # bytes in a second
+_MIN_BYTES_PER_SECOND = 1000
 
 
 class Heartbeat:
-    """Keeps the time of the last traffic both ways.
+    """Times of the last write and the last read of a connection.
 
     Args:
-        clock: Where time comes from.
-        write: After how many seconds without a write a sign of life is due; 0 for never.
-        read: After how many seconds without a byte the broker is dead; 0 for never.
+        clock: Source of time.
+        write: Seconds without a write after which the broker gives up; 0 for never.
+        read: Seconds without a byte after which the broker is taken for dead; 0 for never.
     """
 
     def __init__(self, clock: Clock, write: float = 0.0, read: float = 0.0) -> None:
         self._clock = clock
         self._write = write
         self._read = read
-        self._wrote = self._heard = clock.monotonic()
+        self._last_write = self._last_read = clock.monotonic()
 
     @property
     def poll_interval(self) -> float:
-        """How many seconds may pass until somebody must look again."""
-        spans = [span for span in (self._write / 2, self._read / 4) if span]
-        return min(spans, default=60.0)
+        """Seconds that may pass until `is_write_due` and `is_peer_silent` must be checked again."""
+        intervals = [seconds for seconds in (self._write / 2, self._read / 4) if seconds]
+        return min(intervals, default=60.0)
 
     def on_write(self) -> None:
-        """Note that something was written."""
-        self._wrote = self._clock.monotonic()
+        """Record a write."""
+        self._last_write = self._clock.monotonic()
 
     def on_read(self) -> None:
-        """Note that something was read."""
-        self._heard = self._clock.monotonic()
+        """Record a read."""
+        self._last_read = self._clock.monotonic()
 
     @property
     def is_write_due(self) -> bool:
-        """True if it is time for a sign of life."""
-        return bool(self._write) and self._clock.monotonic() - self._wrote >= self._write / 2
+        """True if a heart-beat should be written now."""
+        return bool(self._write) and self._clock.monotonic() - self._last_write >= self._write / 2
 
     @property
     def is_peer_silent(self) -> bool:
-        """True if the broker was silent for too long."""
-        return bool(self._read) and self._clock.monotonic() - self._heard > self._read
+        """True if the broker has been silent for too long."""
+        return bool(self._read) and self._clock.monotonic() - self._last_read > self._read
 
 
 class FrameDeadline:
-    """A frame that trickles in shows signs of life, and yet nothing comes: it is taken for dead, too.
+    """Deadline for the rest of a frame, for a peer that sends single bytes and never a whole frame.
 
     Args:
-        clock: Where time comes from.
-        patience: Seconds that any frame may take; a longer one may take as many more as its bytes need at the slowest.
+        clock: Source of time.
+        seconds: Seconds that any frame may take; a longer one may take as many more as its bytes need at the lowest
+            rate.
     """
 
-    def __init__(self, clock: Clock, patience: float) -> None:
+    def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
-        self._patience = patience
-        self._began = clock.monotonic()
+        self._seconds = seconds
+        self._started = clock.monotonic()
 
     def restart(self) -> None:
-        """Note that the next frame begins now, at the earliest."""
-        self._began = self._clock.monotonic()
+        """Restart the time: the next frame begins now at the earliest."""
+        self._started = self._clock.monotonic()
 
     def check(self, unfinished: int) -> None:
-        """Look at the frame that has come in part.
+        """Check the frame that has been received in part.
 
         Args:
-            unfinished: How many bytes of it have come.
+            unfinished: Bytes of it that have been received.
 
         Raises:
-            ConnectionLostError: It comes too slowly.
+            ConnectionLostError: The frame arrives too slowly.
         """
-        waited = self._clock.monotonic() - self._began
-        if waited > self._patience + unfinished / _SLOWEST:
+        waited = self._clock.monotonic() - self._started
+        if waited > self._seconds + unfinished / _MIN_BYTES_PER_SECOND:
             raise ConnectionLostError(
                 f"The broker sent {unfinished} bytes of a frame in {waited:.0f} seconds and not the rest; it is taken"
                 " for dead."
@@ -85,14 +87,17 @@ class FrameDeadline:
 
 
 def heartbeat_of(answer: Mapping[str, str], offer: int) -> tuple[int, int]:
-    """After how many milliseconds this side must write, and within how many the other one will; 0 for never.
+    """Return the heart-beats that the CONNECTED frame agrees to.
 
     Args:
         answer: The headers of CONNECTED.
-        offer: The milliseconds that this side offered, both ways.
+        offer: Milliseconds that this side offered, for both directions.
+
+    Returns:
+        Milliseconds within which this side must write, and within which the broker will; 0 for never.
 
     Raises:
-        ConnectionLostError: What the broker says of it cannot be read.
+        ConnectionLostError: The header heart-beat is malformed.
     """
     try:
         return agreed_heartbeat(answer.get("heart-beat", "0,0"), offer)
@@ -101,20 +106,22 @@ def heartbeat_of(answer: Mapping[str, str], offer: int) -> tuple[int, int]:
 
 
 def agreed_heartbeat(theirs: str, ours: int) -> tuple[int, int]:
-    """Work out the heart-beats from the header of both sides.
+    """Return the heart-beats that follow from the headers of both sides, by stomp.py's negotiation.
+
+    stomp.py is given checked numbers only: it would take "00" for a heart-beat, and a sign or a fraction for a number.
 
     Args:
         theirs: The header of the CONNECTED frame.
-        ours: The milliseconds that this side offered, both ways.
+        ours: Milliseconds that this side offered, for both directions.
 
     Returns:
-        After how many milliseconds this side must write, and within how many the other one will; 0 for never.
+        Milliseconds within which this side must write, and within which the broker will; 0 for never.
 
     Raises:
-        ValueError: The header is none.
+        ValueError: The header is malformed.
     """
     sends, expects = theirs.replace(" ", "").split(",")
     if not all(part.isascii() and part.isdigit() for part in (sends, expects)):
         raise ValueError(theirs)
-    write, read = (max(ours, int(other)) if ours and int(other) else 0 for other in (expects, sends))
+    write, read = calculate_heartbeats((str(int(sends)), str(int(expects))), (ours, ours))
     return write, read

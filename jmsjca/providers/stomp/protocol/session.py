@@ -5,35 +5,40 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
-from itertools import groupby
 from threading import Lock
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
 from jmsjca.forking import ForkGuard
 from jmsjca.providers.stomp.errors import BrokerRefusedError, error_text
-from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, connect_frame, encode_frame
+from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, check_headers, connect_frame, encode_frame
 from jmsjca.providers.stomp.protocol.heartbeat import heartbeat_of
 from jmsjca.providers.stomp.protocol.receipts import Receipts
-from jmsjca.providers.stomp.protocol.transport import ReceiverThread, SocketChannel, WriteError
+from jmsjca.providers.stomp.protocol.stomp_py import ConnectionListener, Protocol11, Protocol12
+from jmsjca.providers.stomp.protocol.transport import SocketChannel, STOMPTransport, WriteError
 
 __all__ = ["FrameDispatcher", "STOMPSession"]
 
+_PROTOCOLS = {"1.1": Protocol11, "1.2": Protocol12}
+
 
 class STOMPSession:
-    """Everything that goes over one connection. It ends once, and never begins again.
+    """Everything that is sent and received over one connection. It ends once, and never starts again.
+
+    Frames that are sent one at a time are written by stomp.py's protocol class of the version that was agreed on. The
+    frames of a batch are encoded by `encode` and written together.
 
     Args:
         channel: The connected socket.
-        clock: Where time comes from.
-        max_body: The largest body that is taken.
+        clock: Source of time.
+        max_body: The largest body that is accepted, in bytes.
         reply_timeout: Seconds to wait for a receipt, and for the rest of a frame that has begun.
-        ended: Told once when the connection ends by itself.
+        on_lost: Called once if the connection ends before it is closed.
 
     Attributes:
-        incoming: Who waits for what comes.
-        receipts: Who waits for which of them.
-        home: The process whose connection it is.
+        dispatcher: Hands received frames to their listeners.
+        receipts: The receipts that are awaited.
+        home: The process that opened the connection.
     """
 
     def __init__(
@@ -42,14 +47,16 @@ class STOMPSession:
         clock: Clock,
         max_body: int,
         reply_timeout: float,
-        ended: Callable[[JMSError], None],
+        on_lost: Callable[[JMSError], None],
     ) -> None:
         self._parser = FrameParser(max_body)
-        self.dispatcher = FrameDispatcher(self._parser)
-        self._transport = ReceiverThread(
-            channel, self._parser, clock, patience=reply_timeout, received=self.dispatcher.on_frames, ended=self._end
+        self.dispatcher = FrameDispatcher(self._parser, self._on_disconnected)
+        self._transport = STOMPTransport(
+            channel, self._parser, clock, frame_timeout=reply_timeout, on_messages=self.dispatcher.on_messages
         )
-        self._ended = ended
+        self._transport.set_listener("jmsjca", self.dispatcher)
+        self._protocol: Protocol11 | None = None  # until the version is known
+        self._on_lost = on_lost
         self._closing = False
         self._transaction_lock = threading.Lock()
         self.receipts = self.dispatcher.receipts
@@ -64,27 +71,33 @@ class STOMPSession:
     def connect(self, headers: Mapping[str, str], heartbeat: float, timeout: float) -> Mapping[str, str]:
         """Log in.
 
+        Args:
+            headers: The headers of CONNECT but for version and heart-beat.
+            heartbeat: Seconds between heart-beats that this side offers, for both directions; 0 for none.
+            timeout: Seconds to wait for the answer.
+
         Returns:
             The headers of CONNECTED.
 
         Raises:
             BrokerRefusedError: The broker refuses.
-            ConnectionLostError: It does not answer, or not as it should.
+            ConnectionLostError: The broker does not answer, or breaks the protocol.
         """
         offer = round(heartbeat * 1000)
         frame = connect_frame({"accept-version": "1.1,1.2", "heart-beat": f"{offer},{offer}", **headers})
         self._transport.start()
         try:
-            with suppress(WriteError):  # who reads learns why
+            with suppress(WriteError):  # the receiver thread learns the reason
                 self.write(frame)
             answer = self.dispatcher.connected.result(timeout)
         except FutureTimeoutError as error:
             raise ConnectionLostError(f"The broker did not answer CONNECT within {timeout:g} seconds.") from error
-        self._transport.start_heartbeat(*(span / 1000 for span in heartbeat_of(answer, offer)))
+        self._transport.start_heartbeat(*(milliseconds / 1000 for milliseconds in heartbeat_of(answer, offer)))
+        self._protocol = _PROTOCOLS[self.version](self._transport)
         return answer
 
     def encode(self, command: str, headers: Mapping[str, str], body: bytes | None = None) -> bytes:
-        """Write a frame in the version of this connection."""
+        """Encode a frame of a batch in the version of this connection."""
         return encode_frame(command, headers, body, version=self.version)
 
     def request(
@@ -96,36 +109,44 @@ class STOMPSession:
             command: The command.
             headers: Its headers.
             timeout: Seconds to wait; None for the usual time.
-            head: Frames that are written in front of it, all of it at once.
+            head: Encoded frames that are written in front of it, in the same write.
 
         Raises:
-            BrokerRefusedError: The broker refused it.
+            MessageFormatError: A header holds a character that this version of STOMP cannot carry.
+            BrokerRefusedError: The broker refused the frame.
             ConnectionLostError: The connection broke.
         """
         receipt = self.receipts.new_id()
-        frame = head + self.encode(command, {**headers, "receipt": receipt})
+        confirmed = {**headers, "receipt": receipt}
+        check_headers(confirmed, self.version)
         wait = self.receipts.expect(receipt)
         try:
-            self.write(frame)
+            if head:
+                self._write(command, head + self.encode(command, confirmed))
+            else:
+                self.send(command, confirmed)
             wait.result(self.reply_timeout if timeout is None else timeout)
-        except WriteError as error:
-            raise ConnectionLostError(f"The connection broke at {command}: {error}") from error
         finally:
             self.receipts.forget(wait)
 
     def send(self, command: str, headers: Mapping[str, str]) -> None:
-        """Send a frame that nobody waits for."""
-        try:
-            self.write(self.encode(command, headers))
-        except WriteError as error:
-            raise ConnectionLostError(f"The connection broke at {command}: {error}") from error
+        """Send a frame without waiting for an answer.
+
+        Raises:
+            MessageFormatError: A header holds a character that this version of STOMP cannot carry.
+            ConnectionLostError: The connection broke.
+        """
+        check_headers(headers, self.version)
+        assert self._protocol is not None  # noqa: S101  # nothing is sent before the login
+        with _lost_at(command):
+            self._protocol.send_frame(command, dict(headers))
 
     @contextmanager
     def exclusive_transaction(self, timeout: float) -> Generator[None, None, None]:
-        """Have the only transaction of this connection; wait until no other one is open.
+        """Hold the only transaction of this connection; wait while another one is open.
 
         Raises:
-            TransactionRolledBackError: So many seconds passed; nothing was written.
+            TransactionRolledBackError: The wait took longer than `timeout` seconds; nothing was written.
         """
         if not self._transaction_lock.acquire(timeout=timeout):
             raise TransactionRolledBackError(f"Another commit of this connection took longer than {timeout:g} seconds.")
@@ -138,16 +159,16 @@ class STOMPSession:
         """Write whole frames at once.
 
         Raises:
-            WriteError: The connection broke on the way.
+            WriteError: The connection broke before all of it was written.
         """
-        self._transport.write(data)
+        self._transport.send(data)
 
     def end(self, reason: JMSError) -> None:
-        """End the connection for a reason."""
+        """End the connection for a reason, and report it as lost."""
         self._transport.end(reason)
 
     def close(self, timeout: float) -> None:
-        """Say goodbye, wait for the answer, end the connection. Nobody is told that it was lost."""
+        """Disconnect, wait for the receipt, and end the connection without reporting it as lost."""
         self._closing = True
         try:
             self.request("DISCONNECT", {}, timeout)
@@ -156,25 +177,42 @@ class STOMPSession:
         finally:
             self._transport.end(ConnectionLostError("This connection was closed."))
 
-    def _end(self, reason: JMSError) -> None:
+    def _write(self, command: str, data: bytes) -> None:
+        with _lost_at(command):
+            self.write(data)
+
+    def _on_disconnected(self) -> None:
+        reason = self._transport.reason or ConnectionLostError("The broker closed the connection.")
         if self.dispatcher.end(reason) and not self._closing:
-            self._ended(reason)
+            self._on_lost(reason)
 
 
-class FrameDispatcher:
-    """Hands frames on, on the receiver thread.
+@contextmanager
+def _lost_at(command: str) -> Generator[None, None, None]:
+    try:
+        yield
+    except WriteError as error:
+        raise ConnectionLostError(f"The connection broke at {command}: {error}") from error
+
+
+class FrameDispatcher(ConnectionListener):
+    """Hands received frames on, on the receiver thread: stomp.py's listener of the connection.
+
+    Messages come in runs (`on_messages`) and not one by one (`on_message`): that is measured in docs/providers.md.
 
     Args:
-        parser: What reads them; it is told which version was agreed on.
+        parser: The reader of frames; it is told which version was agreed on.
+        on_end: Called when the connection has ended.
 
     Attributes:
-        answer: The headers of CONNECTED.
-        receipts: Who waits for which.
-        receipt_confirmed_by: Tells which receipt an ERROR stands for, if that is all that it means.
+        connected: The headers of CONNECTED.
+        receipts: The receipts that are awaited.
+        receipt_confirmed_by: Returns the receipt that an ERROR stands for, where an ERROR means no more than that.
     """
 
-    def __init__(self, parser: FrameParser) -> None:
+    def __init__(self, parser: FrameParser, on_end: Callable[[], None]) -> None:
         self._parser = parser
+        self._on_end = on_end
         self._listeners: dict[str, Callable[[Sequence[Frame]], None]] = {}
         self._lock = Lock()
         self._deferring = False
@@ -184,21 +222,21 @@ class FrameDispatcher:
         self.receipt_confirmed_by: Callable[[Frame], str | None] = _no_receipt
 
     def add_listener(self, subscription: str, listener: Callable[[Sequence[Frame]], None]) -> None:
-        """Hand the messages of a subscription to somebody, in chunks."""
+        """Hand the messages of a subscription to a listener, in runs."""
         self._listeners[subscription] = listener
 
     def remove_listener(self, subscription: str) -> None:
-        """Drop what else comes for a subscription."""
+        """Discard further messages of a subscription."""
         self._listeners.pop(subscription, None)
 
     @contextmanager
     def deferring_errors(self) -> Generator[None, None, None]:
-        """Let an ERROR that names no frame not end the connection before the answer has come that is waited for here.
+        """Defer an ERROR that names no frame until the receipt that is awaited here has come.
 
-        The broker may tell of the same thing twice, and only one of the two says what has become of a request.
+        The broker may report one failure twice, and only one of the two reports says what became of a request.
 
         Raises:
-            BrokerRefusedError: There was such an ERROR, and yet the broker confirmed what was waited for.
+            BrokerRefusedError: There was such an ERROR, and yet the broker confirmed the request.
         """
         self._deferring = True
         try:
@@ -209,64 +247,59 @@ class FrameDispatcher:
         if self._deferred_error is not None:
             raise self._deferred_error
 
-    def on_frames(self, frames: Sequence[Frame]) -> None:
-        """Take a chunk of frames.
-
-        Raises:
-            BrokerRefusedError: One is an ERROR.
-            ConnectionLostError: One breaks the protocol.
-        """
-        for subscription, group in groupby(frames, _subscription_of):
-            if subscription is not None:
-                self._deliver(subscription, list(group))
-            else:
-                for frame in group:
-                    self._on_frame(frame)
-
     def end(self, reason: JMSError) -> bool:
-        """Let everybody know that nothing more comes; true if the broker had let this client in."""
+        """Fail everything that waits for a frame. Return True if the login had succeeded."""
         self.receipts.fail(reason)
         if self.connected.done():
             return True
         self.connected.set_exception(reason)
         return False
 
-    def _deliver(self, subscription: str, frames: list[Frame]) -> None:
+    def on_messages(self, subscription: str, frames: Sequence[Frame]) -> None:
+        """Handle a run of MESSAGE frames of one subscription."""
         listener = self._listeners.get(subscription)
         if listener is not None:  # else it was unsubscribed while they were on their way
             listener(frames)
 
-    def _on_frame(self, frame: Frame) -> None:
-        if frame.command == "RECEIPT":
-            self.receipts.on_receipt(frame.headers["receipt-id"])
-        elif frame.command == "ERROR" and (receipt := self.receipt_confirmed_by(frame)) is not None:
-            self.receipts.on_receipt(receipt)
-        elif frame.command == "ERROR":
-            text, receipt = error_text(frame.headers, frame.body), frame.headers.get("receipt-id")
-            only_request = self.receipts.unanswered == 1
-            self._on_refusal(BrokerRefusedError(text, receipt, only_request=only_request))
-        elif self.connected.done():
-            raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
-        else:
-            self._on_connected(frame)
+    def on_connected(self, frame: Frame) -> None:
+        """Handle CONNECTED.
 
-    def _on_refusal(self, error: BrokerRefusedError) -> None:
+        Raises:
+            ConnectionLostError: It is the second one, or the version was not offered.
+        """
+        if self.connected.done():
+            raise ConnectionLostError("The broker broke the STOMP protocol: it sent CONNECTED twice.")
+        version = frame.headers["version"]
+        if version not in _PROTOCOLS:
+            raise ConnectionLostError(f"The broker chose STOMP {version[:20]!r}, which was not offered.")
+        self._parser.version = version
+        self.connected.set_result(frame.headers)
+
+    def on_receipt(self, frame: Frame) -> None:
+        """Handle RECEIPT."""
+        self.receipts.on_receipt(frame.headers["receipt-id"])
+
+    def on_error(self, frame: Frame) -> None:
+        """Handle ERROR.
+
+        Raises:
+            BrokerRefusedError: It refuses something, and is not deferred.
+        """
+        receipt = self.receipt_confirmed_by(frame)
+        if receipt is not None:
+            self.receipts.on_receipt(receipt)
+            return
+        text, refused = error_text(frame.headers, frame.body), frame.headers.get("receipt-id")
+        error = BrokerRefusedError(text, refused, only_request=self.receipts.unanswered == 1)
         with self._lock:
             if not self._deferring or error.receipt is not None:
                 raise error
             self._deferred_error = error
 
-    def _on_connected(self, frame: Frame) -> None:
-        version = frame.headers["version"]
-        if version not in {"1.1", "1.2"}:
-            raise ConnectionLostError(f"The broker chose STOMP {version[:20]!r}, which was not offered.")
-        self._parser.version = version
-        self.connected.set_result(frame.headers)
+    def on_disconnected(self) -> None:
+        """Handle the end of the connection."""
+        self._on_end()
 
 
 def _no_receipt(_: Frame) -> None:
-    """What an ERROR means as long as nobody knows the broker."""
-
-
-def _subscription_of(frame: Frame) -> str | None:
-    return frame.headers["subscription"] if frame.command == "MESSAGE" else None
+    """Return the receipt that an ERROR confirms: none, as long as the broker is not known."""

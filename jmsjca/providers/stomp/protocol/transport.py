@@ -1,26 +1,21 @@
-"""The connection to a broker: socket and TLS, exact frames, bounded memory, no secrets in logs.
+"""The connection to a broker: a non-blocking socket, and stomp.py's transport over it with an exact, bounded reader."""
 
-Of stomp.py, which has no types, the connection life cycle is used: the receiver thread, its end, the notice of it. Its
-parser, writer and TLS are not: they know no limits, escape no header names, write passwords into the log and may fall
-back to clear text.
-"""
-
-import os
 import select
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.common.network import connection_error, request_quick_ack
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
 from jmsjca.providers.stomp.protocol.heartbeat import FrameDeadline, Heartbeat
+from jmsjca.providers.stomp.protocol.stomp_py import BaseTransport
 
-__all__ = ["Lifecycle", "ReceiverThread", "SocketChannel", "WriteError"]
+__all__ = ["STOMPTransport", "SocketChannel", "WriteError"]
 
 _CHUNK = 256 * 1024
 
@@ -124,57 +119,22 @@ class SocketChannel:
         return 0
 
 
-# stomp.py asks the name service for this host's names when it is imported, which can take seconds and serves nothing.
-_SCAN = "STOMP_SKIP_HOSTNAME_SCAN"
-_before = os.environ.get(_SCAN)
-os.environ[_SCAN] = "1"
-try:
-    from stomp.transport import BaseTransport  # type: ignore[import-untyped]
-finally:
-    if _before is None:
-        del os.environ[_SCAN]
-    else:
-        os.environ[_SCAN] = _before
+class STOMPTransport(BaseTransport):
+    """stomp.py's transport over a socket that is connected and verified already.
 
-if TYPE_CHECKING:
-
-    class Lifecycle:
-        """What of stomp.py's transport is used, as types see it."""
-
-        running: bool
-        io_thread: threading.Thread | None
-
-        def __init__(self, *, auto_decode: bool) -> None: ...
-
-        def override_threading(self, create_thread_fc: Callable[[Callable[[], None]], Any]) -> None:
-            """Choose how the receiver thread is made."""
-
-        def start(self) -> None:
-            """Begin to receive."""
-
-        def set_listener(self, name: str, listener: object) -> None:
-            """Name who is told of the end."""
-
-else:
-    Lifecycle = BaseTransport
-
-_HANDLED = b"\n"  # looks like a heart-beat to stomp.py: nothing is left for its own parser
-
-
-class ReceiverThread(Lifecycle):
-    """Keeps stomp.py's receiver thread and its life cycle, and replaces what it reads and writes with.
-
-    Its own parser knows no limits and guesses, its writer escapes no header names and logs passwords, and its TLS falls
-    back to clear text when a host name is spelled differently; so `receive` hands whole frames on by itself, and only
-    `write` writes.
+    stomp.py's base class keeps the listeners, hands them each frame (`notify`) and writes frames one at a time
+    (`transmit`, which calls `send`). Its socket and its receiver loop are not used: the loop buffers without a limit,
+    accepts malformed frames and logs bodies. `start` runs a loop of our own in their place.
 
     Args:
         channel: The connected socket.
-        parser: What reads frames.
-        clock: Where time comes from.
-        patience: Seconds that any frame may take from its first byte to its last.
-        received: Told of every chunk of frames, on the receiver thread.
-        ended: Told once why the connection ended, on the receiver thread.
+        parser: Reads frames.
+        clock: Source of time.
+        frame_timeout: Seconds that any frame may take from its first byte to its last.
+        on_messages: Called on the receiver thread with each run of MESSAGE frames of one subscription.
+
+    Attributes:
+        reason: Why the connection ended; None while it has not, or if the broker just closed it.
     """
 
     def __init__(
@@ -183,68 +143,70 @@ class ReceiverThread(Lifecycle):
         parser: FrameParser,
         clock: Clock,
         *,
-        patience: float,
-        received: Callable[[Sequence[Frame]], None],
-        ended: Callable[[JMSError], None],
+        frame_timeout: float,
+        on_messages: Callable[[str, Sequence[Frame]], None],
     ) -> None:
         super().__init__(auto_decode=False)
         self._channel = channel
         self._parser = parser
-        self._received = received
-        self._ended = ended
-        self._reason: JMSError | None = None
+        self._on_messages = on_messages
         self._clock = clock
         self._heartbeat = Heartbeat(clock)
-        self._frame_deadline = FrameDeadline(clock, patience)
-        self.override_threading(_start_thread)
-        self.set_listener("jmsjca", self)
+        self._frame_deadline = FrameDeadline(clock, frame_timeout)
+        self.reason: JMSError | None = None
+
+    def start(self) -> None:
+        """Start the receiver thread."""
+        self.running = True
+        thread = threading.Thread(target=self._run, name="jmsjca-stomp", daemon=True)
+        thread.start()
+        self.io_thread = thread
 
     def start_heartbeat(self, write: float, read: float) -> None:
-        """Turn heart-beats on: seconds until this side must write, and in which the broker will; 0 for never."""
+        """Start heart-beats.
+
+        Args:
+            write: Seconds within which this side must write; 0 for never.
+            read: Seconds within which the broker promised to write; 0 for never.
+        """
         self._heartbeat = Heartbeat(self._clock, write, 2 * read)
 
-    def write(self, data: bytes) -> None:
-        """Write whole frames at once.
+    def send(self, encoded_frame: bytes) -> None:
+        """Write one or more whole frames at once.
 
         Raises:
             WriteError: The connection broke.
         """
-        self._channel.write(data)
+        self._channel.write(encoded_frame)
         self._heartbeat.on_write()
 
     def end(self, reason: JMSError) -> None:
-        """End the connection for a reason; the first one counts."""
-        self._reason = self._reason or reason
+        """End the connection. Of several reasons the first one is kept."""
+        self.reason = self.reason or reason
         self.running = False
         self._channel.shutdown()
-        if self.io_thread is None:  # nobody reads who would release the socket
+        if self.io_thread is None:  # there is no receiver thread that would release the socket
             self._channel.close()
 
-    def attempt_connection(self) -> None:
-        """Nothing to do for stomp.py: the socket is connected and verified."""
-
-    def receive(self) -> bytes:
-        """Read and hand on what came, for stomp.py's receiver loop; nothing once the connection ended."""
+    def _run(self) -> None:
+        """Receive until the connection ends; then release the socket, and notify the listeners."""
         try:
-            return self._receive()
+            while self.running and self._receive():
+                pass
         except JMSError as error:
-            self._reason = self._reason or error
+            self.reason = self.reason or error
         except OSError as error:
-            self._reason = self._reason or connection_error("The connection to the broker broke", error)
-        except Exception as error:  # noqa: BLE001  # stomp.py would swallow it
-            self._reason = self._reason or ConnectionLostError("A frame could not be handled.")
-            self._reason.__cause__ = error
-        return b""
+            self.reason = self.reason or connection_error("The connection to the broker broke", error)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the connection cannot go on
+            self.reason = self.reason or ConnectionLostError("A frame could not be handled.")
+            self.reason.__cause__ = error
+        finally:
+            self.running = False
+            self._channel.close()
+            self.notify("disconnected")
 
-    def cleanup(self) -> None:
-        """Close the socket: stomp.py's receiver loop is over."""
-        self._channel.close()
-
-    def on_disconnected(self) -> None:
-        """Tell why it ended; called once by stomp.py."""
-        self._ended(self._reason or ConnectionLostError("The broker closed the connection."))
-
-    def _receive(self) -> bytes:
+    def _receive(self) -> bool:
+        """Read once and handle the frames that are complete; False once the broker has closed the connection."""
         data = self._channel.read(self._heartbeat.poll_interval)
         if self._heartbeat.is_write_due:
             self._channel.write_if_idle(b"\n")
@@ -253,27 +215,34 @@ class ReceiverThread(Lifecycle):
             self._check_silence()
         else:
             self._heartbeat.on_read()
-            self._dispatch(data)
+            self._parse(data)
         if self._parser.unfinished:
             self._frame_deadline.check(self._parser.unfinished)
-        return b"" if data == b"" else _HANDLED
+        return data != b""
 
-    def _dispatch(self, data: bytes) -> None:
-        """Let everything be handled that is whole, also before what breaks the protocol."""
+    def _parse(self, data: bytes) -> None:
+        """Handle every complete frame, also those in front of a frame that breaks the protocol."""
         if not self._parser.unfinished:
             self._frame_deadline.restart()
         frames = self._parser.feed(data)
         while frames:
             self._frame_deadline.restart()
-            self._received(frames)
+            self._dispatch(frames)
             frames = self._parser.feed(b"")
+
+    def _dispatch(self, frames: Sequence[Frame]) -> None:
+        """Hand messages over in runs, and every other frame to the listeners, in the order of receipt."""
+        for subscription, group in groupby(frames, _subscription_of):
+            if subscription is not None:
+                self._on_messages(subscription, list(group))
+            else:
+                for frame in group:
+                    self.notify(frame.cmd.lower(), frame)
 
     def _check_silence(self) -> None:
         if self._heartbeat.is_peer_silent:
             raise ConnectionLostError("The broker was silent for longer than it promised; it is taken for dead.")
 
 
-def _start_thread(loop: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=loop, name="jmsjca-stomp", daemon=True)
-    thread.start()
-    return thread
+def _subscription_of(frame: Frame) -> str | None:
+    return frame.headers["subscription"] if frame.cmd == "MESSAGE" else None
