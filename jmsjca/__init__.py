@@ -1,7 +1,6 @@
 """jmsjca: message-driven endpoints for Python and Spark.
 
-Declare a listener on a `ResourceAdapter`, send through a `ConnectionFactory`, and read `jmsjca.errors` for what can go
-wrong.
+Declare listeners on a `ResourceAdapter` and send through a `ConnectionFactory`; `jmsjca.errors` lists all errors.
 """
 
 from importlib import import_module
@@ -93,13 +92,13 @@ __all__ = [
 ]
 
 
-# Loaded when they are first asked for: listeners cost as much to import as all the rest, pydantic more than that.
+# Loaded on first use: listeners take as long to import as everything else together, pydantic even longer.
 _LAZY = {
     "Activation": "jmsjca.inbound",
     "ActivationSpec": "jmsjca.config",
     "ResourceAdapter": "jmsjca.adapter",
 }
-_LAZY_MODULES = ("adapter", "inbound", "redelivery")  # likewise
+_LAZY_MODULES = ("adapter", "inbound", "redelivery")  # for the same reason
 
 
 def __getattr__(name: str) -> object:

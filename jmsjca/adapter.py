@@ -1,4 +1,4 @@
-"""The resource adapter: the entry point for message-driven endpoints."""
+"""The resource adapter, the entry point for message-driven endpoints."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -25,27 +25,27 @@ H = TypeVar("H", bound=Callable[..., object])
 
 
 class ResourceAdapter:
-    """Holds the defaults of a broker, and the endpoints that listen to it.
+    """Activates listeners and creates connection factories, with common defaults for one broker.
 
-    Use it as a context manager (``with adapter:`` or ``async with adapter:``), or call `start` and `stop`, or let
-    `run` serve until the process is told to end.
+    Use it as a context manager (``with adapter:`` or ``async with adapter:``), or call `start` and `stop`, or call
+    `run`, which serves until the process receives a signal.
 
     Args:
-        connection_url: The broker that endpoints and factories use unless they name another.
-        user_name: Who connects; None for the user name in the URL, if any.
-        password: The password of ``user_name``; ignored without one. It never shows.
-        options: JMSJCA's options for all endpoints, and the provider's: a mapping, or text as `parse_options` reads it.
+        connection_url: URL of the broker, for listeners and factories that do not name another one.
+        user_name: User name; None for the one in the URL, if any.
+        password: Password of ``user_name``; ignored without a user name. It appears in no text form.
+        options: Options of JMSJCA for all listeners, and of the provider: a mapping, or text for `parse_options`.
         mbean_object_name: Refused in this release unless None.
         mbean_server_domain: Refused in this release unless None.
-        hooks: What surrounds deliveries and sends, and hears of changes, the outermost first.
-        executor: What handlers of the concurrency mode "cc" run on, unless their listener has one of its own; None
-            for threads of each listener's own. It is not shut down: that is for whoever made it, after `stop`.
+        hooks: Hooks around deliveries and sends, which are also notified of changes; the outermost first.
+        executor: Runs the handlers of listeners in the concurrency mode "cc" that have no executor of their own; None
+            for threads of each listener. The adapter does not shut it down: its owner does, after `stop`.
         limits: Bounds of each connection; None for the defaults.
 
     Raises:
-        InvalidURLError: The URL does not parse.
-        InvalidOptionError: The options cannot be read, or JMSJCA has no such option.
-        NotSupportedError: Something is given that this release does not have.
+        InvalidURLError: The URL cannot be parsed.
+        InvalidOptionError: The options cannot be parsed, or an option of JMSJCA is unknown.
+        NotSupportedError: An argument is not available in this release.
     """
 
     def __init__(  # noqa: PLR0917  # the design names the order
@@ -61,11 +61,11 @@ class ResourceAdapter:
         executor: Executor | None = None,
         limits: Limits | None = None,
     ) -> None:
-        later = {
+        unavailable = {
             "mbean_object_name": mbean_object_name,
             "mbean_server_domain": mbean_server_domain,
         }
-        for name, value in later.items():
+        for name, value in unavailable.items():
             if value is not None:
                 raise NotSupportedError(f"ResourceAdapter({name}=…) is not available in this release; leave it out.")
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
@@ -89,27 +89,27 @@ class ResourceAdapter:
     def listener(
         self, destination: str | Destination, *, executor: Executor | None = None, **spec: Any
     ) -> Callable[[H], H]:
-        """Decorate a function to make it the handler of a destination.
+        """Return a decorator that makes a function the handler of a destination.
 
-        A listener that is declared before `start` begins with it, a later one at once. The function stays what it
-        is: it can be called and tested as before.
+        A listener that is declared before `start` starts with the adapter, a later one at once. The function itself is
+        unchanged: it can be called and tested as before.
 
         Args:
             destination: The name of a queue, or a `Queue` or a `Topic`.
-            executor: As of `activate`.
+            executor: As in `activate`.
             **spec: Further fields of `ActivationSpec`.
 
         Raises:
-            InvalidActivationSpecError: Fields are wrong; every one is listed.
-            ConfigurationError: The function asks for something that it cannot be given.
+            InvalidActivationSpecError: Fields are invalid; the message lists all of them.
+            ConfigurationError: The function has a parameter for which there is no argument.
         """
         from jmsjca.config import ActivationSpec  # noqa: PLC0415  # loads pydantic
 
-        made = ActivationSpec(destination=destination, **spec)
+        activation_spec = ActivationSpec(destination=destination, **spec)
 
         def declare(handler: H) -> H:
-            """Activate the handler, and leave it as it is."""
-            activation = self.activate(made, handler, executor)
+            """Activate the handler and return it unchanged."""
+            activation = self.activate(activation_spec, handler, executor)
             with self._lock:
                 started = self._started
             if started:
@@ -121,25 +121,25 @@ class ResourceAdapter:
     def activate(
         self, spec: "ActivationSpec", handler: Callable[..., object], executor: Executor | None = None
     ) -> Activation:
-        """Make an activation. It starts with the adapter, or when its own ``start()`` is called.
+        """Create an activation. It starts with the adapter, or when its own ``start()`` is called.
 
-        Options are written back into the spec: those of the URL count rather than the spec's, these rather than the
-        adapter's, and all of them rather than the spec's fields.
+        Options are written back into the spec. Those of the URL take precedence over the spec's, these over the
+        adapter's, and all of them over the fields of the spec.
 
         Args:
-            spec: What to listen to.
+            spec: The activation spec.
             handler: Called with each message.
-            executor: What the handlers run on, in the concurrency mode "cc"; None for the adapter's, if any. One that
-                takes no work is no loss: the messages go back, and it is tried again later.
+            executor: Runs the handlers in the concurrency mode "cc"; None for the adapter's executor, if any. When it
+                rejects work, the messages are released, and the listener tries again later.
 
         Raises:
-            InvalidActivationSpecError: With the options, fields of the spec are wrong; or neither the spec nor the
+            InvalidActivationSpecError: Fields of the spec are invalid with the options; or neither the spec nor the
                 adapter has a connection URL.
-            InvalidOptionError: An option is unknown, or its value cannot be used.
+            InvalidOptionError: An option is unknown, or its value is invalid.
             InvalidSelectorError: A placeholder of the selector is not closed.
-            ConfigurationError: The function asks for something that it cannot be given; or an executor is given for
+            ConfigurationError: The function has a parameter for which there is no argument; or an executor is given for
                 another concurrency mode than "cc".
-            NotSupportedError: The spec asks for something that this release does not do yet.
+            NotSupportedError: The spec needs a feature that this release does not have.
         """
         from jmsjca.config import resolve_spec  # noqa: PLC0415  # loads pydantic
 
@@ -158,13 +158,13 @@ class ResourceAdapter:
         return activation
 
     def connection_factory(self) -> ConnectionFactory:
-        """Make a factory of connections to this adapter's broker, with this adapter's hooks.
+        """Create a factory of connections to this adapter's broker, with this adapter's hooks.
 
         Raises:
             InvalidActivationSpecError: The adapter has no connection URL.
         """
         return ConnectionFactory(
-            add_options(self._needed_url(), provider_options(self._options)),
+            add_options(self._require_url(), provider_options(self._options)),
             user_name=self._user_name,
             password=self._password,
             limits=self._limits,
@@ -172,7 +172,7 @@ class ResourceAdapter:
         )
 
     def start(self) -> None:
-        """Start all activations. Returns at once: the broker may be down, they keep trying."""
+        """Start all activations. Returns at once; if the broker is down, they retry."""
         with self._lock:
             self._started = True
             activations = list(self._activations)
@@ -180,17 +180,17 @@ class ResourceAdapter:
             activation.start()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Stop all activations side by side; returns when the handlers at work have finished.
+        """Stop all activations concurrently, and wait for active handlers.
 
-        At the deadline the connections are closed over those that have not: their messages come again. Called by a
-        handler, or on the event loop that async handlers run on, it returns at once, and the rest happens when the
-        handlers have returned.
+        At the deadline the connections are closed even if handlers are active: their messages are redelivered. Called
+        by a handler, or on the event loop of async handlers, it returns at once and completes when the handlers have
+        returned.
 
         Args:
-            timeout: Seconds until the deadline; None to wait for ever.
+            timeout: Seconds until the deadline; None waits forever.
 
         Returns:
-            True if all handlers ended in time; False if some are still at work.
+            True if all handlers ended in time; False if some are still active.
         """
         with self._lock:
             self._started = False
@@ -198,18 +198,18 @@ class ResourceAdapter:
         return stop_all(activations, timeout)
 
     def _reset_after_fork(self) -> None:
-        """Be stopped, without a word: a forked child calls this, where threads and connections are its parent's."""
+        """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
         self._lock = threading.Lock()
         self._started = False
 
     def run(self, timeout: float | None = None) -> bool:
-        """Serve until SIGINT or SIGTERM, then stop; a second signal is the deadline. For the main thread.
+        """Serve until SIGINT or SIGTERM, then stop; a second signal ends the wait. For the main thread only.
 
         Args:
-            timeout: Seconds from the first signal to the deadline; None to wait for the handlers at work.
+            timeout: Seconds from the first signal to the deadline; None waits for active handlers.
 
         Returns:
-            As `stop`.
+            The result of `stop`.
         """
         return serve(self.start, self.stop, timeout)
 
@@ -223,7 +223,7 @@ class ResourceAdapter:
         self.stop()
 
     async def __aenter__(self) -> Self:
-        import asyncio  # noqa: PLC0415  # who comes here has it; the others need not wait for it
+        import asyncio  # noqa: PLC0415  # already loaded here; other applications need not load it
 
         self._loop.use(asyncio.get_running_loop())
         self.start()
@@ -232,7 +232,7 @@ class ResourceAdapter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        import asyncio  # noqa: PLC0415  # likewise
+        import asyncio  # noqa: PLC0415  # see above
 
         try:
             await asyncio.to_thread(self.stop)
@@ -243,17 +243,17 @@ class ResourceAdapter:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"
 
     def _settings(self, spec: "ActivationSpec", url: str | None) -> ConnectionSettings:
-        url = url or self._needed_url()
+        url = url or self._require_url()
         own = ConnectionURL.parse(url) if spec.connection_url else None
         client_id = spec.effective_client_id
         if spec.user_name:
             password = spec.password.get_secret_value() if spec.password else None
             return ConnectionSettings(url, spec.user_name, password, client_id, self._limits)
-        if own and own.user_name:  # a URL of its own brings its own credentials; ours are not for that broker
+        if own and own.user_name:  # the spec's URL has its own credentials; the adapter's are for another broker
             return ConnectionSettings(url, client_id=client_id, limits=self._limits)
         return ConnectionSettings(url, self._user_name, self._password, client_id, self._limits)
 
-    def _needed_url(self) -> str:
+    def _require_url(self) -> str:
         if self._connection_url is None:
             raise InvalidActivationSpecError(
                 "No connection_url: give one to the ResourceAdapter or to the spec, for instance 'embedded://'."

@@ -1,9 +1,9 @@
 """The points where metrics, tracing and interceptors attach.
 
-Subclass `Hooks`, override what you need, hand it to the `ResourceAdapter` or to a `ConnectionFactory`.
-`around_delivery` and `around_send` are onions: they see the message before and after the handler or the send, and an
-exception that they raise counts as the handler's, or fails the send. The notices (`status_changed`, `settled`) come
-after the fact; an exception in one is logged and changes nothing.
+Subclass `Hooks`, override the methods that you need, and pass an instance to the `ResourceAdapter` or to a
+`ConnectionFactory`. `around_delivery` and `around_send` are nested: they run code before and after the handler or the
+send. An exception that they raise counts as the handler's, or fails the send. `status_changed` and `settled` are
+notifications after the event; an exception that they raise is logged and changes nothing.
 """
 
 import logging
@@ -23,49 +23,55 @@ logger = logging.getLogger("jmsjca.hooks")
 
 
 class Hooks:
-    """Override what you need; each method does nothing by itself."""
+    """Base class of hooks; override the methods that you need. By default none has an effect."""
 
     def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
-        """Surround the handler.
+        """Run code around the handler.
 
         Args:
             endpoint: The display name of the activation.
-            message: What is delivered.
-            call_next: Calls the handler (or the next hook) and gives its result.
+            message: The delivered message.
+            call_next: Calls the handler (or the next hook) and returns its result.
 
         Returns:
-            What the handler returned.
+            The result of the handler.
         """
         del endpoint, message
         return call_next()
 
     def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
-        """Surround a send of the application: by a producer, a `Requestor`, or a handler that replies.
+        """Run code around a send of the application: by a producer, a `Requestor`, or a handler's reply.
 
-        The headers are set already, ``message_id`` among them. What is set in the message before ``call_next``, for
-        instance properties that carry a trace, is sent with it. After ``call_next`` the message is sent, or in a
-        transacted session noted for the commit, and nothing takes it back but a rollback.
+        The headers are already set, including ``message_id``. Changes of the message before ``call_next``, for example
+        properties that carry a trace context, are sent with it. After ``call_next`` the message is sent, or in a
+        transacted session belongs to the transaction, and only a rollback can undo that.
 
         Args:
-            message: What is sent.
-            destination: Where to.
-            call_next: Sends it (or calls the next hook). Who does not call it drops the message.
+            message: The message.
+            destination: The destination.
+            call_next: Sends the message (or calls the next hook). Without this call the message is dropped.
 
         Raises:
-            Exception: Fails the send. What is no `JMSError` is raised as one, with this as its ``__cause__``.
+            Exception: Fails the send. Any other exception than a `JMSError` becomes the ``__cause__`` of one.
         """
         del message, destination
         call_next()
 
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
-        """Learn that a unit of so many messages ended."""
+        """Called when a unit has ended.
+
+        Args:
+            endpoint: The display name of the activation.
+            outcome: The outcome of the unit.
+            messages: Number of messages in the unit.
+        """
 
     def status_changed(self, endpoint: str, status: str) -> None:
-        """Learn that an activation is now "Up", "Down", "Connecting" or "Disconnecting"."""
+        """Called when an activation's status has become "Up", "Down", "Connecting" or "Disconnecting"."""
 
 
 class HookChain:
-    """Calls several hooks: the onions from the first inwards, notices in order."""
+    """Calls several hooks: nested with the first one outermost, notifications in order."""
 
     def __init__(self, hooks: Sequence[Hooks] = ()) -> None:
         self._hooks = tuple(hooks)
@@ -78,7 +84,7 @@ class HookChain:
         return call()
 
     def wrap_send(self, send: Send) -> Send:
-        """Give what sends inside all hooks; without any it is the same, and costs the same."""
+        """Wrap ``send`` in all hooks. Returns ``send`` itself if there are none: no overhead."""
         if not self._hooks:
             return send
         for hook in reversed(self._hooks):
@@ -86,12 +92,12 @@ class HookChain:
         return _as_jms_error(send)
 
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
-        """Tell every hook that a unit ended."""
+        """Notify every hook of the end of a unit."""
         for hook in self._hooks:
             _notify(hook.settled, endpoint, outcome, messages)
 
     def status_changed(self, endpoint: str, status: str) -> None:
-        """Tell every hook that an activation's status changed."""
+        """Notify every hook of a changed activation status."""
         for hook in self._hooks:
             _notify(hook.status_changed, endpoint, status)
 
@@ -105,7 +111,7 @@ def _wrap_send(hook: Hooks, send: Send) -> Send:
 
 
 def _as_jms_error(send: Send) -> Send:
-    def sending(message: Message, to: Destination) -> None:
+    def send_or_jms_error(message: Message, to: Destination) -> None:
         try:
             send(message, to)
         except JMSError:
@@ -113,11 +119,13 @@ def _as_jms_error(send: Send) -> Send:
         except Exception as error:
             raise JMSError(f"A hook around the send to {to} failed: {error!r:.200}") from error
 
-    return sending
+    return send_or_jms_error
 
 
-def _notify(notice: Callable[..., None], *args: object) -> None:
+def _notify(notification: Callable[..., None], *args: object) -> None:
     try:
-        notice(*args)
+        notification(*args)
     except Exception:
-        logger.exception("The hook %s failed; nothing else changes.", getattr(notice, "__qualname__", notice))
+        logger.exception(
+            "The hook %s failed; nothing else changes.", getattr(notification, "__qualname__", notification)
+        )

@@ -1,4 +1,4 @@
-"""Opening connections: URL, credentials and provider combined, failover, and retry with back-off."""
+"""Opening of connections: settings, fail-over between hosts, and retry with back-off."""
 
 import logging
 import threading
@@ -24,28 +24,28 @@ __all__ = ["ConnectionSettings", "FailoverConnector", "Wait", "connect", "is_tra
 logger = logging.getLogger("jmsjca.reconnection")
 
 Wait = Callable[[threading.Event, float], object]
-"""Waits for an event, for so many seconds; true if it is set."""
+"""Waits for an event with a timeout in seconds; the result is true if the event is set."""
 
 _Lost = Callable[[JMSError], None]
 
-_SHOWN = 300  # characters of what one host said
-_BACKOFF = (1, 2, 5, 5, 10)  # seconds; the last one for ever
+_MAX_TEXT = 300  # characters of one host's error
+_BACKOFF = (1, 2, 5, 5, 10)  # seconds; the last one is repeated
 
 _PERMANENT = (ConfigurationError, InvalidSelectorError, JMSSecurityError, NotSupportedError, ImportError)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """All that a connection is made from. Opens nothing.
+    """Parameters of a connection. Opens nothing.
 
     Args:
-        url: The broker.
-        user_name: Who connects; None for the user name in the URL.
-        password: The password of ``user_name``; ignored without one.
-        client_id: The client id.
-        limits: The bounds.
-        clock: Where time comes from.
-        wait: How an activation waits.
+        url: URL of the broker.
+        user_name: User name; None for the one in the URL.
+        password: Password of ``user_name``; ignored without a user name.
+        client_id: Client id; None for none.
+        limits: Bounds of the connection.
+        clock: Source of the time.
+        wait: Function with which an activation waits between attempts.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -57,30 +57,30 @@ class ConnectionSettings:
     wait: Wait = field(default=threading.Event.wait, repr=False)
 
     def check(self, url: ConnectionURL) -> None:
-        """Refuse texts that no broker can be told.
+        """Raise an error if a text cannot be sent to a broker.
 
         Raises:
-            ConfigurationError: One is no Unicode text, or holds NUL, with which some libraries end it.
+            ConfigurationError: A text is not valid Unicode, or contains NUL, at which some libraries cut it off.
         """
-        who = self.credentials(url)
-        login = {"user name": who.user_name, "password": who.password} if who else {}
+        credentials = self.credentials(url)
+        login = {"user name": credentials.user_name, "password": credentials.password} if credentials else {}
         for name, text in {**login, "client id": self.client_id}.items():
             check_text(text, f"The {name}", ConfigurationError)
 
     def credentials(self, url: ConnectionURL) -> Credentials | None:
-        """The pair to connect with: the dedicated one, else that of the URL."""
+        """Return the configured credentials, or else those of the URL; None for an anonymous connection."""
         if self.user_name:
             return Credentials(self.user_name, self.password)
         return Credentials(url.user_name, url.password) if url.user_name else None
 
 
 class FailoverConnector:
-    """Makes one connection after the other: each attempt begins with the host behind the one that was reached last.
+    """Opens connections over a fail-over list. Each attempt begins with the host after the last one that was reached.
 
-    So a host that takes connections and then fails does not keep its clients from the others.
+    So a host that accepts connections and then fails does not keep its clients from the other hosts.
 
     Args:
-        settings: What the connections are made from.
+        settings: Parameters of the connections.
     """
 
     def __init__(self, settings: ConnectionSettings) -> None:
@@ -88,16 +88,16 @@ class FailoverConnector:
         self._next = 0
 
     def connect(self, on_lost: _Lost | None = None, should_continue: Callable[[], bool] = lambda: True) -> Connection:
-        """Make one connection, in one attempt: to the first host that lets us in.
+        """Open a connection to the first host that accepts it, in one attempt.
 
         Args:
-            on_lost: Told when the connection breaks.
-            should_continue: Asked before each further host; false to leave the others alone.
+            on_lost: Called with the error when the connection breaks.
+            should_continue: Called before each further host; returns False to stop the attempt.
 
         Raises:
-            ConfigurationError: The URL cannot be used, or the user name, the password or the client id.
-            ConnectionLostError: No host of a fail-over list can be reached; the message tells why for each.
-            JMSError: The broker cannot be reached, or refuses.
+            ConfigurationError: The URL, the user name, the password or the client id is invalid.
+            ConnectionLostError: No host of a fail-over list can be reached; the message names the reason for each.
+            JMSError: The broker cannot be reached, or refuses the connection.
         """
         url = ConnectionURL.parse(self._settings.url).for_provider()
         self._settings.check(url)
@@ -114,8 +114,8 @@ class FailoverConnector:
         ]
 
     def _try_host(self, url: ConnectionURL, lost: _Lost, failures: dict[Address, JMSError]) -> Connection | None:
-        """Connect to the host that comes first; None if that fails in a way that lets the next one be tried."""
-        settings, end = self._settings, _LossRelay(lost)
+        """Connect to the first host of a URL; return None after a failure that allows fail-over to the next host."""
+        settings, relay = self._settings, _LossRelay(lost)
         try:
             connection = find_provider(url.protocol).connect(
                 url,
@@ -123,7 +123,7 @@ class FailoverConnector:
                 client_id=settings.client_id,
                 limits=settings.limits,
                 clock=settings.clock,
-                on_lost=end.report,
+                on_lost=relay.report,
             )
         except JMSError as error:
             if not url.others:
@@ -133,21 +133,21 @@ class FailoverConnector:
                 return None
             error.add_note(f"Hosts that were tried, this one last: {_describe(failures)}")
             raise
-        end.connected()
+        relay.connected()
         if url.others:
             logger.info("Connected to %s://%s.", url.protocol, url.addresses[0])
         return connection
 
 
 def connect(settings: ConnectionSettings, on_lost: _Lost | None = None) -> Connection:
-    """Make one connection, in one attempt, which begins with the first host of a fail-over list.
+    """Open a connection, in one attempt, which begins with the first host of a fail-over list.
 
     Args:
-        settings: What it is made from.
-        on_lost: Told when the connection breaks.
+        settings: Parameters of the connection.
+        on_lost: Called with the error when the connection breaks.
 
     Raises:
-        JMSError: As `Connector.connect`.
+        JMSError: As `FailoverConnector.connect`.
     """
     return FailoverConnector(settings).connect(on_lost)
 
@@ -158,22 +158,23 @@ def retry_with_backoff(
     failed: Callable[[BaseException, int, float], None],
     wait: Wait = threading.Event.wait,
 ) -> None:
-    """Do something, and again after 1, 2, 5, 5, 10, 10, … seconds, give or take a fifth, until it succeeds.
+    """Call a function until it succeeds, with waits of 1, 2, 5, 5, 10, 10, … seconds between the attempts.
 
-    The waits differ a little each time, so that the many who lost one broker do not all come back at once.
+    Each wait is varied at random by up to a fifth, so that the clients of a lost broker do not all reconnect at once.
 
     Args:
-        act: What to do.
+        act: The function.
         stopping: Ends the attempts when it is set, also during a wait.
-        failed: Told of each failure, the number of the attempt, beginning with 1, and the seconds to the next one.
-        wait: Waits for an event, for so many seconds.
+        failed: Called after each failure with the error, the number of the attempt (from 1) and the seconds to the
+            next attempt.
+        wait: Waits for an event with a timeout in seconds.
 
     Raises:
-        JMSError: Trying again cannot help.
+        JMSError: The error is permanent.
     """
-    import tenacity  # noqa: PLC0415  # only endpoints need it
+    import tenacity  # noqa: PLC0415  # only listeners need it
 
-    def tell(state: tenacity.RetryCallState) -> None:
+    def report(state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         if error is not None:
             failed(error, state.attempt_number, state.upcoming_sleep)
@@ -186,7 +187,7 @@ def retry_with_backoff(
         wait=tenacity.wait_chain(*(tenacity.wait_random(0.8 * seconds, 1.2 * seconds) for seconds in _BACKOFF)),
         sleep=sleep,
         stop=tenacity.stop_when_event_set(stopping),
-        before_sleep=tell,
+        before_sleep=report,
         reraise=True,
     )
     try:
@@ -197,19 +198,19 @@ def retry_with_backoff(
 
 
 def is_transient(error: BaseException) -> bool:
-    """Tell whether trying again can help."""
+    """Return whether another attempt can succeed."""
     return isinstance(error, JMSError) and not isinstance(error, _PERMANENT)
 
 
 def _describe(failures: Mapping[Address, JMSError]) -> str:
-    return "; ".join(f"{address}: {error}"[:_SHOWN] for address, error in failures.items())
+    return "; ".join(f"{address}: {error}"[:_MAX_TEXT] for address, error in failures.items())
 
 
 def _allows_failover(error: JMSError) -> bool:
-    """Tell whether another host of a fail-over list may be tried: this one is out of reach, or not ready.
+    """Return whether to try the next host of a fail-over list: this one is unreachable, or not ready.
 
-    A login or a certificate that is refused ends the attempt: neither gets better by asking elsewhere. So does a client
-    id that another connection has: one subscription would be on two brokers.
+    A refused login or certificate ends the attempt, because the other hosts would refuse it as well. So does a client
+    id that another connection uses: the subscription would exist on two brokers.
     """
     return is_transient(error) and not isinstance(error, InvalidClientIDError)
 
@@ -219,31 +220,32 @@ def _ignore(error: JMSError) -> None:
 
 
 class _LossRelay:
-    """The end of one connection. It is told once the connection is there; why an attempt failed is raised.
+    """Reports the loss of one connection, but not before the connection is established.
 
-    Else a provider's word on the host before would be taken for the end of the connection that was made instead.
+    A failed attempt raises its error. Reported as well, it would be mistaken for the loss of the connection that a
+    later attempt establishes.
 
     Args:
-        on_lost: Whom to tell.
+        on_lost: Called with the error when the connection breaks.
     """
 
-    def __init__(self, lost: _Lost) -> None:
-        self._lost = lost
+    def __init__(self, on_lost: _Lost) -> None:
+        self._on_lost = on_lost
         self._lock = threading.Lock()
-        self._made = False
-        self._untold: list[JMSError] = []
+        self._established = False
+        self._early: list[JMSError] = []
 
     def report(self, error: JMSError) -> None:
-        """It has come."""
+        """Report the loss, now or once the connection is established."""
         with self._lock:
-            if not self._made:
-                self._untold.append(error)
+            if not self._established:
+                self._early.append(error)
                 return
-        self._lost(error)
+        self._on_lost(error)
 
     def connected(self) -> None:
-        """The connection was made."""
+        """Mark the connection as established, and report a loss that occurred meanwhile."""
         with self._lock:
-            self._made = True
-        for error in self._untold:
-            self._lost(error)
+            self._established = True
+        for error in self._early:
+            self._on_lost(error)

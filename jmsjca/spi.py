@@ -1,7 +1,7 @@
 """The provider interface: the Protocols that the rest of jmsjca is written against.
 
-Everything rests on the unit: a note of the deliveries that it takes and the messages that it sends. Nothing reaches
-the broker before `Unit.commit`, which writes all of it in one burst; `Unit.rollback` gives the deliveries back.
+The central concept is the unit: a record of the deliveries that it takes and the messages that it sends. Nothing
+reaches the broker before `Unit.commit`, which writes everything at once; `Unit.rollback` releases the deliveries.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,168 +18,168 @@ __all__ = ["Admin", "Capabilities", "Connection", "Consumer", "Delivery", "Depth
 
 
 class Order(Enum):
-    """How a consumer's deliveries are settled."""
+    """The order in which a consumer's deliveries are settled."""
 
-    PREFIX = 1  #: in the order of receipt; a rollback first takes back whatever came later
+    PREFIX = 1  #: in the order of receipt; a rollback first releases all later deliveries
     ANY = 2  #: in any order
-    MIXED = 3  #: in any order, but rolled back as in `PREFIX`
+    MIXED = 3  #: in any order, but rolled back as with `PREFIX`
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a connection can do, settled from what the broker really is. The rest is refused, never weakened."""
+    """Features of a connection, determined from the actual broker. Missing ones are refused, never weakened."""
 
     transacted_receive: bool = False  #: acknowledgements of a unit succeed or fail together
     transacted_send: bool = False  #: sends of a unit appear together or not at all
-    atomic: bool = False  #: acknowledgements and sends of a unit are one
-    give_back: Literal["uncounted", "counted", "local", "none"] = "none"  #: what returning an unused delivery does
-    exact_credit: bool = False  #: ``window=0`` takes what `Consumer.receive` asks for and no more
-    redelivery_delay: bool = False  #: the broker holds a rolled-back message for a time
-    delivery_delay: bool = False  #: the broker holds a sent message for a time
+    atomic: bool = False  #: acknowledgements and sends of a unit happen together or not at all
+    give_back: Literal["uncounted", "counted", "local", "none"] = "none"  #: effect of `Consumer.release` on the count
+    exact_credit: bool = False  #: ``window=0`` never prefetches more than `Consumer.receive` asks for
+    redelivery_delay: bool = False  #: the broker can delay redelivery after a rollback
+    delivery_delay: bool = False  #: the broker can delay delivery of a sent message
     delivery_count: bool = False  #: `Delivery.count` comes from the broker
-    counts_lost: bool = False  #: what a lost connection held comes again as redelivered, counted where there is a count
-    priority: bool = False  #: messages of higher priority overtake those of lower
+    counts_lost: bool = False  #: deliveries of a lost connection are redelivered, and counted if there is a count
+    priority: bool = False  #: messages of higher priority are delivered first
     selectors: bool = False  #: consumers and browsers can filter
-    exact_selectors: bool = False  #: they do it by the rules of JMS: text is no number, what is missing is unknown
-    browse: bool = False  #: a queue can be looked at
-    browse_counts: bool = False  #: browsers show the count that a consumer would get
+    exact_selectors: bool = False  #: they follow JMS: no conversion of text to numbers, missing values are unknown
+    browse: bool = False  #: queues can be browsed
+    browse_counts: bool = False  #: browsers return the delivery count that a consumer would get
     durable: bool = False  #: subscriptions outlive their consumers
     shared: bool = False  #: several consumers can share one subscription
-    volatile_reuse: bool = False  #: the name of a shared one that is not durable is free when its last consumer is gone
-    subscription_lock: bool = False  #: a durable subscription that is not shared refuses a second consumer
-    subscription_kinds: bool = False  #: a shared and an unshared durable subscription cannot have one name
-    ends_at_close: bool = False  #: a closed consumer has left its subscription, even if a unit holds messages of it
+    volatile_reuse: bool = False  #: a shared non-durable subscription's name is free once its last consumer closes
+    subscription_lock: bool = False  #: an unshared durable subscription refuses a second consumer
+    subscription_kinds: bool = False  #: a shared and an unshared durable subscription cannot have the same name
+    ends_at_close: bool = False  #: closing a consumer ends its use of the subscription, even with deliveries in a unit
     client_ids: bool = False  #: a client id belongs to one connection at a time
-    temporary: bool = False  #: destinations that live as long as their connection
-    temporary_guarded: bool = False  #: a temporary queue lets no other connection consume, even by its plain name
-    temporary_ends: bool = False  #: what is sent to a temporary destination that is gone is refused
-    no_local: bool = False  #: a subscriber can be spared what its own connection sends
-    durable_no_local: bool = False  #: the same for durable subscriptions: what any connection of the client id sends
-    groups: bool = False  #: messages with one ``JMSXGroupID`` go to one consumer, as long as it is there
-    groups_apart: bool = False  #: a group whose consumer does not ask holds up no other
+    temporary: bool = False  #: destinations that exist as long as their connection
+    temporary_guarded: bool = False  #: no other connection can consume from a temporary queue, even by name
+    temporary_ends: bool = False  #: sends to a deleted temporary destination are refused
+    no_local: bool = False  #: a subscriber can exclude messages that its own connection sends
+    durable_no_local: bool = False  #: the same for durable subscriptions and all connections of the client id
+    groups: bool = False  #: messages with the same ``JMSXGroupID`` go to one consumer while it is open
+    groups_apart: bool = False  #: a group whose consumer is idle does not block other groups
     structured: bool = False  #: map, stream and object messages
-    duplicate_detection: bool = False  #: a message sent again with the same ``_AMQ_DUPL_ID`` is dropped
+    duplicate_detection: bool = False  #: a second message with the same ``_AMQ_DUPL_ID`` is dropped
     checks: bool = False  #: `Connection.check` finds out whether messages can be sent
-    admin: bool = False  #: an operator can look inside: `Connection.admin` is not None
-    configurable: bool = False  #: `Admin.configure` sets what a destination does with its messages
-    shared_between_processes: bool = False  #: other processes reach the same destinations
+    admin: bool = False  #: administration is available: `Connection.admin` is not None
+    configurable: bool = False  #: `Admin.configure` changes the settings of destinations
+    shared_between_processes: bool = False  #: other processes can use the same destinations
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How many messages a queue holds."""
+    """Numbers of messages in a queue."""
 
     ready: int  #: waiting for a consumer
-    held: int  #: delivered, not settled
+    held: int  #: delivered, but not settled
     scheduled: int  #: not due yet
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The total of all three."""
         return self.ready + self.held + self.scheduled
 
 
 class Delivery(Protocol):
-    """One received message; nobody's until a unit takes it."""
+    """One received message. It belongs to no unit until a unit takes it."""
 
     @property
     def message(self) -> Message:
         """The message, decoded on first use: `MessageFormatError` is raised here, never by `Consumer.receive`.
 
-        A provider may leave the headers until the first of them is asked for; then it is raised there.
+        A provider may decode the headers on their first access; then the error is raised there.
         """
         ...
 
     @property
     def raw(self) -> bytes:
-        """The body as it came: always readable, for poison and for staging."""
+        """The body as received: always readable, for poison messages and for staging."""
         ...
 
     @property
     def count(self) -> int | None:
-        """How often it was delivered, this time included; None if the broker does not count."""
+        """The delivery count, this delivery included; None if the broker does not count."""
         ...
 
     @property
     def redelivered(self) -> bool:
-        """True if it was delivered before."""
+        """True if the message was delivered before."""
         ...
 
 
 class Unit(Protocol):
-    """A note; nothing reaches the broker before `commit`. Used once."""
+    """A unit of work; nothing reaches the broker before `commit`. Not reusable."""
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
-        """Note deliveries to settle. `IllegalStateError` if one is settled, given back or another unit's."""
+        """Add deliveries. `IllegalStateError` if one is settled or released, or belongs to another unit."""
         ...
 
     def send(self, message: Message, to: Destination) -> None:
-        """Note a message to send, as it is now."""
+        """Add a message to send, in its current state."""
         ...
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
-        """Write it all. `TransactionRolledBackError`: it did not happen; `TransactionInDoubtError`: it may have."""
+        """Write everything. `TransactionRolledBackError`: it failed; `TransactionInDoubtError`: it may have failed."""
         ...
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
-        """Send nothing; give the deliveries back after so many seconds, counted but for the unused ones."""
+        """Send nothing; release the deliveries after ``delay`` seconds, counted except the unused ones."""
         ...
 
 
 class Consumer(Protocol):
-    """Takes messages from one source."""
+    """Receives messages from one source."""
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[Delivery]:
-        """Take a chunk of at most so many messages; empty after so many seconds, or when woken. None: wait for ever."""
+        """Return up to ``limit`` deliveries; none after ``timeout`` seconds (None waits forever) or when woken."""
         ...
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
-        """Return deliveries that no unit took: uncounted where the broker can."""
+        """Release deliveries that no unit took: uncounted if the broker can."""
         ...
 
     def drain(self) -> Sequence[Delivery]:
-        """Ask for no more, and give what was on its way."""
+        """Stop the flow of messages, and return those that were already on their way."""
         ...
 
     def wake(self) -> None:
-        """Let a waiting `receive` return."""
+        """Wake a waiting `receive`, which then returns."""
         ...
 
     def close(self) -> None:
-        """Give back what no unit took; what a unit took stays with the unit."""
+        """Release all deliveries that no unit took; the others stay in their units."""
         ...
 
 
 class Admin(Protocol):
-    """What the broker lets an operator see and do."""
+    """Administration of the broker."""
 
     def destinations(self) -> Sequence[Destination]:
-        """All queues and topics."""
+        """Return all queues and topics."""
         ...
 
     def depth(self, source: Destination | Subscription) -> Depth:
-        """Count the messages of a queue or a durable subscription."""
+        """Return the numbers of messages of a queue or a durable subscription."""
         ...
 
     def purge(self, source: Destination | Subscription) -> int:
-        """Remove what waits there, and tell how many messages that were."""
+        """Delete all waiting messages and return their number."""
         ...
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
-        """Set what a destination, or every one that has no settings of its own (None), does with its messages."""
+        """Set the settings of a destination; None for the default of all destinations without their own."""
         ...
 
     def settings(self, address: Destination | None) -> DestinationSettings:
-        """Tell what holds for a destination."""
+        """Return the settings in force for a destination, or the defaults (None)."""
         ...
 
 
 class Connection(Protocol):
-    """One attempt, thread-safe; every call may raise `ConnectionLostError`."""
+    """A connection; thread-safe, never reconnects. Every call may raise `ConnectionLostError`."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this connection can do."""
+        """The features of this connection."""
         ...
 
     def consumer(
@@ -191,20 +191,20 @@ class Connection(Protocol):
         order: Order = Order.PREFIX,
         window: int | None = None,
     ) -> Consumer:
-        """Consume. The window is how many messages are taken ahead; 0 is exact credit, None the provider's choice."""
+        """Create a consumer. ``window``: maximum prefetch; 0 is exact credit, None the provider's choice."""
         ...
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
     ) -> Iterator[Sequence[Delivery]]:
-        """Look at what waits in a queue, chunk by chunk; no unit takes it. Poison does not hide what is behind it.
+        """Browse a queue in chunks that no unit can take. A poison message does not hide later ones.
 
         Count and redelivered are those that a consumer would get now (capability browse_counts).
         """
         ...
 
     def unit(self, *, atomic: bool = True) -> Unit:
-        """Open a unit. Not atomic: sends are confirmed first, then deliveries acknowledged."""
+        """Create a unit. If it is not atomic, sends are confirmed first, then deliveries are acknowledged."""
         ...
 
     def check(self, target: Destination) -> None:
@@ -212,24 +212,24 @@ class Connection(Protocol):
         ...
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Make a destination that lives as long as this connection."""
+        """Create a destination that exists as long as this connection."""
         ...
 
     def remove(self, what: Destination | Subscription) -> None:
-        """Remove a queue or a durable subscription with what waits there."""
+        """Delete a queue or a durable subscription with its messages."""
         ...
 
     def admin(self) -> Admin | None:
-        """The operator's view; None if the broker offers none."""
+        """Return the administration of the broker; None if it offers none."""
         ...
 
     def close(self, timeout: float | None = None) -> None:
-        """Close consumers; open units are lost: what they took comes again, counted."""
+        """Close the connection and its consumers. Open units are lost: their deliveries are redelivered, counted."""
         ...
 
 
 class Provider(Protocol):
-    """Makes connections for the schemes that it is registered for."""
+    """Opens connections for the schemes that it is registered for."""
 
     def connect(
         self,
@@ -243,6 +243,6 @@ class Provider(Protocol):
     ) -> Connection:
         """Connect to ``url.host`` and ``url.port``, in one attempt. ``on_lost`` is called when the connection breaks.
 
-        Whoever calls tries the other hosts of a fail-over list; a provider without hosts refuses ``url.others``.
+        The caller tries the other hosts of a fail-over list; a provider without hosts refuses ``url.others``.
         """
         ...
