@@ -17,7 +17,7 @@ from jmsjca.providers.embedded.errors import translate
 from jmsjca.providers.embedded.store.database import Database, check_format
 from jmsjca.providers.embedded.store.files import check_free_pages, has_disk_space
 from jmsjca.providers.embedded.store.group_commit import GroupCommit, Job
-from jmsjca.providers.embedded.store.processes import Member, release_owner
+from jmsjca.providers.embedded.store.processes import ProcessMembership, release_owner
 from jmsjca.providers.embedded.store.wakeup import WakeupCounter
 
 __all__ = ["Store", "close_store", "drop_memory_store", "open_store"]
@@ -119,7 +119,7 @@ class Store:
         self.users = 0
         self._tokens = itertools.count(1)
         self._next_release = 0.0
-        self._member: Member | None = None
+        self._membership: ProcessMembership | None = None
         if path is not None:
             try:
                 self._register(path)
@@ -183,12 +183,12 @@ class Store:
     @property
     def owner(self) -> int:
         """The owner id of this process, under which it holds messages."""
-        return self._member.id if self._member else _MEMORY_OWNER
+        return self._membership.id if self._membership else _MEMORY_OWNER
 
     @property
     def lost(self) -> bool:
         """True if the file was removed, or this process taken for dead: a new connection must open another store."""
-        return self.database.lost or (self._member is not None and self._member.lost)
+        return self.database.lost or (self._membership is not None and self._membership.lost)
 
     def next_token(self) -> int:
         """Return a token that no other claim of this owner has."""
@@ -201,12 +201,12 @@ class Store:
     def wake_consumers(self, wakeup_paths: list[str]) -> None:
         """Wake the consumers of this process, and of those that listen on these wakeup sockets."""
         self.wakeups.notify()
-        if self._member:
-            self._member.wake_others(wakeup_paths)
+        if self._membership:
+            self._membership.wakeup_socket.wake_others(wakeup_paths)
 
     def other_wakeup_paths(self, cursor: sqlite3.Cursor) -> list[str]:
         """Return the paths of the wakeup sockets of the other processes that use the file."""
-        return self._member.other_wakeup_paths(cursor) if self._member else []
+        return self._membership.other_wakeup_paths(cursor) if self._membership else []
 
     def check_owner(self, cursor: sqlite3.Cursor) -> None:
         """Check that this process is registered, so that its claims are released if it dies.
@@ -214,13 +214,13 @@ class Store:
         Raises:
             ConnectionLostError: Another process took this one for dead.
         """
-        if self._member:
-            self._member.check_registered(cursor)
+        if self._membership:
+            self._membership.check_registered(cursor)
 
     def listen_for_wakeups(self) -> None:
         """Start to listen for wakeups of other processes."""
-        if self._member:
-            self._member.listen()
+        if self._membership:
+            self._membership.wakeup_socket.listen()
 
     def release_dead_owners(self, *, now: bool = False) -> bool:
         """Release the messages of dead processes; return True if there were any.
@@ -229,11 +229,11 @@ class Store:
             now: True to check now; otherwise it checks at most four times a second.
         """
         moment = self.clock.monotonic()
-        if self._member is None or (moment < self._next_release and not now):
+        if self._membership is None or (moment < self._next_release and not now):
             return False
         self._next_release = moment + _RELEASE_INTERVAL
         with self.read() as cursor:
-            dead = self._member.dead_owners(cursor)
+            dead = self._membership.dead_owners(cursor)
         if dead:
             with self.write() as cursor:
                 for owner in dead:
@@ -246,12 +246,12 @@ class Store:
         """Release the messages of this process and close the file. Further calls do nothing."""
         if self._closed:
             return
-        if self._member:
-            self._member.stop_listening()
+        if self._membership:
+            self._membership.wakeup_socket.stop()
         with self.lock:
             try:
-                if self._member and not self.lost:
-                    self._unregister(self._member)
+                if self._membership and not self.lost:
+                    self._unregister(self._membership)
             finally:
                 self._close_files()
 
@@ -259,27 +259,27 @@ class Store:
         """Close the lock file and the socket in a forked child, and replace the locks; leave the rest to the parent."""
         self.lock = threading.RLock()  # a thread that does not exist in the child may hold the old one
         self._groups = GroupCommit(self.write)
-        if self._member:
-            self._member.abandon_after_fork()
+        if self._membership:
+            self._membership.abandon_after_fork()
 
     def _register(self, path: Path) -> None:
-        self._member = Member(path, self.wakeups)
+        self._membership = ProcessMembership(path, self.wakeups)
         with self.write() as cursor:
             check_format(cursor, path)
-            self._member.register(cursor)
+            self._membership.register(cursor)
         self.release_dead_owners()
 
-    def _unregister(self, member: Member) -> None:
+    def _unregister(self, membership: ProcessMembership) -> None:
         with self.write() as cursor:
-            member.unregister(cursor)
-            wakeup_paths = member.other_wakeup_paths(cursor)
+            membership.unregister(cursor)
+            wakeup_paths = membership.other_wakeup_paths(cursor)
         self.wake_consumers(wakeup_paths)
 
     def _close_files(self) -> None:
         self._closed = True
         self.database.close()
-        if self._member:
-            self._member.close()
+        if self._membership:
+            self._membership.close()
 
 
 _lock = threading.Lock()
