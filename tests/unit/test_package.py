@@ -1,8 +1,12 @@
 """What ``import jmsjca`` offers, and what it leaves alone."""
 
+import ast
 import inspect
 import subprocess
 import sys
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +56,76 @@ print([m for m in {_HEAVY!r} if m in sys.modules])
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+_LAYERS = [
+    *("__main__", "management", "demo", "testing", "spark", "connector", "descriptors", "adapter", "aio", "inbound"),
+    *("outbound", "transactions", "reconnection", "providers", "spi", "hooks", "config", "redelivery", "selectors"),
+    *("messages", "forking", "destinations", "errors"),
+]
+# Packages of providers that hold a docstring only: Python runs them before any of their modules, which closes cycles.
+_BARE_PACKAGES = (".engine", ".links", ".brokers", ".codec", ".protocol", ".store")
+
+
+def _sources():
+    """Return the source of each module by its name."""
+    root = Path(jmsjca.__file__).parent
+    named = {".".join(path.relative_to(root.parent).with_suffix("").parts): path for path in root.rglob("*.py")}
+    return {name.removesuffix(".__init__"): path.read_text("utf-8") for name, path in named.items()}
+
+
+@cache
+def _imported_names(source):
+    """Return the names that a module imports, at run time or for types, at its top or in functions."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
+
+
+def _imported(module, sources):
+    """Return the modules of the package that a module imports, without the packages that contain it."""
+    names = _imported_names(sources[module])
+    return {name for name in names & sources.keys() if not f"{module}.".startswith(f"{name}.")}
+
+
+def _violations(sources):
+    imports = {module: _imported(module, sources) for module in sources}
+    for module, imported in ((m.split("."), i.split(".")) for m, found in imports.items() for i in sorted(found)):
+        if module[1:] and _LAYERS.index(imported[1]) < _LAYERS.index(module[1]):
+            yield f"{'.'.join(module)} imports {'.'.join(imported)}, which is in a higher layer"
+        if module[1:2] == imported[1:2] == ["providers"] and module[2:] and imported[2] not in {"common", module[2]}:
+            yield f"{'.'.join(module)} imports {'.'.join(imported)}: providers import only their own and common modules"
+    for module in {m.rpartition(".")[0] for m in sources}:
+        if module.endswith(_BARE_PACKAGES) and len(ast.parse(sources[module]).body) > 1:
+            yield f"{module}/__init__.py has more than a docstring"
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        yield f"import cycle: {error.args[1]}"
+
+
+def test_modules_import_only_lower_layers_and_no_cycle():
+    assert list(_violations(_sources())) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "statement", "violation"),
+    [
+        ("jmsjca.spi", "from jmsjca.outbound import session", "higher layer"),
+        ("jmsjca.spi", "def f():\n    import jmsjca.outbound.session", "higher layer"),
+        ("jmsjca.spi", "if TYPE_CHECKING:\n    from jmsjca.outbound.session import Session", "higher layer"),
+        ("jmsjca.providers.common.unit", "from jmsjca.providers.amqp import unit", "only their own"),
+        ("jmsjca.providers.stomp.unit", "from jmsjca.providers.amqp.unit import AMQPUnit", "only their own"),
+        ("jmsjca.providers.amqp.codec.sections", "from jmsjca.providers.amqp.unit import AMQPUnit", "import cycle"),
+        ("jmsjca.providers.amqp.engine", "from jmsjca.providers.amqp.engine.engine import Engine", "than a docstring"),
+        ("jmsjca.providers.stomp.protocol", "X = 1", "than a docstring"),
+    ],
+)
+def test_planted_import_is_a_violation(module, statement, violation):
+    sources = _sources()
+    sources[module] += f"\n{statement}\n"
+    assert any(violation in found for found in _violations(sources))

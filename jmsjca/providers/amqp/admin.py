@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import (
@@ -19,10 +19,8 @@ from jmsjca.messages import Message
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import UNDECODABLE
 from jmsjca.providers.amqp.codec.sections import APPLICATION_PROPERTIES, VALUE, EncodedMessage
-from jmsjca.providers.amqp.consumer import AMQPConsumer
-from jmsjca.providers.amqp.delivery import AMQPDelivery
-from jmsjca.providers.amqp.unit import AMQPUnit
-from jmsjca.spi import Admin
+from jmsjca.providers.amqp.delivery import ReceivedMessage
+from jmsjca.spi import Admin, Consumer, Delivery, Unit
 
 __all__ = [
     "ManagementAdmin",
@@ -61,11 +59,11 @@ class ManagementConnection(Protocol):
         """Create a temporary destination."""
         ...
 
-    def consumer(self, source: Destination | Subscription) -> AMQPConsumer:
+    def consumer(self, source: Destination | Subscription) -> Consumer:
         """Open a consumer."""
         ...
 
-    def unit(self, *, atomic: bool = True) -> AMQPUnit:
+    def unit(self, *, atomic: bool = True) -> Unit:
         """Open a unit of work."""
         ...
 
@@ -89,7 +87,7 @@ class ManagementClient:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._reply_to: Destination | None = None
-        self._reply_consumer: AMQPConsumer | None = None
+        self._reply_consumer: Consumer | None = None
 
     def request(self, request: Message) -> ManagementResponse:
         """Send a request and wait for its response.
@@ -117,12 +115,12 @@ class ManagementClient:
         consumer.close()
         return limit - left
 
-    def _settle(self, chunk: Sequence[AMQPDelivery]) -> None:
+    def _settle(self, chunk: Sequence[Delivery]) -> None:
         unit = self._connection.unit(atomic=False)
         unit.take(chunk)
         unit.commit()
 
-    def _open_reply_queue(self) -> AMQPConsumer:
+    def _open_reply_queue(self) -> Consumer:
         if self._reply_consumer is None:
             reply_to = self._connection.temporary("queue")
             try:
@@ -148,16 +146,16 @@ class ManagementClient:
                 f"The connection broke during a management request, which the broker may have performed: {error}"
             ) from error
 
-    def _await_response(self, correlation: str, replies: AMQPConsumer) -> ManagementResponse:
+    def _await_response(self, correlation: str, replies: Consumer) -> ManagementResponse:
         """Wait for the response to a request; late responses to earlier requests are skipped."""
         while chunk := self._receive_reply(replies):
             self._settle(chunk)
-            answer = _parse_response(chunk[0].encoded, correlation)
+            answer = _parse_response(cast("ReceivedMessage", chunk[0]).encoded, correlation)
             if answer is not None:
                 return answer
         raise JMSError(f"The broker's management did not answer within {self._timeout:g} s.")
 
-    def _receive_reply(self, replies: AMQPConsumer) -> Sequence[AMQPDelivery]:
+    def _receive_reply(self, replies: Consumer) -> Sequence[Delivery]:
         """Receive a response; an error drops the reply queue, as an oversized response would fail its next consumer."""
         try:
             return replies.receive(1, self._timeout)
@@ -165,7 +163,7 @@ class ManagementClient:
             self._drop_reply_queue(replies)
             raise
 
-    def _drop_reply_queue(self, replies: AMQPConsumer) -> None:
+    def _drop_reply_queue(self, replies: Consumer) -> None:
         """Discard the reply queue, so that the next request creates a new one."""
         reply_to, self._reply_to, self._reply_consumer = self._reply_to, None, None
         with suppress(JMSError):

@@ -1,4 +1,4 @@
-"""Browsing a queue: a link that receives copies until the broker has no more."""
+"""Browsing a queue: a receiver link that gets copies of its messages."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -20,25 +20,25 @@ _CHUNK_SIZE = 100
 
 
 class _ChunkListener:
-    """Gathers the copies of one chunk."""
+    """Collects the messages of one chunk."""
 
     def __init__(self) -> None:
         self.sequences: list[int] = []
         self.encoded: list[bytes] = []
 
     def on_messages(self, first: int, messages: Sequence[bytes]) -> None:
-        """Keep copies."""
+        """Collect messages."""
         self.sequences += range(first, first + len(messages))
         self.encoded += messages
 
     def on_credit_changed(self, more: int) -> None:
-        """What is asked for next does not depend on it."""
+        """Ignore it: each chunk is requested with a fixed credit."""
 
     def on_credit_lost(self) -> None:
-        """The chunk is smaller."""
+        """Ignore it: the chunk is smaller."""
 
     def on_link_failed(self, error: JMSError) -> None:
-        """Whoever waits for the chunk hears of it."""
+        """Ignore it: the thread that waits for the chunk gets the error from the link."""
 
 
 def browse(
@@ -50,28 +50,28 @@ def browse(
     *,
     limit: int | None,
 ) -> Iterator[Sequence[ReceivedMessage]]:
-    """Give the messages of a queue chunk by chunk.
+    """Yield the messages of a queue, in chunks.
 
     Args:
-        engine: The connection.
-        source: Where to look.
-        origin: The same, as messages name it.
-        limits: The bounds.
-        reply_timeout: Seconds to wait for the broker's answers.
-        limit: How many messages at most; None for all.
+        engine: The engine of the connection.
+        source: The source terminus of the link.
+        origin: The source as messages name it, and properties of its broker.
+        limits: The limits of the connection.
+        reply_timeout: Seconds to wait for the broker's responses.
+        limit: The maximum number of messages; None for all.
 
     Yields:
         Chunks of messages, in order.
     """
-    copies = _ChunkListener()
-    link = ReceiverLink(engine, source, copies, limits.message_bytes, reply_timeout, supports_drain=True)
+    listener = _ChunkListener()
+    link = ReceiverLink(engine, source, listener, limits.message_bytes, reply_timeout, supports_drain=True)
     budget = ByteBudget(limits.prefetch_bytes)
     link.attach()
     end = link.close
     try:
         while limit is None or limit > 0:
             chunk = _receive_chunk(
-                engine, link, copies, min(limit or _CHUNK_SIZE, _CHUNK_SIZE, budget.messages_that_fit(0))
+                engine, link, listener, min(limit or _CHUNK_SIZE, _CHUNK_SIZE, budget.messages_that_fit(0))
             )
             if chunk is None:
                 return
@@ -79,7 +79,7 @@ def browse(
             found = [ReceivedMessage(encoded, origin) for encoded in chunk]
             yield [message for message in found if not _is_expired(message)]
             limit = None if limit is None else limit - len(chunk)
-    except GeneratorExit:  # nobody looks on; the garbage collector may say so, and on the engine's thread
+    except GeneratorExit:  # raised by the garbage collector, too, perhaps on the engine thread: do not wait
         end = link.close_nowait
         raise
     finally:
@@ -87,7 +87,7 @@ def browse(
 
 
 def _is_expired(found: ReceivedMessage) -> bool:
-    """Brokers show what has expired until they come across it."""
+    """Return True for an expired message. Browsers see those until the broker removes them."""
     try:
         expiration = found.message.expiration
     except MessageFormatError:
@@ -95,11 +95,11 @@ def _is_expired(found: ReceivedMessage) -> bool:
     return expiration is not None and expiration <= datetime.now(UTC)
 
 
-def _receive_chunk(engine: Engine, link: ReceiverLink, copies: _ChunkListener, size: int) -> list[bytes] | None:
-    """Give some copies; None if the broker has no more."""
+def _receive_chunk(engine: Engine, link: ReceiverLink, listener: _ChunkListener, size: int) -> list[bytes] | None:
+    """Return up to `size` messages; None if the broker has no more."""
     engine.call(partial(link.grant, size))
     no_more = link.drain()
-    chunk, handles = copies.encoded, copies.sequences
-    copies.encoded, copies.sequences = [], []
-    engine.call(partial(link.settle, handles, accept))
+    chunk, sequences = listener.encoded, listener.sequences
+    listener.encoded, listener.sequences = [], []
+    engine.call(partial(link.settle, sequences, accept))
     return chunk if chunk or not no_more else None

@@ -1,16 +1,15 @@
-"""An AMQP connection: one attempt, which never reconnects; opens consumers and keeps their registry."""
+"""An AMQP connection, which never reconnects, and the registry of its consumers."""
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
 
-from jmsjca.config import Limits
+from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
 from jmsjca.forking import ForkGuard
 from jmsjca.providers.amqp.admin import ManagementAdmin
-from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.brokers.registry import admin_for
 from jmsjca.providers.amqp.browser import browse
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
@@ -20,44 +19,44 @@ from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.amqp.redelivery import FailureCounts
 from jmsjca.providers.amqp.subscriptions import ConsumerSpec, SourceFactory, unsubscribe, unsubscribe_global
+from jmsjca.providers.amqp.temporary_destinations import TemporaryDestinations
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.spi import Admin, Capabilities, Order
 
-__all__ = ["AMQPConnection", "ConsumerRegistry", "Opening"]
+__all__ = ["AMQPConnection"]
 
 _CLOSE_TIMEOUT = 5.0
 
 
 class AMQPConnection:
-    """Consumers and units over one engine.
+    """An open connection: creates consumers, units and temporary destinations.
 
     Args:
-        engine: The open connection.
-        links: What units write with.
-        broker: What is at the other end.
-        limits: The bounds.
-        client_id: What durable subscriptions belong to; None if none was given.
+        engine: The engine of the connection.
+        links: The links that the units share; they have the profile of the broker.
+        limits: The limits of the connection.
+        clock: The source of time.
+        client_id: The client id of durable subscriptions; None if the connection has none.
     """
 
-    def __init__(
-        self, engine: Engine, links: LinkPool, broker: AMQPBrokerProfile, limits: Limits, client_id: str | None
-    ) -> None:
+    def __init__(self, engine: Engine, links: LinkPool, limits: Limits, clock: Clock, client_id: str | None) -> None:
         self._engine = engine
         self._links = links
-        self._broker = broker
+        self._broker = links.broker
         self._limits = limits
-        self._temporary_destinations = links.temporaries
-        self._lock = threading.RLock()  # the broker's management is asked over this connection, too
-        self._sources = SourceFactory(broker, links.temporaries, client_id)
-        self._opening = Opening(engine, broker, self._sources, limits, links.reply_timeout)
+        self._clock = clock
+        self._temporary_destinations = TemporaryDestinations(engine, links.reply_timeout)
+        self._lock = threading.RLock()  # reentrant: management requests use this connection while it is held
+        self._sources = SourceFactory(links.broker, self._temporary_destinations, client_id)
         self._consumers = ConsumerRegistry()
-        self._admin: ManagementAdmin | None = None  # made when it is asked for: it knows this connection
+        self._failure_counts = FailureCounts()
+        self._admin: ManagementAdmin | None = None  # created on demand; refers to this connection
         self._close_lock = threading.Lock()
         self._fork_guard = ForkGuard()
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this connection can do."""
+        """The capabilities of this connection."""
         return self._broker.data.capabilities
 
     def consumer(
@@ -69,19 +68,19 @@ class AMQPConnection:
         order: Order = Order.PREFIX,
         window: int | None = None,
     ) -> AMQPConsumer:
-        """Consume from a queue, a topic or a subscription."""
+        """Create a consumer of a queue, a topic or a subscription. None is the default size of the prefetch window."""
         self._check_open()
         self._sources.check_consumable(source, no_local=no_local)
-        with self._lock:  # two threads may ask for one subscription
+        with self._lock:  # two threads may open the same subscription
             terms = self._consumers.reserve(ConsumerSpec(source, selector, no_local))
-            consumer = self._opening.open(terms, order, window)
+            consumer = self._open_consumer(terms, order, window)
             self._consumers.add(consumer, terms)
         return consumer
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
     ) -> Iterator[Sequence[ReceivedMessage]]:
-        """Look at what waits in a queue, in order, chunk by chunk; nothing is taken."""
+        """Yield the messages of a queue in order, in chunks, without consuming them."""
         self._check_open()
         self._broker.data.require("browse")
         if not isinstance(queue, Queue):
@@ -97,28 +96,29 @@ class AMQPConnection:
         )
 
     def unit(self, *, atomic: bool = True) -> AMQPUnit:
-        """Open a unit.
+        """Return a new unit.
 
         Raises:
-            NotSupportedError: It must be atomic, and the broker has no transactions.
+            NotSupportedError: The unit must be atomic, and the broker has no transactions.
         """
         self._check_open()
         if atomic:
             self._broker.data.require("atomic")
-        return AMQPUnit(self._links, atomic=atomic)
+        check_target = self._temporary_destinations.check_not_removed
+        return AMQPUnit(self._links, self._limits.message_bytes, self._clock, check_target, atomic=atomic)
 
     def check(self, target: Destination) -> None:
-        """Attach a sender.
+        """Check that messages can be sent to a destination: attach a sender link.
 
         Raises:
-            InvalidDestinationError: The broker does not let us send there.
+            InvalidDestinationError: The broker refuses the link.
         """
         self._check_open()
         self._temporary_destinations.check_not_removed(target)
         self._links.check_target(target)
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Make a destination that the broker removes with this connection."""
+        """Create a destination that the broker deletes together with this connection."""
         self._check_open()
         self._broker.data.require("temporary")
         return self._temporary_destinations.create(kind)
@@ -127,9 +127,9 @@ class AMQPConnection:
         """Remove a queue, a durable subscription, or a temporary destination of this connection.
 
         Raises:
-            InvalidDestinationError: There is none.
-            IllegalStateError: It has consumers.
-            NotSupportedError: It is a queue or a topic, and the broker has no management over AMQP.
+            InvalidDestinationError: The destination or subscription does not exist.
+            IllegalStateError: The destination or subscription has consumers.
+            NotSupportedError: The destination is not temporary, and the broker has no management over AMQP.
         """
         self._check_open()
         with self._lock:
@@ -140,17 +140,17 @@ class AMQPConnection:
             if what.temporary:
                 self._temporary_destinations.remove(what)
                 return
-        self._remove_by_management(what)  # which opens and removes what it needs for its answers, one request at a time
+        self._remove_by_management(what)  # without the lock: it opens a consumer of its own for the responses
 
     def admin(self) -> Admin | None:
-        """The operator's view; None if the broker has no management over AMQP."""
+        """Return the management API; None if the broker has no management over AMQP."""
         self._check_open()
         return self._management_admin()
 
     def close(self, timeout: float | None = None) -> None:
-        """Give back what is held, and close. What open units took comes again, counted."""
+        """Close the connection and requeue deliveries; those of open units increment the delivery count."""
         if self._fork_guard.in_child:
-            return  # a forked child: its parent closes it
+            return  # the parent process closes it
         with self._close_lock:
             if self._links.is_closing:
                 return
@@ -162,11 +162,33 @@ class AMQPConnection:
             self._mark_units_lost()
             for consumer in self._consumers:
                 consumer.close_nowait()
-            self._mark_units_lost()  # those that took something meanwhile
-        except JMSError:  # the connection is gone, and everything went back with it
+            self._mark_units_lost()  # units that have taken deliveries meanwhile
+        except JMSError:  # the connection is lost, and the broker has requeued all deliveries
             pass
         finally:
             self._engine.close(_CLOSE_TIMEOUT if timeout is None else timeout)
+
+    def _open_consumer(self, terms: ConsumerSpec, order: Order, window: int | None) -> AMQPConsumer:
+        broker = self._broker
+        consumer = AMQPConsumer(
+            self._engine,
+            self._sources.for_consumer(terms),
+            ReceiveContext(terms.topic, broker.naming, broker.counts_deliveries),
+            order=order,
+            window=self._limits.prefetch_messages if window is None else window,
+            limits=self._limits,
+            reply_timeout=self._links.reply_timeout,
+            supports_drain=broker.supports_drain,
+            failure_counts=self._failure_counts,
+            redelivers_locally=broker.data.capabilities.give_back == "local",
+        )
+        try:
+            consumer.open()
+        except ConnectionLostError as error:  # some brokers close the connection over a subscription that is in use
+            if any(text in str(error) for text in broker.in_use_texts):
+                raise IllegalStateError(f"{terms.source} is in use: {error}") from error
+            raise
+        return consumer
 
     def _remove_by_management(self, what: Destination) -> None:
         manager = self._management_admin()
@@ -192,81 +214,29 @@ class AMQPConnection:
             unit.mark_lost()
 
     def _check_open(self) -> None:
-        self._fork_guard.check()  # another thread may hold a lock that is not there in a forked child
+        self._fork_guard.check()  # first: in a forked child, a lock may be held by a thread that does not exist
         if self._links.is_closing:
             raise IllegalStateError("This connection is closed.")
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """Makes consumers.
-
-    Args:
-        engine: The connection.
-        broker: What is at the other end.
-        sources: What may be consumed from.
-        limits: The bounds.
-        reply_timeout: Seconds to wait for the broker's answers.
-        failures: What failed here, for all consumers.
-    """
-
-    engine: Engine
-    broker: AMQPBrokerProfile
-    sources: SourceFactory
-    limits: Limits
-    reply_timeout: float
-    failures: FailureCounts = field(default_factory=FailureCounts)
-
-    def open(self, terms: ConsumerSpec, order: Order, window: int | None) -> AMQPConsumer:
-        """Open a consumer.
-
-        Args:
-            terms: What it asks for.
-            order: How its deliveries are settled.
-            window: How many messages it takes ahead; None for as many as the limits say.
-
-        Raises:
-            JMSError: The broker refuses.
-        """
-        consumer = self._make(terms, order, self.limits.prefetch_messages if window is None else window)
-        try:
-            consumer.open()
-        except ConnectionLostError as error:  # so hard a broker may refuse what another consumer has
-            if any(words in str(error) for words in self.broker.in_use_texts):
-                raise IllegalStateError(f"{terms.source} is in use: {error}") from error
-            raise
-        return consumer
-
-    def _make(self, terms: ConsumerSpec, order: Order, window: int) -> AMQPConsumer:
-        return AMQPConsumer(
-            self.engine,
-            self.sources.for_consumer(terms),
-            ReceiveContext(terms.topic, self.broker.naming, self.broker.counts_deliveries),
-            order=order,
-            window=window,
-            limits=self.limits,
-            reply_timeout=self.reply_timeout,
-            supports_drain=self.broker.supports_drain,
-            failure_counts=self.failures,
-            redelivers_locally=self.broker.data.capabilities.give_back == "local",
-        )
-
-
 class ConsumerRegistry:
-    """Brokers differ in what they do about two consumers of one subscription, so what is wrong is refused here."""
+    """The consumers of a connection.
+
+    Brokers differ in how they treat two consumers of one subscription, so conflicts are refused here.
+    """
 
     def __init__(self) -> None:
         self._active: dict[AMQPConsumer, ConsumerSpec] = {}
 
     def __iter__(self) -> Iterator[AMQPConsumer]:
-        """Go through all that are not done."""
+        """Iterate over the consumers that are open or have unsettled deliveries."""
         return iter(tuple(self._active))
 
     def reserve(self, terms: ConsumerSpec) -> ConsumerSpec:
-        """Find the number for one more consumer.
+        """Return the terms of a new consumer with the next free ordinal of its subscription.
 
         Raises:
-            IllegalStateError: Another consumer of this connection has the subscription (JMS 3.1, section 8.3).
+            IllegalStateError: Another consumer of this connection uses the subscription (JMS 3.1, section 8.3).
         """
         source = terms.source
         if not isinstance(source, Subscription) or source.name is None:
@@ -274,21 +244,21 @@ class ConsumerRegistry:
         others = [self._active[consumer] for consumer in self._consumers_of(source)]
         if others and not all(source.shared and _has_same_terms(terms, other) for other in others):
             raise IllegalStateError(
-                f"The subscription {source.name!r} has a consumer of this connection already, on other terms or not"
-                " shared; or a unit still holds messages of a closed one: end that first."
+                f"The subscription {source.name!r} already has a consumer of this connection, with other terms or not"
+                " shared; or a unit still holds messages of a closed consumer: close it or end the unit first."
             )
         taken = {other.ordinal for other in others}
         return replace(terms, ordinal=next(n for n in range(1, len(taken) + 2) if n not in taken))
 
     def add(self, consumer: AMQPConsumer, terms: ConsumerSpec) -> None:
-        """Note a consumer, and forget those that are done."""
+        """Add a consumer, and remove finished ones."""
         self._active = {c: t for c, t in self._active.items() if not c.is_finished} | {consumer: terms}
 
     def check_unused(self, what: Destination | Subscription) -> None:
-        """See whether something can be removed.
+        """Raise an error if a destination or subscription is in use.
 
         Raises:
-            IllegalStateError: A consumer of this connection has it.
+            IllegalStateError: A consumer of this connection uses it.
         """
         if self._consumers_of(what) if isinstance(what, Subscription) else self._open_consumers_of(what):
             raise IllegalStateError(f"{what} still has consumers; close them first.")
@@ -301,7 +271,7 @@ class ConsumerRegistry:
 
 
 def _is_same_subscription(one: Destination | Subscription, other: Subscription) -> bool:
-    """True if they are one subscription: by its name, its client, and whether it lasts."""
+    """Return True if both are the same subscription: by name, client id and volatility."""
     return isinstance(one, Subscription) and (one.name, one.client_id, one.volatile) == (
         other.name,
         other.client_id,

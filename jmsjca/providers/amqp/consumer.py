@@ -275,7 +275,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         return missing > 0
 
     def _yield_to_engine(self) -> None:
-        """Let the engine thread write the granted credit, so that messages arrive while the caller handles this chunk.
+        """Wait until the engine thread writes the granted credit: messages arrive while the caller handles this chunk.
 
         Python switches threads every 5 ms (`sys.setswitchinterval`); a short chunk may be finished earlier.
         """

@@ -1,4 +1,4 @@
-"""A message received over AMQP, decoded when it is first looked at."""
+"""A message received over AMQP, decoded on first access."""
 
 import time
 from typing import Protocol
@@ -16,12 +16,12 @@ __all__ = ["AMQPDelivery", "AMQPDeliveryOwner", "ReceivedMessage"]
 
 
 class ReceivedMessage:
-    """Encoded bytes, decoded when first looked at.
+    """An encoded message, decoded on first access.
 
     Args:
-        encoded: The message as it came.
-        origin: Where it came from.
-        failures: How often it failed here, which the broker does not know.
+        encoded: The message as received.
+        origin: The source of the message and properties of its broker.
+        failures: The number of failed deliveries on this connection that the broker did not count.
     """
 
     __slots__ = ("_failures", "_message", "_origin", "_received_at", "encoded")
@@ -29,20 +29,20 @@ class ReceivedMessage:
     def __init__(self, encoded: bytes, origin: ReceiveContext, failures: int = 0) -> None:
         self.encoded = encoded
         self._origin = origin
-        self._received_at = time.time()  # a time to live may begin here
+        self._received_at = time.time()  # the start of the time to live, if the message has no creation time
         self._failures = failures
         self._message: Message | None = None
 
     @property
     def message(self) -> Message:
-        """The message; its body is decoded now, so one that cannot be raises `MessageFormatError` here."""
+        """The message. Its body is decoded on first access, which raises `MessageFormatError` if that fails."""
         if self._message is None:
             self._message = decode(self.encoded, self._origin, self._received_at, self._failures)
         return self._message
 
     @property
     def raw(self) -> bytes:
-        """The bytes of the body; of a message that cannot be decoded, all of its bytes."""
+        """The bytes of the body; if the message cannot be decoded, all of its bytes."""
         try:
             message = self.message
         except MessageFormatError:
@@ -51,17 +51,17 @@ class ReceivedMessage:
 
     @property
     def count(self) -> int | None:
-        """How often the message was delivered, this time included; None if the broker does not count."""
+        """The number of deliveries, including this one; None if the broker does not count them."""
         return read_header(self.encoded).jms_delivery_count(self._failures, counts=self._origin.counts_deliveries)
 
     @property
     def redelivered(self) -> bool:
-        """True if it was delivered before."""
+        """True if the message was delivered before."""
         return read_header(self.encoded).redelivered(self._failures, counts=self._origin.counts_deliveries)
 
 
 def _body_bytes(message: Message, encoded: bytes) -> bytes:
-    """What is in texts, bytes and pickles; of what has a form of AMQP's the encoded bytes."""
+    """Return the content of text, bytes and pickled object messages; for other types the encoded body."""
     if isinstance(message, TextMessage):
         return (message.body or "").encode()
     if isinstance(message, BytesMessage):
@@ -72,11 +72,11 @@ def _body_bytes(message: Message, encoded: bytes) -> bytes:
 
 
 class AMQPDeliveryOwner(DeliveryOwner, Protocol):
-    """Who received a delivery, as the delivery knows it."""
+    """The consumer of a delivery, as far as the delivery uses it."""
 
     @property
     def origin(self) -> ReceiveContext:
-        """What it receives from, as messages name it, and what its broker does."""
+        """The source as messages name it, and properties of its broker."""
         ...
 
 
@@ -84,10 +84,10 @@ class AMQPDelivery(ReceivedMessage):
     """An unsettled delivery.
 
     Attributes:
-        handle: Names proton's delivery, which stays on the engine's thread.
-        size: How many bytes it takes.
-        consumer: Who received it.
-        unit: Which unit took it; None as long as none did.
+        sequence: The number of proton's delivery, which only the engine thread may use.
+        size: The size in bytes.
+        consumer: The consumer that received it.
+        unit: The unit that took it; None as long as none did.
     """
 
     __slots__ = ("consumer", "sequence", "size", "unit")
@@ -95,7 +95,7 @@ class AMQPDelivery(ReceivedMessage):
     def __init__(
         self, encoded: bytes, sequence: int, consumer: AMQPDeliveryOwner, received_at: float, failures: int = 0
     ) -> None:
-        self.encoded = encoded  # all in one: a call of the base's for each message would double the cost
+        self.encoded = encoded  # set here: calling the base class's __init__ for each message would double the cost
         self._origin = consumer.origin
         self._received_at = received_at
         self._failures = failures
@@ -106,5 +106,5 @@ class AMQPDelivery(ReceivedMessage):
         self.unit: Unit | None = None
 
     def for_redelivery(self, *, counted: bool) -> "AMQPDelivery":
-        """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
+        """Return a new delivery of the same message; the old one can no longer be settled."""
         return AMQPDelivery(self.encoded, self.sequence, self.consumer, self._received_at, self._failures + counted)

@@ -8,7 +8,7 @@ from typing import Any
 
 from proton import Connection, Transport, symbol
 
-from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
+from jmsjca.config import Clock, ConnectionURL, Credentials
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.amqp.brokers.registry import profile_for
 from jmsjca.providers.amqp.engine.engine import Engine
@@ -41,7 +41,6 @@ class Login:
         options: The network options of the URL.
         credentials: User name and password; None for EXTERNAL (with a client certificate) or ANONYMOUS.
         client_id: The container id; None for a random one.
-        limits: The limits of the connection.
         clock: The clock for timers.
         on_lost: Called once when the connection is lost.
     """
@@ -50,7 +49,6 @@ class Login:
     options: NetworkOptions
     credentials: Credentials | None
     client_id: str | None
-    limits: Limits
     clock: Clock
     on_lost: Callable[[JMSError], None]
 
@@ -82,7 +80,7 @@ class Login:
             engine.abort(ConnectionLostError("The connection was abandoned while it was opened."))
             raise
         broker = profile_for(str(properties.get("product", "")), offers)
-        return engine, LinkPool(engine, self.clock, self.limits, broker, reply_timeout=options.reply_timeout)
+        return engine, LinkPool(engine, broker, options.reply_timeout)
 
 
 def _capabilities_known(engine: Engine, links: LinkPool) -> bool:

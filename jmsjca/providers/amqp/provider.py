@@ -37,5 +37,5 @@ class AMQPProvider:
             raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
         options = NetworkOptions.parse(url)
         require_tls_for_password(url, options, credentials, "amqps")
-        engine, links = Login(url, options, credentials, client_id, limits, clock, on_lost).open()
-        return AMQPConnection(engine, links, links.broker, limits, client_id)
+        engine, links = Login(url, options, credentials, client_id, clock, on_lost).open()
+        return AMQPConnection(engine, links, limits, clock, client_id)

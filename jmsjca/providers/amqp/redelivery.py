@@ -1,4 +1,4 @@
-"""Messages that this client gave back: which come next, and failures that the broker does not count."""
+"""Messages that this client returned: their expected order, and failures that the broker does not count."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,11 +19,11 @@ _MAX_EARLIER = 5000
 
 
 class ReturnOrder(NamedTuple):
-    """The messages that went back in order.
+    """The expected order of messages that were returned to the broker.
 
     Args:
-        hashes: Theirs, as far as they have not come yet.
-        returns: How often what comes instead is returned.
+        hashes: The hashes of the messages that have not been received again.
+        retries: How many more times other messages are returned that arrive before them.
     """
 
     hashes: Sequence[int]
@@ -31,38 +31,39 @@ class ReturnOrder(NamedTuple):
 
     @classmethod
     def of(cls, deliveries: Iterable[AMQPDelivery]) -> Self:
-        """Await what goes back now."""
+        """Return the order of deliveries that are about to be returned."""
         return cls([_hash_of(delivery) for delivery in deliveries])
 
     def merged_before(self, others: "ReturnOrder | None", here: Iterable[AMQPDelivery]) -> Self:
-        """These, and behind them what else is still to come: who gives back one after the other begins at the end.
+        """Return this order followed by an earlier one. Deliveries are returned one by one from the last to the first.
 
         Args:
-            others: What else was awaited.
-            here: What of these had come, and nobody had received.
+            others: The earlier order.
+            here: The deliveries of the earlier order that were buffered here and not received.
         """
-        if others is None or not others.retries:  # or somebody else has got them
+        if others is None or not others.retries:  # without retries left, another consumer has probably received them
             return self
         come = Counter(map(_hash_of, here))
         left = [each for each in others.hashes if not _take_one(come, each)]
         return self._replace(hashes=[*self.hashes, *left[:_MAX_EARLIER]])
 
     def retry(self) -> Self:
-        """The same once more, as something else came that is returned."""
+        """Return this order with one retry less."""
         return self._replace(retries=self.retries - 1)
 
     def is_kept_by(self, chunk: Sequence[AMQPDelivery]) -> bool:
-        """False if something else stands in a chunk before what is awaited.
+        """Return False if a chunk does not begin with the expected messages.
 
-        Artemis may have chosen the next message before it takes back what is before that one, and send it at the next
-        credit. But if that happens again and again, somebody else has got what went back.
+        Artemis may have selected the next message before it requeues an earlier one, and sends it at the next credit.
+        If that happens repeatedly, another consumer has received the returned messages.
         """
         return not self.retries or all(map(eq, self.hashes, map(_hash_of, chunk)))
 
     def in_settlement_order(self, deliveries: Iterable[AMQPDelivery]) -> Sequence[Sequence[AMQPDelivery]]:
-        """Deliveries as they should have come: a broker with credit left sends each again as soon as it is back.
+        """Return deliveries in expected order, as a broker with credit left resends each as soon as it is released.
 
-        Step by step, as proton joins neighbours that are settled together, and has them in the order of arrival again.
+        They are split into steps that are settled separately, since proton merges adjacent deliveries of one step into
+        a range, which is in order of arrival.
         """
         places: defaultdict[int, list[int]] = defaultdict(list)
         for place in reversed(range(len(self.hashes))):
@@ -76,27 +77,27 @@ class ReturnOrder(NamedTuple):
         return steps
 
     def after(self, chunk: Sequence[AMQPDelivery]) -> "ReturnOrder | None":
-        """What is still to come behind a chunk."""
+        """Return the order that is expected after a chunk; None if nothing is left."""
         left = self.hashes[len(chunk) :]
         return self._replace(hashes=left) if left else None
 
 
 def _take_one(come: Counter[int], each: int) -> bool:
-    """Take one of these out, if it is there."""
+    """Remove one occurrence; return False if it does not occur."""
     come[each] -= 1
     return come[each] >= 0
 
 
 def _hash_of(delivery: AMQPDelivery) -> int:
-    """Less than the message, which may be large, and needs no room any more."""
+    """Return a hash of a message, so that large messages need not be kept in memory."""
     return hash(bare_message(delivery.encoded))
 
 
 class FailureCounts:
-    """What the consumers of a connection gave back as failed; for any number of threads.
+    """Failed deliveries of a connection, by message. Thread-safe.
 
-    A broker that counts writes the count into the header, so what comes again with the very same bytes was not counted.
-    What has no id may be another message like it, and is not remembered.
+    A broker that counts deliveries writes the count into the header. So a message that is redelivered with identical
+    bytes was not counted. Messages without an id are not recorded: two of them can be identical.
 
     Args:
         most: How many messages are remembered; the one that failed first is forgotten first.
@@ -105,10 +106,10 @@ class FailureCounts:
     def __init__(self, max_messages: int = 5000) -> None:
         self._max_messages = max_messages
         self._lock = Lock()
-        self._counts: dict[int, int] = {}  # by the hash of the bytes, for those may be large
+        self._counts: dict[int, int] = {}  # by the hash of the bytes, as messages may be large
 
     def record(self, deliveries: Iterable[AMQPDelivery]) -> None:
-        """Remember deliveries that failed; before the broker hears of it, and sends them again."""
+        """Record failed deliveries. Call it before they are settled, as the broker may redeliver them at once."""
         with self._lock:
             for delivery in filter(_is_identifiable, deliveries):
                 key = hash(delivery.encoded)
@@ -117,14 +118,14 @@ class FailureCounts:
                     del self._counts[next(iter(self._counts))]
 
     def counts_for(self, messages: Sequence[bytes]) -> Iterable[int]:
-        """Tell of each message how often it failed here and the broker did not count that."""
+        """Return for each message the number of failed deliveries that the broker did not count."""
         return (
             (self._counts.get(hash(encoded), 0) for encoded in messages) if self._counts else repeat(0, len(messages))
         )
 
 
 def _is_identifiable(delivery: AMQPDelivery) -> bool:
-    """True if no other message has the same bytes; one that cannot be decoded is known by them."""
+    """Return True if no other message has the same bytes; assumed for a message that cannot be decoded."""
     try:
         return original_message_id(delivery.message) is not None
     except MessageFormatError:

@@ -23,8 +23,8 @@ class TemporaryDestinations:
     """The temporary destinations of a connection.
 
     Args:
-        engine: The connection.
-        reply_timeout: Seconds to wait for the broker's answers.
+        engine: The engine of the connection.
+        reply_timeout: Seconds to wait for the broker's responses.
     """
 
     def __init__(self, engine: Engine, reply_timeout: float) -> None:
@@ -35,10 +35,10 @@ class TemporaryDestinations:
         self._removed: dict[Destination, None] = {}  # the oldest first
 
     def create(self, kind: DestinationKind) -> Destination:
-        """Make one.
+        """Create a temporary destination.
 
         Raises:
-            JMSError: The broker refuses.
+            JMSError: The broker refuses it.
         """
         maker = _DynamicTargetLink(self._engine, kind, self._reply_timeout)
         maker.attach()
@@ -48,38 +48,40 @@ class TemporaryDestinations:
         return made
 
     def check_owned(self, what: Destination) -> None:
-        """Refuse a temporary destination that another connection made, or that is gone.
+        """Raise an error for a temporary destination that this connection does not own.
 
         Raises:
-            InvalidDestinationError: It is one of these.
+            InvalidDestinationError: The destination belongs to another connection, or was deleted.
         """
         if what.temporary and what not in self._links:
-            raise InvalidDestinationError(f"{what} is gone, or another connection's: only its own consumes from it.")
+            raise InvalidDestinationError(
+                f"{what} was deleted or belongs to another connection, which alone can consume from it."
+            )
 
     def resolve(self, what: Destination) -> Destination:
-        """The temporary destination of this connection that is meant by a plain name, else what was given."""
+        """Return the temporary destination of this connection that has the same name, else the given destination."""
         own = destination(what.name, what.kind, temporary=True)
         return own if own in self._links else what
 
     def check_not_removed(self, what: Destination) -> None:
-        """Refuse one that this connection has removed.
+        """Raise an error for a temporary destination that this connection has removed.
 
         Raises:
-            InvalidDestinationError: It is one of these.
+            InvalidDestinationError: The destination was removed.
         """
         if self._removed and what in self._removed:
             raise InvalidDestinationError(f"{what} was deleted.")
 
     def remove(self, what: Destination) -> None:
-        """Remove one with what waits in it.
+        """Remove a temporary destination with its messages.
 
         Raises:
-            InvalidDestinationError: This connection has none of that name.
+            InvalidDestinationError: This connection does not own it.
         """
         with self._lock:
             maker = self._links.pop(what, None)
             if maker is None:
-                raise InvalidDestinationError(f"{what} is gone, or another connection's.")
+                raise InvalidDestinationError(f"{what} was deleted or belongs to another connection.")
             self._removed[what] = None
             if len(self._removed) > _MAX_REMOVED:
                 del self._removed[next(iter(self._removed))]
@@ -87,15 +89,15 @@ class TemporaryDestinations:
 
 
 class _DynamicTargetLink(Link):
-    """A sender that sends nothing: its target is made for it."""
+    """A sender link with a dynamic target: the broker creates the node, and deletes it when the link is closed."""
 
     def __init__(self, engine: Engine, kind: DestinationKind, reply_timeout: float) -> None:
-        super().__init__(engine, f"the making of a temporary {kind}", reply_timeout)
+        super().__init__(engine, f"the creation of a temporary {kind}", reply_timeout)
         self._capability = symbol(f"temporary-{kind}")
         self.name = ""
 
     def on_attached(self) -> None:
-        """The broker tells its name."""
+        """Store the name that the broker has assigned. On the engine thread."""
         self.name = (self._link.remote_target.address or "")[:_MAX_NAME_LENGTH]
         super().on_attached()
 

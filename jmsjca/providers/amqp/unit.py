@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from jmsjca.config import Clock
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
-from jmsjca.providers.amqp.codec.encoder import EncodeUsual, template_for
+from jmsjca.providers.amqp.codec.encoder import EncodeUsual, encode, template_for
 from jmsjca.providers.amqp.commit import UnitCommit, acknowledge_confirmed, acknowledge_nowait
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
@@ -23,12 +24,26 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
 
     Args:
         links: The links of the connection.
+        message_bytes: The maximum size of an encoded message.
+        clock: The source of time.
+        check_target: Raises an error for a temporary destination that this connection has removed.
         atomic: True if all sends and acknowledgements must succeed or fail together.
     """
 
-    def __init__(self, links: LinkPool, *, atomic: bool) -> None:
+    def __init__(
+        self,
+        links: LinkPool,
+        message_bytes: int,
+        clock: Clock,
+        check_target: Callable[[Destination], None],
+        *,
+        atomic: bool,
+    ) -> None:
         super().__init__()
         self._links = links
+        self._message_bytes = message_bytes
+        self._clock = clock
+        self._check_target = check_target
         self._atomic = atomic
         self._outgoing: dict[Destination, list[bytes]] = {}
         self._untransacted: dict[Destination, list[bytes]] = {}  # sent before the transaction
@@ -41,6 +56,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
 
         Raises:
             NotSupportedError: The message has a delivery time, and the broker does not support delayed delivery.
+            InvalidDestinationError: The temporary destination was removed by this connection.
             ResourceAllocationError: The message exceeds the size limit.
         """
         if self._finished or self._links.task_queue.error is not None:  # an unconditional call costs more
@@ -50,9 +66,9 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         encoded, payloads = self._encode_usual(message), self._payloads
         if encoded is None:
             encoded, payloads = self._encode_unusual(message, to)
-        if len(encoded) > self._links.message_bytes:
+        if len(encoded) > self._message_bytes:
             raise ResourceAllocationError(
-                f"A message of {len(encoded)} bytes for {to} is over the limit of {self._links.message_bytes} bytes."
+                f"A message of {len(encoded)} bytes for {to} is over the limit of {self._message_bytes} bytes."
             )
         payloads.append(encoded)
 
@@ -94,11 +110,15 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
 
     def _encode_unusual(self, message: Message, to: Destination) -> tuple[bytes, list[bytes]]:
         """Return an encoded message that has rare features, and the list of payloads that it belongs to."""
-        links = self._links
+        broker = self._links.broker
         if message.delivery_time is not None:
-            links.broker.data.require("delivery_delay")
-        first = links.broker.duplicate_ids_before_transaction and DUPLICATE_ID in message.properties
-        return links.encode(message, to), self._untransacted.setdefault(to, []) if first else self._payloads
+            broker.data.require("delivery_delay")
+        if to.temporary:
+            self._check_target(to)
+        now = 0.0 if message.expiration is None else self._clock.now()
+        encoded = encode(message, to, now, broker.naming)
+        first = broker.duplicate_ids_before_transaction and DUPLICATE_ID in message.properties
+        return encoded, self._untransacted.setdefault(to, []) if first else self._payloads
 
     def _run_final(self, write: Callable[[], None]) -> None:
         """Finish the unit with a commit or rollback."""

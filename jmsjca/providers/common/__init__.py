@@ -1,1 +1,1 @@
-"""What providers share. It imports no provider."""
+"""Code that the providers share. It imports no provider."""

@@ -8,17 +8,14 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.codec.addresses import address_of
-from jmsjca.providers.amqp.codec.encoder import encode
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.links.coordinator import CoordinatorLink
 from jmsjca.providers.amqp.links.delivery_states import ACCEPTED
 from jmsjca.providers.amqp.links.sender import AnonymousRelayLink, SendBatch, SenderLink, Then
-from jmsjca.providers.amqp.temporary_destinations import TemporaryDestinations
 
 __all__ = ["MAX_SENDER_LINKS", "LinkPool", "Outgoing", "_SenderLinks"]
 
@@ -174,24 +171,18 @@ class LinkPool:
 
     Args:
         engine: The connection.
-        clock: Tells the time from which a time to live counts.
-        limits: The bounds.
         broker: What is at the other end.
         reply_timeout: Seconds to wait for the broker's answers.
 
     Attributes:
-        temporaries: The temporary destinations of the connection.
         check: Raises `ConnectionLostError` if the connection is gone.
         mailbox: Its `error` tells that, too, and costs no call.
         committing: Held while a unit ends: two never overlap on a connection.
         closing: True once nothing new is to be begun.
     """
 
-    def __init__(
-        self, engine: Engine, clock: Clock, limits: Limits, broker: AMQPBrokerProfile, *, reply_timeout: float
-    ) -> None:
+    def __init__(self, engine: Engine, broker: AMQPBrokerProfile, reply_timeout: float) -> None:
         self._engine = engine
-        self._clock = clock
         self._senders = _SenderLinks(engine, broker, reply_timeout)
         self._coordinator: CoordinatorLink | None = None
         self.commit_lock = threading.RLock()
@@ -199,20 +190,7 @@ class LinkPool:
         self.broker = broker
         self.check_open = engine.check_open
         self.task_queue = engine.task_queue
-        self.temporaries = TemporaryDestinations(engine, reply_timeout)
-        self.message_bytes = limits.message_bytes
         self.reply_timeout = reply_timeout
-
-    def encode(self, message: Any, to: Destination) -> bytes:
-        """Encode a message for a destination.
-
-        Raises:
-            InvalidDestinationError: It is a temporary one that this connection has removed.
-        """
-        if to.temporary:
-            self.temporaries.check_not_removed(to)
-        now = 0.0 if message.expiration is None else self._clock.now()
-        return encode(message, to, now, self.broker.naming)
 
     def submit_nowait(self, function: Callable[[], None], reply: "Future[Any]") -> None:
         """Run a function on the engine's thread; the reply hears of it if that fails or is never done."""
