@@ -22,8 +22,8 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
 	$(BIN)/python -m tests.torture.backlog_memory
 	$(BIN)/python -m tests.model.run --steps 1000000
-	$(BIN)/python -m tests.unit.delivering.walk --walks 50
-	PYTHONPATH=tests/support $(BIN)/python -m tests.unit.amqp.wire.cuts
+	$(BIN)/python -m tests.unit.inbound.random_walk --walks 50
+	PYTHONPATH=tests/support $(BIN)/python -m tests.unit.providers.amqp.wire.cuts
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points --errors
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.group_points
@@ -32,8 +32,8 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	$(BIN)/python -m tests.torture.fuzz_stomp --runs 10000000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 	$(BIN)/python -m pytest -q -m torture tests/brokers
-	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_decision.py
-	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/delivering/test_every_order.py tests/unit/delivering/test_every_state.py tests/unit/delivering/test_taking_ahead.py
+	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_duplicate_resolution.py
+	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/inbound/test_held_units_in_every_order.py tests/unit/inbound/test_activation_states_in_every_order.py tests/unit/inbound/test_receiver_prefetch.py
 
 bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/pip install --quiet --group bench

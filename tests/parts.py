@@ -12,9 +12,9 @@ BIN = Path(sys.executable).parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
 SOME_BROKERS = [
     f"tests/brokers/{name}"
-    for name in ("java", "test_broker_kills.py", "test_demo.py", "test_machinery.py", "test_spark.py")
+    for name in ("java", "test_broker_kills.py", "test_demo.py", "test_broker_processes.py", "test_spark.py")
 ]
-SOME_UNITS = ["tests/unit/delivering"]
+SOME_UNITS = ["tests/unit/inbound"]
 ONE_DEMO = "tests/demo/test_demo.py"
 LONGEST = 1000  # characters of what is repeated of a failure
 

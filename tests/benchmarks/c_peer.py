@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brokers.cache import BrokerMissing, provide
-from brokers.debian import unpack_packages
+from brokers.provisioning import BrokerMissing, provide, unpack_packages
 
 __all__ = ["running"]
 

@@ -3,10 +3,10 @@
 import os
 
 import pytest
-from authority import Authority
 from brokers import BrokerMissing, registry
 from brokers.logs import keep_log
-from brokers.pairs import url_of
+from brokers.registry import url_of
+from certificate_authority import Authority
 from encrypted_artemis import EncryptedArtemis
 from gap_clients import client, listener  # noqa: F401  # fixtures
 from gap_links import address, amqp, wire  # noqa: F401  # fixtures

@@ -6,7 +6,7 @@ import pytest
 from brokers import PAIRS
 
 from jmsjca import AcknowledgeMode, ConnectionFactory, Outcome, Queue
-from tests.unit.outbound import PATIENCE, put, take
+from tests.unit.outbound.queues import PATIENCE, put, take
 
 AUTO, CLIENT, DUPS_OK, INDIVIDUAL = (AcknowledgeMode[name] for name in ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL"))
 ACKNOWLEDGED = {AUTO: (), CLIENT: (1,), DUPS_OK: (), INDIVIDUAL: (3, 1)}  # of a to d, by their places

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from brokers import PAIRS, registry
-from brokers.pairs import variable_of
+from brokers.registry import variable_of
 from capability_table import PROTOCOLS
 from raw_amqp import RawAMQP
 from raw_stomp import RawSTOMP

@@ -7,9 +7,9 @@ from brokers import PAIRS
 
 from jmsjca import ActivationSpec, ResourceAdapter, TextMessage, Topic
 from jmsjca.reconnection import ConnectionSettings, connect
-from tests.unit.delivering.failing_over import END, kill_one_of_two
-from tests.unit.delivering.watching import Watch
-from tests.unit.inbound import Inbox
+from tests.unit.inbound.distributed_progress import Watch
+from tests.unit.inbound.failover_processes import END, kill_one_of_two
+from tests.unit.inbound.listeners import Inbox
 
 IN_EVERY_RUN = {"artemis-amqp", "qpid-amqp"}
 EVERY_BROKER = [pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS]

@@ -8,7 +8,7 @@ import pytest
 
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
 from jmsjca.testing.contract.fault_proxy import FaultProxy
-from tests.unit.inbound import PATIENCE, Recorder, send
+from tests.unit.inbound.listeners import PATIENCE, Recorder, send
 
 IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp"}
 ATOMIC = ["artemis-amqp", "activemq-amqp", "activemq-stomp", "qpid-amqp"]  # they settle and send as one

@@ -7,7 +7,7 @@ from brokers import PAIRS
 
 from jmsjca import ConnectionFactory, Outcome, Queue, ResourceAdapter, TextMessage
 from jmsjca.errors import NotSupportedError
-from tests.unit.inbound import Inbox, Recorder, send
+from tests.unit.inbound.listeners import Inbox, Recorder, send
 
 IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp"}
 EVERY_BROKER = [pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS]

@@ -10,8 +10,8 @@ from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
-from tests.unit.delivering.stage import until
-from tests.unit.inbound import Recorder
+from tests.unit.inbound.deliveries import until
+from tests.unit.inbound.listeners import Recorder
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
-from tests.brokers.test_statements import CAPABILITIES
+from tests.brokers.test_transactions import CAPABILITIES
 
 SECONDS = 30
 OPTIONS = "?x=1"

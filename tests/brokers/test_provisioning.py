@@ -5,10 +5,9 @@ from itertools import islice
 
 import pytest
 from brokers import BROKERS, BrokerDied, BrokerMissing, ports
-from brokers.cache import cache_folder, provide
 from brokers.configuration import CONF
-from brokers.download import SUMS, download_all
-from brokers.pairs import url_of, variable_of
+from brokers.provisioning import SUMS, cache_folder, download_all, provide
+from brokers.registry import url_of, variable_of
 from jms_java import JavaPeer
 
 SECONDS = 30

@@ -1,12 +1,18 @@
-"""The parts of the main job that need no Spark."""
+"""The parts of the demo that need no Spark: events, progress, and killed processes."""
 
 import json
+import subprocess
+import sys
 
+import psutil
 import pytest
 
 from jmsjca.demo.account import Findings, IdempotentReceiver
+from jmsjca.demo.events import generate, read_events
+from jmsjca.demo.processes import DemoError, await_end
 from jmsjca.demo.progress import Batch, StallDetector, note, sum_up
 from jmsjca.demo.settings import DemoSettings
+from jmsjca.errors import InvalidOptionError
 
 
 def settings(tmp_path, **changes):
@@ -78,3 +84,70 @@ def test_settings_are_for_the_owners_eyes(tmp_path):
     assert file.stat().st_mode & 0o777 == 0o600
     assert DemoSettings.load(str(file)).url == "amqp://me:s3cret@host"
     assert "s3cret" not in repr(DemoSettings.load(str(file)))
+
+
+EVENTS = list(generate(5, 1))
+
+
+def test_the_same_seed_generates_the_same_events():
+    assert list(generate(50, 3)) == list(generate(50, 3))
+    assert list(generate(50, 3)) != list(generate(50, 4))
+
+
+@pytest.mark.parametrize("form", ["array", "lines", "csv"])
+def test_every_form_of_file_gives_the_same_events(tmp_path, form):
+    file = tmp_path / "events"
+    if form == "array":
+        file.write_text(json.dumps(EVENTS, indent=1))
+    elif form == "lines":
+        file.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
+    else:
+        rows = [",".join(EVENTS[0])] + [",".join(map(str, event.values())) for event in EVENTS]
+        file.write_text("\n".join(rows))
+    assert list(read_events(file)) == EVENTS
+
+
+@pytest.mark.parametrize(
+    "text", ["[{]", '{"date": 1}\n', "a,b\n1,2\n", '[{"date": "x", "delay": "late", "distance": 1}]', "[1]"]
+)
+def test_a_file_of_something_else_is_refused_with_its_name(tmp_path, text):
+    file = tmp_path / "events"
+    file.write_text(text)
+    with pytest.raises(InvalidOptionError, match="events"):
+        list(read_events(file))
+
+
+def test_a_binary_file_is_refused(tmp_path):
+    file = tmp_path / "events"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidOptionError, match="cannot be read as events"):
+        list(read_events(file))
+
+
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def grandchild():
+    """A process whose parent does not ask how it ended."""
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        yield psutil.Process(int(parent.stdout.readline()))
+        parent.stdin.close()
+
+
+def test_who_only_waits_for_a_parent_has_ended(grandchild):
+    """In a container nobody may ever ask; waiting for that would be for ever."""
+    grandchild.kill()
+    while grandchild.status() != psutil.STATUS_ZOMBIE:
+        pass
+    await_end([grandchild], 0)
+
+
+def test_who_does_not_end_is_told(grandchild):
+    with pytest.raises(DemoError, match=f"{grandchild.pid} were killed and did not end in 0 s"):
+        await_end([grandchild], 0)

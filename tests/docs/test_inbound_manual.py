@@ -9,7 +9,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PLACES = {"inbound": ROOT / "jmsjca" / "testing" / "inbound", "brokers": ROOT / "tests" / "brokers"}
 TEXT = (DOCS / "inbound-manual.md").read_text()
 ROWS = [line for line in TEXT.splitlines() if line.startswith("| ") and not line.startswith(("| ---", "| the manual"))]
 
@@ -17,8 +16,7 @@ ROWS = [line for line in TEXT.splitlines() if line.startswith("| ") and not line
 @cache
 def named_in(name):
     """The tests of a file, those of a class with its name before them."""
-    folder, _, file = name.rpartition("/")
-    path = PLACES.get(folder, ROOT / "tests" / "unit" / folder) / file
+    path = ROOT / ("jmsjca" if name.startswith("testing/") else "tests") / name
     body = ast.parse(path.read_text()).body
     classes = [node for node in body if isinstance(node, ast.ClassDef)]
     alone = {node.name for node in body if isinstance(node, ast.FunctionDef)}

@@ -6,9 +6,8 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, TransactionRolledBackError
 from jmsjca.spi import Order
-from tests.model.boxes import Consumer, Message, Unit
-from tests.model.places import Places
-from tests.model.words import PLAIN, Letter, Receipt, Source, Way
+from tests.model.operations import PLAIN, Letter, Receipt, Source, Way
+from tests.model.state import Consumer, Message, Places, Unit
 
 __all__ = ["Model"]
 

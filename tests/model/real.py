@@ -13,8 +13,8 @@ from jmsjca.providers import find_provider
 from jmsjca.providers.embedded.store import store as store_module
 from jmsjca.spi import Admin, Connection, Consumer, Delivery, Unit
 from tests.model.clock import Time
-from tests.model.letters import browsed, receipt, written
-from tests.model.words import PLAIN, Letter, Receipt, Source, View, Way
+from tests.model.messages import browsed, receipt, written
+from tests.model.operations import PLAIN, Letter, Receipt, Source, View, Way
 
 __all__ = ["Real"]
 

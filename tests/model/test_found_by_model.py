@@ -6,8 +6,8 @@ import pytest
 
 from jmsjca import Queue
 from jmsjca.config import DestinationSettings
+from tests.model.operations import Letter, Way
 from tests.model.real import Real
-from tests.model.words import Letter, Way
 
 QUEUE = Queue("found")
 

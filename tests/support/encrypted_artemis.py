@@ -1,6 +1,6 @@
 """An Artemis that speaks AMQP over TLS, on one port with every client and on another with certified ones only."""
 
-from brokers.artemis import Artemis
+from brokers.products import Artemis
 
 TLS = "sslEnabled=true;keyStoreType=PEM;keyStorePath={keys};enabledProtocols=TLSv1.2,TLSv1.3"
 CLIENTS = "needClientAuth=true;trustStoreType=PEMCA;trustStorePath={authority};saslMechanisms=EXTERNAL"

@@ -8,7 +8,7 @@ from proton import Endpoint, Link, Message, ProtonException, Terminus, symbol
 from proton.reactor import LinkOption
 from raw_amqp import RawAMQP
 
-from jmsjca.testing.contract.fault_proxy import Wire
+from jmsjca.testing.contract.fault_proxy import FaultProxy
 
 # What makes a terminus a queue.
 QUEUES = {"artemis": "queue", "activemq": "queue"}
@@ -104,7 +104,7 @@ def amqp(broker_url):
 @pytest.fixture
 def wire(broker_url):
     wires = []
-    yield lambda broker: wires.append(Wire(broker_url(f"{broker}-amqp"))) or wires[-1]
+    yield lambda broker: wires.append(FaultProxy(broker_url(f"{broker}-amqp"))) or wires[-1]
     for each in wires:
         each.close()
 

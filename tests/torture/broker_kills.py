@@ -18,9 +18,9 @@ from brokers.broker import Broker
 
 from jmsjca import ConnectionFactory, Message, Queue
 from tests.torture.broker_report import Report
-from tests.torture.herd import Herd, Slot
+from tests.torture.supervisor import Herd, Slot
 from tests.torture.verdict import compare, read_logs
-from tests.torture.worker import FULL
+from tests.torture.workers import FULL
 
 __all__ = ["KILLS", "run"]
 

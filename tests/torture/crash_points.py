@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.model.machine import FAST
+from tests.torture.crashed_process import BROKER, Victim, read_account, work
 from tests.torture.judge import judge_crash
 from tests.torture.strace import find_strace
-from tests.torture.victim import BROKER, Victim, read_account, work
 from tests.torture.workloads import WORKLOADS
 
 __all__ = ["ERRORS", "KILL", "Point", "Report", "enumerate_points", "visit"]

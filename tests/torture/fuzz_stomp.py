@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from jmsjca.errors import ConnectionLostError
-from tests.unit.stomp.slow_reader import read_all
+from tests.unit.providers.stomp.reference_parser import read_all
 
 MAX_BODY = 100
 MAX_INPUT = 200

@@ -23,8 +23,8 @@ from jmsjca.errors import TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Connection
 from tests.torture.crash_points import files_of
+from tests.torture.crashed_process import BROKER, Note, Victim, read_journal
 from tests.torture.strace import find_strace
-from tests.torture.victim import BROKER, Note, Victim, read_journal
 
 __all__ = ["Report", "run"]
 

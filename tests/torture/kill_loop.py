@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.torture.herd import Herd, kill_at_random
+from tests.torture.supervisor import Herd, kill_at_random
 from tests.torture.verdict import Verdict, judge, rows_left
 
 __all__ = ["KILLS", "MESSAGES", "Report", "run"]

@@ -30,7 +30,7 @@ class Check(NamedTuple):
 
 
 CRASH, ERRORS, POWER = "tests.torture.crash_points", "tests.torture.crash_points --errors", "tests.torture.power_loss"
-UNIT = "pytest -q -x --timeout 30 tests/unit/test_embedded"
+UNIT = "pytest -q -x --timeout 30 tests/unit/providers/embedded/test_"
 VIOLATED = r" [1-9]\d* violated.*\n(.*)"
 CHECKS = {
     "model": Check("tests.model.run --steps 20000 --seed 1 --no-shrink", "AssertionError: (.*)"),
@@ -38,9 +38,9 @@ CHECKS = {
     "disk errors": Check(f"{ERRORS} --sample 80 --seed 1", VIOLATED),
     "power loss": Check(f"{POWER} --sample 80 --seed 1", VIOLATED),
     "group points": Check("tests.torture.group_points --rounds 3", VIOLATED),
-    "waiting": Check(f"{UNIT}_waiting.py tests/torture/test_found_by_faults.py", "FAILED (.*)"),
-    "processes": Check(f"{UNIT}_processes.py", "FAILED (.*)"),
-    "group commit": Check(f"{UNIT}_group_commit.py", "FAILED (.*)"),
+    "waiting": Check(f"{UNIT}wakeup.py tests/torture/test_found_faults.py", "FAILED (.*)"),
+    "processes": Check(f"{UNIT}processes.py", "FAILED (.*)"),
+    "group commit": Check(f"{UNIT}group_commit.py", "FAILED (.*)"),
 }
 
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.model.machine import FAST
-from tests.torture.disk import Disk, Image
 from tests.torture.judge import judge_image
-from tests.torture.trace import Event, record
+from tests.torture.lossy_disk import Disk, Image
+from tests.torture.strace import Event, record
 from tests.torture.workloads import WORKLOADS
 
 __all__ = ["Report", "run"]

@@ -1,16 +1,15 @@
-"""The processes that the kill loops start and kill: ``python -m tests.torture.workers ROLE FOLDER NAME SEED URL``.
-
-They share the broker and end when the folder holds a file ``stop-ROLE``, or when their parent is gone.
-"""
+"""The processes that the kill loops start and kill: ``python -m tests.torture.workers ROLE FOLDER NAME SEED URL``."""
 
 import itertools
 import logging
+import os
 import random
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from jmsjca import (
@@ -26,10 +25,65 @@ from jmsjca import (
     Session,
     reconnection,
 )
-from jmsjca.errors import ConnectionLostError, IllegalStateError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.outbound import MessageConsumer, MessageProducer
 from tests.torture.journal import Journal
-from tests.torture.worker import Worker
+
+__all__ = ["FULL", "Worker"]
+
+FULL = "full"  # the file that lets producers pause
+_PARENT = os.getppid()
+
+
+@dataclass
+class Worker:
+    """One process."""
+
+    role: str
+    folder: Path
+    name: str
+    url: str
+    dice: random.Random
+    journal: Journal
+    tries: int = 0  # how many transactions it tried to end
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it has what others may lack: delays, and depths that nobody is asked for over a network."""
+        return self.url.startswith("embedded:")
+
+    def goes_on(self) -> bool:
+        return os.getppid() == _PARENT and not (self.folder / f"stop-{self.role}").exists()
+
+    def is_full(self) -> bool:
+        return (self.folder / FULL).exists()
+
+    def chance(self, probability: float) -> bool:
+        return self.dice.random() < probability
+
+    def note_try(self, ids: Sequence[str]) -> None:
+        """Note that a transaction is about to end."""
+        self.tries += 1
+        self.journal.note("try", ids)
+
+    def commit(self, session: Session, ids: Sequence[str]) -> None:
+        """Commit, and note before and after it what is known."""
+        self.note_try(ids)
+        try:
+            session.commit()
+        except (TransactionRolledBackError, ConnectionLostError):  # it did not happen, says the one and the other
+            self.journal.note("refused", ids)
+        except TransactionInDoubtError:
+            self.journal.note("doubt", ids)
+        else:
+            self.journal.note("ok", ids)
+
+    def roll_back(self, session: Session, ids: Sequence[str]) -> None:
+        """Whatever becomes of the rollback, nothing of it may be there."""
+        self.note_try(ids)
+        self.journal.note("rolled-back", ids)
+        session.rollback()
+
 
 WORK = Queue("work")
 DONE = Queue("done")

@@ -10,7 +10,7 @@ from jmsjca import Queue, Topic
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.spi import Order
-from tests.model.words import PLAIN, Letter, Source, Way, Words
+from tests.model.operations import PLAIN, Letter, Source, Way, Words
 
 __all__ = ["AFTERWARDS", "QUEUES", "START", "WORKLOADS", "Workload", "send"]
 

@@ -9,7 +9,7 @@ import pytest
 from jmsjca import Connection, ConnectionFactory, ResourceAdapter, Session
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.reconnection import ConnectionSettings, connect
-from tests.unit.inbound import Recorder
+from tests.unit.inbound.listeners import Recorder
 
 Connect = Callable[[], EmbeddedConnection]
 

@@ -2,7 +2,7 @@
 
 from textwrap import indent
 
-from tests.unit.processes import heard, process
+from tests.unit.providers.embedded.processes import heard, process
 
 _TRY = """for call in calls:
         try:

@@ -10,7 +10,7 @@ import pytest
 
 from jmsjca import Message, Queue, ResourceAdapter, Topic
 from jmsjca.errors import InvalidActivationSpecError, InvalidURLError, NotSupportedError
-from tests.unit.inbound import PATIENCE, Inbox, Recorder, send
+from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
 
 HIDDEN = "s3cr3t"
 

@@ -1,10 +1,14 @@
-"""Hooks: onions around the handler and around sends, and notices that harm nobody."""
+"""Hooks around handlers and sends: their order, and that a failing notification harms nothing."""
+
+import pickle
 
 import pytest
 
-from jmsjca import Hooks, Message, Outcome, ResourceAdapter, TextMessage
+from jmsjca import ConnectionFactory, Hooks, JMSError, Message, Outcome, Queue, Requestor, ResourceAdapter, TextMessage
+from jmsjca.errors import MessageFormatError
 from jmsjca.hooks import HookChain
-from tests.unit.inbound import Inbox, Recorder, send
+from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
+from tests.unit.outbound.queues import QUEUE, shown
 
 
 class Named(Hooks):
@@ -90,3 +94,221 @@ def test_exception_of_a_hook_counts_as_the_handlers(jms_broker_url):
         assert inbox.take(1) == [("a", 2)]
         recorder.await_outcome(Outcome.ROLLED_BACK)
         recorder.await_outcome(Outcome.COMMITTED)
+
+
+AUDIT = Queue("audit")
+
+
+class Marking(Hooks):
+    """Leaves its name in each message, and notes when its part of a send begins and ends."""
+
+    def __init__(self, name: str = "mark", notes: list[str] | None = None) -> None:
+        self.name, self.notes = name, notes if notes is not None else []
+
+    def around_send(self, message, destination, call_next):
+        message.properties["trail"] = f"{message.properties.get('trail', '')}{self.name} "
+        self.notes.append(f"{self.name} before")
+        try:
+            call_next()
+        finally:
+            self.notes.append(f"{self.name} after")
+
+
+class Seeing(Hooks):
+    """Notes what is sent as it is when the hook is called."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, object]] = []
+
+    def around_send(self, message, destination, call_next):
+        self.seen.append((message.body, message.message_id, destination))
+        call_next()
+
+
+class Refusing(Hooks):
+    """Fails before or after the send."""
+
+    def __init__(self, error: BaseException, *, sends: bool = False) -> None:
+        self.error, self.sends = error, sends
+
+    def around_send(self, message, destination, call_next):
+        if self.sends:
+            call_next()
+        raise self.error
+
+
+class Dropping(Hooks):
+    def around_send(self, message, destination, call_next):
+        """Send nothing."""
+
+
+@pytest.fixture
+def hooked(jms_broker_url):
+    """Opens a connection whose sends are surrounded by hooks."""
+    opened = []
+
+    def open_connection(*hooks, url=jms_broker_url):
+        opened.append(ConnectionFactory(url, hooks=hooks).create_connection())
+        opened[-1].start()
+        return opened[-1]
+
+    yield open_connection
+    for connection in opened:
+        connection.close()
+
+
+def receive(connection, queue=QUEUE):
+    with connection.create_session() as session:
+        return session.create_consumer(queue).receive(PATIENCE)
+
+
+def put(connection, body="a"):
+    with connection.create_session() as session:
+        session.create_producer(QUEUE).send(TextMessage(body))
+
+
+def test_hooks_surround_a_send_from_the_first_inwards(hooked):
+    notes: list[str] = []
+    connection = hooked(Marking("outer", notes), Marking("inner", notes))
+    put(connection)
+    assert notes == ["outer before", "inner before", "inner after", "outer after"]
+    assert receive(connection).properties["trail"] == "outer inner "
+
+
+def test_hook_sees_the_headers_of_this_send(hooked):
+    seeing = Seeing()
+    connection = hooked(seeing)
+    put(connection)
+    assert seeing.seen == [("a", receive(connection).message_id, QUEUE)]
+
+
+def test_transacted_send_is_noted_inside_and_sent_by_the_commit(hooked):
+    notes: list[str] = []
+    connection = hooked(Marking("m", notes))
+    with connection.create_session(transacted=True) as session:
+        session.create_producer(QUEUE).send(TextMessage("a"))
+        assert (notes, shown(connection)) == (["m before", "m after"], [])
+        session.commit()
+    assert (len(notes), shown(connection)) == (2, ["a"])
+
+
+def test_context_and_its_producers(jms_broker_url):
+    with ConnectionFactory(jms_broker_url, hooks=[Marking()]).create_context() as context:
+        context.create_producer().send(QUEUE, "a")
+        with context.create_context() as second:
+            second.create_producer(properties={"trail": "own "}).send(QUEUE, "b")
+        consumer = context.create_consumer(QUEUE)
+        trails = [consumer.receive(PATIENCE).properties["trail"] for _ in range(2)]
+    assert trails == ["mark ", "own mark "]
+
+
+def test_requests(hooked, in_adapter):
+    in_adapter.listener(QUEUE)(lambda message: message.properties["trail"])
+    with hooked(Marking()).create_session() as session, Requestor(session, QUEUE) as requestor:
+        assert requestor.request(TextMessage("a"), PATIENCE).body == "mark "
+
+
+@pytest.fixture
+def in_adapter(jms_broker_url):
+    with ResourceAdapter(jms_broker_url) as adapter:
+        yield adapter
+
+
+@pytest.mark.parametrize("transaction", ["local", "none"])
+def test_what_a_handler_sends_and_replies_and_the_factory_of_its_adapter(jms_broker_url, transaction):
+    replies = Queue("replies")
+    adapter = ResourceAdapter(jms_broker_url, hooks=[Marking()])
+
+    @adapter.listener(QUEUE, transaction=transaction)
+    def handle(message, session):
+        session.create_producer(AUDIT).send(TextMessage("handled"))
+        return message.properties["trail"]
+
+    with adapter, adapter.connection_factory().create_connection() as connection:
+        with connection.create_session() as session:
+            session.create_producer(QUEUE).send(TextMessage("a", reply_to=replies))
+        reply = receive(connection, replies)
+        assert (reply.body, reply.properties["trail"]) == ("mark ", "mark ")
+        assert receive(connection, AUDIT).properties["trail"] == "mark "
+
+
+@pytest.mark.parametrize("transacted", [False, True])
+def test_exception_of_a_hook_fails_the_send_and_nothing_is_sent(hooked, transacted):
+    """It is wrapped, as the original wraps what its interceptors raise."""
+    connection = hooked(Marking("outer"), Refusing(KeyError("no")))
+    with connection.create_session(transacted=transacted) as session:
+        with pytest.raises(JMSError, match=r"hook.*KeyError\('no'\)") as caught:
+            session.create_producer(QUEUE).send(TextMessage("a"))
+        if transacted:
+            session.commit()
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert shown(connection) == []
+
+
+def test_exception_after_the_send_takes_nothing_back(hooked):
+    connection = hooked(Refusing(KeyError("late"), sends=True))
+    with pytest.raises(JMSError):
+        put(connection)
+    assert shown(connection) == ["a"]
+
+
+@pytest.mark.parametrize("error", [MessageFormatError("mine"), KeyboardInterrupt()])
+def test_errors_of_ours_and_interrupts_pass_as_they_are(hooked, error):
+    with pytest.raises(type(error)) as caught:
+        put(hooked(Refusing(error)))
+    assert caught.value is error
+
+
+def test_failure_of_the_broker_passes_all_hooks(hooked):
+    notes: list[str] = []
+    connection = hooked(Marking("m", notes))
+    with hooked().create_session() as session:
+        gone = session.create_temporary_queue()
+        gone.delete()
+    with connection.create_session() as session, pytest.raises(JMSError):
+        session.create_producer(gone).send(TextMessage("a"))
+    assert notes == ["m before", "m after"]
+
+
+def test_hook_that_does_not_go_on_drops_the_message(hooked):
+    connection = hooked(Dropping())
+    put(connection)
+    assert shown(connection) == []
+
+
+def test_refusal_in_a_handler_rolls_its_delivery_back(jms_broker_url):
+    recorder = Recorder()
+    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder, RefusingOnce()])
+
+    @adapter.listener("q")
+    def handle(message, session):
+        session.create_producer(AUDIT).send(TextMessage(f"delivery {message.delivery_count}"))
+
+    with adapter:
+        send(ResourceAdapter(jms_broker_url), "a")
+        recorder.await_outcome(Outcome.ROLLED_BACK)
+        recorder.await_outcome(Outcome.COMMITTED)
+        with adapter.connection_factory().create_connection() as connection:
+            assert shown(connection, AUDIT) == ["delivery 2"]
+
+
+class RefusingOnce(Hooks):
+    def __init__(self) -> None:
+        self.errors = [KeyError("once")]
+
+    def around_send(self, message, destination, call_next):
+        if self.errors:
+            raise self.errors.pop()
+        call_next()
+
+
+def test_hooks_go_with_a_pickled_factory(jms_broker_url):
+    copy = pickle.loads(pickle.dumps(ConnectionFactory(jms_broker_url, hooks=[Marking("copied")])))  # noqa: S301  # our own
+    with copy.create_connection() as connection:
+        put(connection)
+        assert receive(connection).properties["trail"] == "copied "
+
+
+def test_factory_with_a_hook_that_cannot_be_pickled_cannot_either(jms_broker_url):
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(ConnectionFactory(jms_broker_url, hooks=[Recorder()]))

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from brokers.cache import BrokerMissing, provide
-from brokers.debian import unpack_packages
-from brokers.java import find_java
+from brokers.provisioning import BrokerMissing, find_java, provide, unpack_packages
 from jms_java.program import classpath
 
 from tests.benchmarks.field.turns import AHEAD, Turn

@@ -3,9 +3,8 @@
 import struct
 from typing import NamedTuple
 
-from amqp_peer.composite import Composite, composed
+from amqp_peer.encoding import Composite, composed, decode, encode
 from amqp_peer.performatives import Init, Mechanisms, Outcome
-from amqp_peer.values import decode, encode
 
 __all__ = ["AMQP", "SASL", "Frame", "Header", "frame", "read_frames"]
 

@@ -1,6 +1,6 @@
 """What frames are made of: the composite types of AMQP 1.0 with their fields, in the order of the specification."""
 
-from amqp_peer.composite import Composite
+from amqp_peer.encoding import Composite
 
 __all__ = [
     "RECEIVER",

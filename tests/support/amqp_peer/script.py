@@ -1,19 +1,110 @@
-"""A conversation step by step, as the frames pass: ``script(LOGIN, expect(Open), reply(), expect(Attach), drop)``.
-
-What comes must be what is expected. Only sessions, credit and settlement are taken for granted: a begin is agreed to, a
-flow or disposition is passed over, unless the script expects it. After the last step the peer agrees to whatever ends
-links and connection.
-"""
+"""A conversation step by step, and the replies that fill in what a script leaves out."""
 
 from collections.abc import Iterable
 
-from amqp_peer.answers import WINDOW, agree
+from amqp_peer.connection import Gone
+from amqp_peer.encoding import Described, Symbol, composed, decode
 from amqp_peer.frames import AMQP, SASL
-from amqp_peer.line import Gone
-from amqp_peer.performatives import Begin, Close, Detach, Disposition, End, Flow, Init, Mechanisms, Open
-from amqp_peer.values import Symbol
+from amqp_peer.performatives import (
+    RECEIVER,
+    SENDER,
+    Accepted,
+    Attach,
+    Begin,
+    Close,
+    Declare,
+    Declared,
+    Detach,
+    Discharge,
+    Disposition,
+    End,
+    Flow,
+    Init,
+    Mechanisms,
+    Open,
+    Outcome,
+    Source,
+    Transactional,
+    Transfer,
+)
 
-__all__ = ["LOGIN", "OPEN", "credit", "drop", "expect", "offer", "reply", "reset", "script", "send", "silence"]
+__all__ = ["TRANSACTION", "WINDOW", "address_in", "agree", "command_of", "consent"]
+
+WINDOW = 2**31 - 1
+TRANSACTION = b"transaction"
+_AMQP_VALUE, _PROPERTIES = 0x77, 0x73
+_TO = 2  # which of the properties it is
+
+
+def agree(frame, **fields):
+    """The performative that agrees to a frame, with some fields changed."""
+    answer = _AGREE[type(frame.body)](frame)
+    return type(answer)(**{**answer.fields, **fields})
+
+
+def consent(frame):
+    """The state of a transfer that was taken, or of a command to the coordinator that was carried out."""
+    command = command_of(frame)
+    if isinstance(command, Declare):
+        return Declared(txn_id=TRANSACTION)
+    state = frame.body.state
+    taken = not isinstance(command, Discharge) and isinstance(state, Transactional)
+    return Transactional(txn_id=state.txn_id, outcome=Accepted()) if taken else Accepted()
+
+
+def command_of(frame):
+    """What a transfer to the coordinator asks for; None for a message."""
+    return composed(_section(frame.payload, _AMQP_VALUE))
+
+
+def address_in(payload):
+    """Where a message says that it goes."""
+    return _section(payload, _PROPERTIES)[_TO]
+
+
+def _section(payload, code):
+    """The value of a section; None if there is none."""
+    at = 0
+    while at < len(payload):
+        section, at = decode(payload, at)
+        if isinstance(section, Described) and section.descriptor == code:
+            return section.value
+    return None
+
+
+def _attach(frame):
+    asked = frame.body
+    source = asked.source or Source(address="known by its name")
+    counted = {"initial_delivery_count": 0} if asked.role == RECEIVER else {}
+    role = SENDER if asked.role == RECEIVER else RECEIVER
+    return Attach(name=asked.name, handle=asked.handle, role=role, source=source, target=asked.target, **counted)
+
+
+def _disposition(frame):
+    number = frame.body.delivery_id
+    return Disposition(role=RECEIVER, first=number, last=number, settled=True, state=consent(frame))
+
+
+def _begin(frame):
+    return Begin(remote_channel=frame.channel, next_outgoing_id=0, incoming_window=WINDOW, outgoing_window=WINDOW)
+
+
+_AGREE = {
+    Init: lambda frame: Outcome(code=0),
+    Open: lambda frame: Open(container_id="peer", properties={Symbol("product"): "apache-activemq-artemis"}),
+    Begin: _begin,
+    Attach: _attach,
+    Transfer: _disposition,
+    Disposition: lambda frame: Disposition(
+        role=SENDER, first=frame.body.first, last=frame.body.last, settled=True, state=frame.body.state
+    ),
+    Detach: lambda frame: Detach(handle=frame.body.handle, closed=frame.body.closed),
+    End: lambda frame: End(),
+    Close: lambda frame: Close(),
+}
+
+
+__all___script = ["LOGIN", "OPEN", "credit", "drop", "expect", "offer", "reply", "reset", "script", "send", "silence"]
 
 
 class Scene:

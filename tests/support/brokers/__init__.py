@@ -1,7 +1,7 @@
 """Real brokers for tests: download, configure, start, kill and restart them. See docs/brokers.md."""
 
 from brokers.broker import Broker, BrokerDied
-from brokers.cache import BrokerMissing
-from brokers.catalogue import BROKERS, PAIRS
+from brokers.products import BROKERS, PAIRS
+from brokers.provisioning import BrokerMissing
 
 __all__ = ["BROKERS", "PAIRS", "Broker", "BrokerDied", "BrokerMissing"]

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from brokers import BROKERS, BrokerDied, BrokerMissing
-from brokers.cache import cache_folder
+from brokers.provisioning import cache_folder
 
 ACTIONS = {
     "provision": lambda broker: broker.install(),

@@ -1,9 +1,10 @@
-"""The brokers that this process's tests have started."""
+"""The brokers that this process has started, and the pairs of broker and protocol for tests."""
 
+import os
 import shutil
 
-from brokers.cache import BrokerMissing
-from brokers.catalogue import BROKERS
+from brokers.products import BROKERS
+from brokers.provisioning import BrokerMissing
 
 _shared = {}
 _missing = {}
@@ -50,3 +51,18 @@ def discard(broker):
     """End a broker, and remove what is its."""
     broker.kill()  # its data goes away anyhow
     shutil.rmtree(broker.folder)
+
+
+def url_of(pair):
+    """Return the URL for a pair such as ``artemis-amqp``: the user's own broker, else one that all tests share."""
+    return os.environ.get(variable_of(pair)) or _start(pair)
+
+
+def variable_of(pair):
+    """Return the environment variable that points the tests at a broker of the user's."""
+    return f"JMSJCA_{pair.replace('-', '_').upper()}_URL"
+
+
+def _start(pair):
+    name, protocol = pair.split("-", 1)
+    return shared(name).url(protocol)

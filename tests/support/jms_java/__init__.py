@@ -3,7 +3,7 @@
 from jms_java.client import SECONDS, JavaClient
 from jms_java.described import describe, told_data, told_value
 from jms_java.ours import OurClient, receive
-from jms_java.peer import JavaError, JavaPeer
+from jms_java.program import JavaError, JavaPeer
 
 __all__ = [
     "SECONDS",

@@ -1,12 +1,11 @@
-"""The programs in ``tests/java``: compiled once into the cache, with the jars that they need."""
+"""The Java programs of the tests, and the process that runs them."""
 
 import hashlib
+import json
 import subprocess
 from pathlib import Path
 
-from brokers.cache import BrokerMissing, provide
-from brokers.download import SUMS, download_all
-from brokers.java import find_compiler
+from brokers.provisioning import SUMS, BrokerMissing, download_all, find_compiler, java, provide
 
 SOURCES = Path(__file__).parents[2] / "java"
 
@@ -36,3 +35,37 @@ def _compile(program, libraries):
 def _digest(files, *words):
     content = b"".join(file.read_bytes() for file in files)
     return hashlib.sha256(content + "".join(words).encode()).hexdigest()[:16]
+
+
+class JavaError(Exception):
+    """What Java threw."""
+
+
+class JavaPeer:
+    """Java's clients. What is made has the name that it was given, and is used by it."""
+
+    def __init__(self):
+        command = java(classpath("interop", "java"), {}, "interop.Main")
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+
+    def do(self, what, name=None, **details):
+        """Carry out a command and return what it gives.
+
+        Raises:
+            JavaError: It failed.
+        """
+        self._process.stdin.write(json.dumps({"do": what, "name": name, **details}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise JavaError(f"Java ended at {what}; its standard error says why.")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise JavaError(f"{what}: {answer['error']}")
+        return answer.get("result")
+
+    def close(self):
+        """End the process: it does when nobody speaks to it any more."""
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+        self._process.stdout.close()

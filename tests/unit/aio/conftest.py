@@ -13,7 +13,7 @@ import pytest
 from jmsjca.aio.consumer import ReceiveHandoff
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.store.store import drop_memory_store
-from tests.unit.outbound import PATIENCE
+from tests.unit.outbound.queues import PATIENCE
 
 
 @pytest.hookimpl(tryfirst=True)

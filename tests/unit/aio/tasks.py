@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.unit.outbound import PATIENCE
+from tests.unit.outbound.queues import PATIENCE
 
 
 async def cancelled(task):

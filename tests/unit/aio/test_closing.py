@@ -10,7 +10,7 @@ import pytest
 from jmsjca import AcknowledgeMode, TextMessage, aio
 from jmsjca.errors import IllegalStateError
 from tests.unit.aio.conftest import ours
-from tests.unit.outbound import PATIENCE, QUEUE, put, shown
+from tests.unit.outbound.queues import PATIENCE, QUEUE, put, shown
 
 
 @pytest.fixture(params=["consumer", "session", "connection"])

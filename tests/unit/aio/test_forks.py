@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.processes import heard, process
+from tests.unit.providers.embedded.processes import heard, process
 
 _FORK = """
 import asyncio

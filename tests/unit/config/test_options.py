@@ -1,16 +1,19 @@
-"""Options as text: Java properties, in lines or in one line."""
+"""Options as text, the options of endpoints, and how they reach endpoints and providers."""
 
 import contextlib
 import re
+from urllib.parse import quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsjca.config import parse_options
+from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
+from jmsjca.config import InboundOptions, parse_options
 from jmsjca.config.options import read_options
-from jmsjca.errors import InvalidOptionError
-from tests.unit.config.cases import rows_of
+from jmsjca.errors import InvalidActivationSpecError, InvalidOptionError, InvalidSelectorError
+from tests.unit.config.conformance_cases import rows_of
+from tests.unit.inbound.listeners import Inbox
 
 
 @pytest.mark.parametrize(
@@ -129,3 +132,97 @@ def test_conformance(row):
         return
     wanted = expected["as_properties"] if "as_properties" in expected else parse_options(expected["lines"])
     assert parse_options(row["input"]) == wanted
+
+
+def test_defaults():
+    assert InboundOptions.of({}) == InboundOptions(
+        redelivery_redirect=False,
+        receive_timeout=10.0,
+        minimal_reconnect_logging=False,
+        minimal_reconnect_logging_ds=False,
+    )
+
+
+@pytest.mark.parametrize(("value", "on"), [("true", True), ("True", True), ("", False), ("1", False), ("yes", False)])
+def test_only_true_is_true(value, on):
+    assert InboundOptions.of({"JMSJCA.redeliveryredirect": value}).redelivery_redirect is on
+
+
+@pytest.mark.parametrize(("value", "on"), [("1", True), ("", False), ("true", False), ("01", False)])
+def test_only_one_is_one(value, on):
+    assert InboundOptions.of({"JMSJCA.minimalreconnectlogging": value}).minimal_reconnect_logging is on
+    assert InboundOptions.of({"JMSJCA.minimalreconnectloggingds": value}).minimal_reconnect_logging_ds is on
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("0", 86400.0), ("1", 0.001), ("3000", 3.0), ("", 10.0), ("86400000", 86400.0)]
+)
+def test_receive_timeout(value, seconds):
+    assert InboundOptions.of({"JMSJCA.receivetimeout": value}).receive_timeout == seconds
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "soon", "86400001", "9" * 5000, "٣"])
+def test_wrong_receive_timeout(value):
+    with pytest.raises(InvalidOptionError, match=r"JMSJCA\.receivetimeout") as caught:
+        InboundOptions.of({"JMSJCA.receivetimeout": value})
+    assert len(str(caught.value)) < 200
+
+
+def send_regions(adapter, *regions):
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        producer = session.create_producer(Queue("q"))
+        for region in regions:
+            producer.send(TextMessage(region, properties={"region": region, "n": 1}))
+
+
+def with_selector(url, selector):
+    return f"{url}?JMSJCA.selector={quote_plus(selector)}"
+
+
+def test_selector_of_the_url_selects(jms_broker_url):
+    adapter, inbox = ResourceAdapter(with_selector(jms_broker_url, "region = 'EU' ${andselector}")), Inbox()
+    adapter.listener("q", selector="n = 1")(inbox)
+    assert adapter.activations[0].spec.selector == "region = 'EU' and (n = 1)"
+    with adapter:
+        send_regions(adapter, "US", "EU")
+        assert inbox.take(1) == [("EU", 1)]
+
+
+def test_selector_of_the_adapters_options_selects_unless_the_spec_has_one(jms_broker_url):
+    adapter = ResourceAdapter(jms_broker_url, options="JMSJCA.sep=,JMSJCA.selector=region = 'EU'")
+    europe, america = Inbox(), Inbox()
+    adapter.listener("q")(europe)
+    adapter.listener("q", options={"JMSJCA.selector": "region = 'US'"})(america)
+    with adapter:
+        send_regions(adapter, "US", "EU")
+        assert (europe.take(1), america.take(1)) == ([("EU", 1)], [("US", 1)])
+
+
+def test_no_provider_sees_own_options(jms_broker_url):
+    url = f"{jms_broker_url}?JMSJCA.NoXA=true&jmsjca.STRICT=false"
+    with ConnectionFactory(url).create_connection() as connection:
+        assert connection.create_session() is not None
+
+
+def test_unknown_own_option_of_a_factorys_url_is_refused(jms_broker_url):
+    with pytest.raises(InvalidOptionError, match=r"did you mean JMSJCA\.NoXA"):
+        ConnectionFactory(f"{jms_broker_url}?JMSJCA.NoX=true").create_connection()
+
+
+@pytest.mark.parametrize("url", ["amqp://localhost:1", "amqp://localhost:1?heartbeat=5&JMSJCA.NoXA=true"])
+def test_providers_options_reach_it(url):
+    adapter = ResourceAdapter(url, options={"reply_timeout": "never", "JMSJCA.NoXA": "true"})
+    with pytest.raises(InvalidOptionError, match=r"reply_timeout .* 'never'"):
+        adapter.connection_factory().create_connection()
+
+
+def test_wrong_options_are_refused_at_once(jms_broker_url):
+    with pytest.raises(InvalidOptionError, match=r"JMSJCA\.colour"):
+        ResourceAdapter(jms_broker_url, options="JMSJCA.colour=red")
+    adapter = ResourceAdapter(jms_broker_url, options={"JMSJCA.concurrencymode": "parallel"})
+    with pytest.raises(InvalidActivationSpecError, match=r"JMSJCA\.concurrencymode"):
+        adapter.listener("q")(Inbox())
+    adapter = ResourceAdapter(with_selector(jms_broker_url, "a = '${b'"))
+    with pytest.raises(InvalidSelectorError):
+        adapter.listener("q")(Inbox())
+    assert adapter.activations == ()

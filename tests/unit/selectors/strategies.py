@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from tests.unit.selectors.table import HEADERS, reads_decimals_exactly
+from tests.unit.selectors.message_table import HEADERS, reads_decimals_exactly
 
 LONG = 1 << 63
 NAMES = ("a", "b", "c", "_x", "$", "$y", "ünï", "価格", "JMSXGroupID", "JMS_v")

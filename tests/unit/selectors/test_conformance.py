@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jmsjca.selectors import Selector
-from tests.unit.selectors.cases import outcome, rows, values
-from tests.unit.selectors.table import MessageTable
+from tests.unit.selectors.conformance_cases import outcome, rows, values
+from tests.unit.selectors.message_table import MessageTable
 
 PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jmsjca.errors import InvalidSelectorError, NotSupportedError
 from jmsjca.selectors import Layout, Selector, translate
+from tests.unit.selectors.message_table import HEADERS, LAYOUT, MessageTable
 from tests.unit.selectors.strategies import conditions, messages
-from tests.unit.selectors.table import HEADERS, LAYOUT, MessageTable
 
 EXAMPLES = int(os.environ.get("JMSJCA_EXAMPLES", "500"))
 VOCABULARY = {

@@ -1,0 +1,381 @@
+"""The driver's side of a stream: offsets, limits, empty epochs, and the queue monitor."""
+
+import contextlib
+import json
+import pickle
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark import cloudpickle
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from jmsjca import ConnectionFactory, Queue
+from jmsjca.errors import ConnectionLostError, InvalidDestinationError, InvalidURLError, StoreError
+from jmsjca.reconnection import connect
+from jmsjca.spark import reader
+from jmsjca.spark import reader as module
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.partition import PartitionReader
+from jmsjca.spark.reader import JmsStreamReader, Offset, Probe, Rest
+from jmsjca.spark.staging import Part, Staging
+from jmsjca.spi import Capabilities
+
+
+class Driver:
+    """Calls the reader as Spark's engine does."""
+
+    def __init__(self, broker, **changes) -> None:
+        self.reader = JmsStreamReader(broker.options(**changes))
+        self.offset = self.reader.initialOffset()
+
+    def next(self) -> dict[str, object]:
+        return self.reader.latestOffset(self.offset, self.reader.getDefaultReadLimit())
+
+    def batch(self) -> list[str] | None:
+        """Read one micro-batch; None if there is nothing to read."""
+        end = self.next()
+        if end == self.offset:
+            return None
+        planned = self.reader.partitions(self.offset, end)
+        self.offset = end
+        return [text for part in planned for batch in self.reader.read(part) for text in batch["text"].to_pylist()]
+
+    def available_now(self) -> list[str]:
+        self.reader.prepareForTriggerAvailableNow()
+        texts: list[str] = []
+        while (batch := self.batch()) is not None:
+            texts += batch
+        return texts
+
+
+class Blind:
+    """The embedded broker as one that lets nobody look inside."""
+
+    def __init__(self, connection) -> None:
+        self._connection = connection
+        self.capabilities = replace(connection.capabilities, browse=False)
+
+    def admin(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def blind(monkeypatch):
+    monkeypatch.setattr(reader, "connect", lambda settings, lost: Blind(connect(settings, lost)))
+
+
+@pytest.fixture
+def driver(broker):
+    drivers: list[Driver] = []
+
+    def make(**changes) -> Driver:
+        drivers.append(Driver(broker, **changes))
+        return drivers[-1]
+
+    yield make
+    for made in drivers:
+        made.reader.stop()
+
+
+def test_an_empty_queue_opens_no_epoch(driver, broker) -> None:
+    made = driver()
+    assert made.next() is made.offset
+    assert not broker.location.exists()
+
+
+def test_an_epoch_is_opened_when_messages_wait(driver, broker) -> None:
+    made = driver(partitions=3, maxMessagesPerBatch=2)
+    broker.send("a")
+    end = made.next()
+    assert (end["epoch"], end["parts"], end["rows"]) == (1, 2, 2)  # no partition without a share
+    assert broker.waiting() == ["a"]
+    assert not broker.location.exists()  # the offset log comes first
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(ReadMaxRows(3), 3), (ReadAllAvailable(), 5)])
+def test_no_limit_is_no_limitlessness(driver, broker, limit, rows) -> None:
+    made = driver(maxMessagesPerBatch=5)
+    broker.send("a")
+    assert made.reader.latestOffset(made.offset, limit)["rows"] == rows
+
+
+def test_the_plan_follows_the_offsets_and_not_the_options(driver, broker) -> None:
+    end = {"v": 1, "epoch": 3, "gen": "g", "parts": 2, "rows": 5}
+    planned = driver(partitions=9).reader.partitions({"v": 1, "epoch": 1}, end)
+    assert [(p.gen, p.part, p.quota, p.value) for p in planned] == [
+        ("g", Part(epoch, number), quota, number) for epoch in (2, 3) for number, quota in ((0, 3), (1, 2))
+    ]
+    assert sorted(path.name for path in broker.staging().folder.iterdir()) == ["e-0000000002", "e-0000000003"]
+
+
+def test_before_the_first_epoch_there_is_nothing_to_plan_or_commit(driver) -> None:
+    made = driver()
+    assert made.reader.partitions(made.offset, made.offset) == []
+    made.reader.commit(made.offset)
+
+
+def test_available_now_takes_what_was_there(driver, broker) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abcde")
+    made.reader.prepareForTriggerAvailableNow()
+    batches = []
+    while (batch := made.batch()) is not None:
+        batches.append(batch)
+        broker.send("late")
+    assert batches == [["a", "b"], ["c", "d"], ["e"]]
+    assert broker.waiting() == ["late"] * 3
+
+
+def test_available_now_goes_on_after_a_batch_of_duplicates(driver, broker, monkeypatch) -> None:
+    """A batch may hold nothing new and still have taken messages off the queue."""
+    made = driver(maxMessagesPerBatch=2, partitions=1)
+    broker.send(*"abcde")
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionReader, "_settle", lambda *_: None)  # a and b come again
+        assert made.batch() == ["a", "b"]
+    restarted = driver(maxMessagesPerBatch=2, partitions=1)
+    restarted.offset = made.offset
+    assert restarted.available_now() == ["c", "d", "e"]
+    assert broker.depth().total == 0
+
+
+def test_available_now_ends_when_others_take_the_messages(driver, broker) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abcde")
+    made.reader.prepareForTriggerAvailableNow()
+    assert made.batch() == ["a", "b"]
+    assert broker.texts(Part(1, 0)) == ["c", "d", "e"]
+    assert made.batch() is None
+
+
+def test_a_commit_that_fails_stops_no_query(driver, broker, monkeypatch) -> None:
+    made = driver()
+    broker.send("a")
+    made.batch()
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "_remove", lambda *_: open("/nowhere/at/all"))  # noqa: PTH123, SIM115
+        made.reader.commit(made.offset | {"epoch": 9})
+    made.reader.commit(made.offset | {"epoch": 9})
+    assert broker.staging(made.offset["gen"]).parts() == []
+
+
+def test_a_blind_driver_finds_what_comes_and_rests_when_nothing_does(driver, broker, blind) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abc")
+    brought = [made.batch() for _ in range(9)]
+    assert brought == [["a", "b"], ["c"], [], None, [], None, None, None, []]
+    broker.send("d")
+    assert [made.batch() for _ in range(8)] == [None] * 7 + [["d"]]
+
+
+def test_messages_that_others_hold_open_no_endless_row_of_epochs(driver, broker) -> None:
+    """A look may see what cannot be received."""
+    made = driver()
+    broker.send("a")
+    made.reader._probe._look = lambda connection: True
+    assert [made.batch() for _ in range(6)] == [["a"], [], None, [], None, None]
+
+
+def test_a_blind_available_now_ends_when_nothing_is_left(driver, broker, blind) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abcde")
+    assert sorted(made.available_now()) == [*"abcde"]
+    assert broker.depth().total == 0
+
+
+def test_a_blind_available_now_ends_with_the_first_late_message(driver, broker, blind) -> None:
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abc")
+    made.reader.prepareForTriggerAvailableNow()
+    batches = []
+    while (batch := made.batch()) is not None:
+        batches.append(batch)
+        broker.send("late", "late")
+    assert batches == [["a", "b"], ["c", "late"]]
+
+
+def test_a_blind_driver_reports_no_depth(driver, blind) -> None:
+    assert driver().reader.reportLatestOffset() is None
+
+
+def test_orphans_are_named_and_may_be_ignored(driver, broker) -> None:
+    broker.send("a")
+    driver().batch()
+    broker.send("b")
+    with pytest.raises(StoreError, match=r"e-0000000001/p-00000\.arrow.*orphans=ignore"):
+        driver().batch()
+    assert driver(orphans="ignore").batch() == ["b"]
+
+
+def test_a_known_generation_is_no_orphan(driver, broker) -> None:
+    broker.send("a")
+    first = driver()
+    first.batch()
+    again = driver()
+    again.offset = first.offset
+    broker.send("b")
+    assert again.batch() == ["b"]
+
+
+def test_a_topic_is_refused(driver) -> None:
+    with pytest.raises(InvalidDestinationError, match="compete"):
+        driver(destinationType="topic")
+
+
+def test_the_depth_is_reported(driver, broker) -> None:
+    made = driver()
+    broker.send("a", "b")
+    assert made.reader.reportLatestOffset() == {"depth": 2}
+
+
+def test_a_reader_that_has_looked_can_be_copied(driver, broker) -> None:
+    made = driver()
+    broker.send("a")
+    made.next()
+    copy = cloudpickle.loads(cloudpickle.dumps(made.reader))
+    assert copy.latestOffset(made.offset, copy.getDefaultReadLimit())["epoch"] == 1
+    copy.stop()
+    assert made.batch() == ["a"]
+
+
+def test_the_first_offset_is_always_the_same_and_names_no_generation() -> None:
+    assert Offset().to_json() == {"v": 1, "epoch": 0}
+    assert Offset.from_json({"v": 1, "epoch": 0}) == Offset()
+
+
+def test_each_first_epoch_begins_a_generation_and_the_next_ones_keep_it() -> None:
+    first, other = Offset().next(2, 10), Offset().next(2, 10)
+    assert first.gen != other.gen
+    assert first.next(3, 7) == Offset(2, first.gen, 3, 7)
+
+
+@given(
+    st.builds(Offset, st.integers(1, 10**9), st.uuids().map(lambda u: u.hex), st.integers(1, 64), st.integers(1, 10**6))
+)
+def test_spark_keeps_it_as_text(offset: Offset) -> None:
+    assert Offset.from_json(json.loads(json.dumps(offset.to_json()))) == offset
+
+
+@given(st.integers(1, 64), st.integers(0, 1000))
+def test_the_partitions_share_the_rows(parts: int, more: int) -> None:
+    offset = Offset().next(parts, parts + more)
+    shares = [offset.quota(partition) for partition in range(parts)]
+    assert sum(shares) == parts + more
+    assert max(shares) - min(shares) <= 1
+    assert min(shares) >= 1
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"embedded://{tmp_path}/broker.db"
+
+
+@pytest.fixture
+def probe(url):
+    with contextlib.closing(Probe(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))) as probe:
+        yield probe
+
+
+def send(url, body="hello"):
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(session.create_text_message(body))
+
+
+def test_it_sees_messages_and_takes_none(probe, url):
+    assert not probe.has_messages()
+    send(url)
+    assert probe.has_messages()
+    assert probe.depth() == 1
+
+
+def test_a_message_that_cannot_be_decoded_is_a_message(probe, url, tmp_path):
+    """Otherwise one poison message at the head of the queue would stop the stream for ever."""
+    send(url)
+    with contextlib.closing(sqlite3.connect(tmp_path / "broker.db")) as db:
+        db.execute("UPDATE message SET headers = 'no JSON'")
+        db.commit()
+    assert probe.has_messages()
+
+
+def test_an_outage_is_put_up_with_for_a_time(url, monkeypatch, caplog):
+    probe = Probe(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=1e9))
+
+    def refuse(*_):
+        raise ConnectionLostError("the broker is down")
+
+    monkeypatch.setattr(module, "connect", refuse)
+    assert not any(probe.has_messages() for _ in range(5))
+    assert len(caplog.records) == 1
+    probe = Probe(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))
+    with pytest.raises(ConnectionLostError):
+        any(probe.has_messages() for _ in range(1_000_000))
+
+
+def test_a_wrong_url_is_not_put_up_with(tmp_path):
+    probe = Probe(SparkOptions(f"embedded://{tmp_path}/missing/broker.db", "q", pollInterval=0))
+    with pytest.raises(InvalidURLError):
+        probe.has_messages()
+
+
+class BlindMonitor:
+    """A connection to a broker that lets nobody look."""
+
+    capabilities = Capabilities()
+
+    def close(self):
+        pass
+
+
+def test_where_nobody_can_look_messages_may_wait(url, monkeypatch):
+    """But the connection is watched: no epoch is opened while the broker is down."""
+    opened = []
+    monkeypatch.setattr(module, "connect", lambda settings, lost: opened.append(lost) or BlindMonitor())
+    probe = Probe(SparkOptions(url, "q", pollInterval=0))
+    assert probe.has_messages()
+    assert probe.has_messages()
+    assert len(opened) == 1
+    opened[0](ConnectionLostError("the broker went away"))
+    assert probe.has_messages()
+    assert len(opened) == 2
+
+
+def test_a_copy_has_no_connection(probe, url):
+    assert not probe.has_messages()
+    copy = pickle.loads(pickle.dumps(probe))  # noqa: S301
+    assert copy._connection is None
+
+
+def looks_left_out(rest: Rest) -> int:
+    count = 0
+    while rest.is_due():
+        count += 1
+    return count
+
+
+def test_nothing_is_left_out_at_first() -> None:
+    assert looks_left_out(Rest()) == 0
+
+
+def test_each_empty_epoch_lengthens_the_rest_up_to_a_bound() -> None:
+    rest = Rest()
+    lengths = []
+    for _ in range(7):
+        rest.note(0)
+        lengths.append(looks_left_out(rest))
+    assert lengths == [1, 3, 7, 15, 31, 31, 31]
+
+
+def test_an_epoch_with_messages_ends_the_rest() -> None:
+    rest = Rest()
+    rest.note(0)
+    rest.note(0)
+    rest.note(5)
+    assert looks_left_out(rest) == 0
+    rest.note(0)
+    assert looks_left_out(rest) == 1

@@ -1,0 +1,168 @@
+"""The brokers of the tests: their packages, commands and protocols."""
+
+import os
+from pathlib import Path
+
+from brokers.broker import Broker
+from brokers.handshake import LOGINS
+from brokers.provisioning import BrokerMissing, download_all, java, provide, unpack_packages
+
+
+class ActiveMQ(Broker):
+    """Runs from the jars it needs: no archive of a release later than 5.18.3 was to be had from Maven Central."""
+
+    name, release = "activemq", "6.3.1"
+    usual_ports = {"openwire": 61616, "amqp": 5673, "stomp": 61614}  # noqa: RUF012
+
+    def install(self):
+        return provide(f"{self.name}-{self.release}-xstream", lambda draft: download_all(self.name, draft))
+
+    def command(self, home):
+        conf = self.folder / "conf"
+        properties = {
+            "activemq.home": self.folder,
+            "activemq.base": self.folder,
+            "java.util.logging.config.file": conf / "logging.properties",
+        }
+        start = ("start", f"xbean:file:{conf / 'activemq.xml'}")
+        return java(f"{home}/*", properties, "org.apache.activemq.console.Main", *start), None
+
+
+class Artemis(Broker):
+    """Runs without the instance that ``artemis create`` writes: four small files replace it."""
+
+    name, release = "artemis", "2.56.0"
+    usual_ports = {"amqp": 5672, "stomp": 61613}  # noqa: RUF012
+
+    def install(self):
+        folder = provide(f"{self.name}-{self.release}", lambda draft: download_all(self.name, draft))
+        return folder / f"apache-artemis-{self.release}"
+
+    def command(self, home):
+        conf = self.folder / "conf"
+        properties = {
+            "artemis.home": home,
+            "artemis.instance": self.folder,
+            "artemis.instance.etc": conf,
+            "java.security.auth.login.config": conf / "login.config",
+            "log4j2.configurationFile": conf / "log4j2.properties",
+        }
+        boot = home / "lib" / "artemis-boot.jar"
+        return java(boot, properties, "org.apache.activemq.artemis.boot.Artemis", "run"), None
+
+
+class OpenMQ(Broker):
+    """Of the releases on Maven Central this one is the newest that runs on Java 17: 6.6.0 and 6.7.0 ask for 21.
+
+    The bridge lets nobody in without a user name and a password, so they stand in its URL.
+    """
+
+    name, release = "openmq", "6.5.1"
+    usual_ports = {"stomp": 7672, "portmapper": 7676}  # noqa: RUF012
+
+    def install(self):
+        return provide(f"{self.name}-{self.release}", lambda draft: download_all(self.name, draft)) / "mq"
+
+    def command(self, home):
+        folders = {"imq.home": home, "imq.libhome": home / "lib", "imq.varhome": self.folder / "data"}
+        jars = ":".join(str(home / "lib" / name) for name in ("imqbroker.jar", "imqutil.jar"))
+        settings = (self.folder / "conf" / "broker.properties").read_text().splitlines()
+        told = [f"-D{line}" for line in settings if line and not line.startswith("#")]
+        return java(jars, folders, "com.sun.messaging.jmq.jmsserver.Broker", *told), None
+
+    def url(self, protocol):
+        kind, address = super().url(protocol).split("://")
+        return f"{kind}://jmsjca:jmsjca@{address}?allow_insecure_login=true"
+
+
+class Qpid(Broker):
+    """Speaks AMQP 1.0 only. Its port for users with a password is another than the anonymous one."""
+
+    name, release = "qpid", "10.1.0"
+    usual_ports = {"amqp": 5675, "amqp-plain": 5676}  # noqa: RUF012
+
+    def install(self):
+        folder = provide(f"{self.name}-{self.release}", lambda draft: download_all(self.name, draft))
+        return folder / "qpid-broker" / self.release
+
+    def command(self, home):
+        # The first start reads the initial configuration into the work folder; later ones find it there.
+        initial = ("-icp", str(self.folder / "conf" / "initial.json"))
+        work = ("-prop", f"qpid.work_dir={self.folder / 'data'}")
+        return java(f"{home}/lib/*", {}, "org.apache.qpid.server.Main", *initial, *work), None
+
+
+ERLANG = "asn1 base crypto eldap inets mnesia os-mon parsetools public-key runtime-tools ssl syntax-tools tools xmerl"
+
+
+class RabbitMQ(Broker):
+    """Erlang runs it directly: Debian's scripts want the user rabbitmq and folders of the system."""
+
+    name, release = "rabbitmq", "3.10.8"
+    usual_ports = {"amqp": 5674, "stomp": 61615}  # noqa: RUF012
+
+    def install(self):
+        try:
+            return provide(f"{self.name}-{self.release}", self._unpack)
+        except BrokerMissing:
+            if not _servers(Path("/")):
+                raise
+            return Path("/")  # what is installed here will do
+
+    def command(self, home):
+        (erts,) = (home / "usr/lib/erlang").glob("erts-*")
+        (server,) = _servers(home)
+        return [str(erts / "bin" / "erlexec"), *ARGUMENTS], {**os.environ, **self._environment(erts, server)}
+
+    def _unpack(self, draft):
+        packages = [f"rabbitmq-server={self.release}*", *(f"erlang-{part}" for part in ERLANG.split())]
+        unpack_packages(packages, draft)
+
+    def _environment(self, erts, server):
+        conf, data = self.folder / "conf", self.folder / "data"
+        paths = {
+            "HOME": self.folder,  # the cookie is kept here
+            "ROOTDIR": erts.parent,
+            "BINDIR": erts / "bin",
+            "ERL_LIBS": server / "plugins",
+            "ERL_CRASH_DUMP": self.folder / "erl_crash.dump",
+            "RABBITMQ_HOME": server,
+            "RABBITMQ_BASE": data,
+            "RABBITMQ_LOG_BASE": data / "log",  # what is not in the log of the standard output
+            "RABBITMQ_MNESIA_BASE": data / "mnesia",
+            "RABBITMQ_GENERATED_CONFIG_DIR": data / "config",
+            "RABBITMQ_FEATURE_FLAGS_FILE": data / "feature_flags",
+            "RABBITMQ_CONFIG_FILE": conf / "rabbitmq.conf",
+            "RABBITMQ_ADVANCED_CONFIG_FILE": conf / "advanced.config",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": conf / "enabled_plugins",
+            "RABBITMQ_PLUGINS_DIR": server / "plugins",
+        }
+        return {**WORDS, **{name: str(path) for name, path in paths.items()}}
+
+
+def _servers(root):
+    return list(root.glob("usr/lib/rabbitmq/lib/rabbitmq_server-*"))
+
+
+# The variables that Debian's scripts would set.
+WORDS = {
+    "EMU": "beam",
+    "PROGNAME": "erl",
+    "ERL_MAX_ETS_TABLES": "50000",
+    "RABBITMQ_NODENAME": "rabbit@localhost",
+    "RABBITMQ_LOGS": "-",  # to the standard output
+    "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+}
+
+# As Debian's script does it, but without epmd, which would stay behind, and without a port for other nodes.
+ARGUMENTS = [
+    *("-noinput", "-s", "rabbit", "boot", "-boot", "start_sasl", "+W", "w", "+B", "i"),
+    *("+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"),  # do not burn the processor while waiting
+    *("-sname", "rabbit@localhost", "-start_epmd", "false", "-erl_epmd_port", "1", "-dist_listen", "false"),
+    *("-syslog", "logger", "[]", "-syslog", "syslog_error_logger", "false"),
+    *("-kernel", "prevent_overlapping_partitions", "false"),
+]
+
+
+BROKERS = {broker.name: broker for broker in (Artemis, ActiveMQ, Qpid, RabbitMQ, OpenMQ)}
+PAIRS = tuple(f"{name}-{protocol}" for name in BROKERS for protocol in LOGINS if protocol in BROKERS[name].usual_ports)

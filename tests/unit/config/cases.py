@@ -1,8 +1,0 @@
-"""The conformance cases about configuration, where ``JMSJCA_CONFORMANCE`` names their folder."""
-
-from tests.unit.selectors.cases import rows
-
-
-def rows_of(name, *kinds):
-    """Those rows of a file that have one of these kinds; one that is skipped if there is no such folder."""
-    return [row for row in rows(name) if row.values[0] is None or row.values[0]["kind"] in kinds]

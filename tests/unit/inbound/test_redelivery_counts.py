@@ -1,0 +1,76 @@
+"""Redelivery counts where several processes consume a queue, each with its own cache."""
+
+import queue
+from dataclasses import replace
+
+import pytest
+
+from jmsjca import Queue, ResourceAdapter
+from jmsjca.inbound.message_mover import MessageMover
+from jmsjca.redelivery import RedeliveryPolicy
+from tests.unit.inbound.deliveries import Performance, depth, endpoint_of, put, terms, until
+from tests.unit.inbound.listeners import PATIENCE, send
+
+AN_HOUR = RedeliveryPolicy.parse("1:3600000")
+FAILURES = 20
+
+
+def fail_elsewhere(link):
+    """Let another process take the message, and fail."""
+    consumer, unit = link.consumer(Queue("q")), link.unit()
+    unit.take(consumer.receive(1, PATIENCE))
+    unit.rollback()
+    consumer.close()
+
+
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+def test_a_failure_elsewhere_is_counted_after_a_stop_during_a_delay(connected, mode):
+    link = connected()
+    link.capabilities = replace(link.capabilities, redelivery_delay=False)
+    endpoint = endpoint_of(lambda message: None, terms(mode, redelivery=AN_HOUR))
+    put(link, "a")
+    counts = []
+    for _ in range(4):
+        fail_elsewhere(link)
+        performance = Performance(endpoint, link)
+        until(lambda: (known := endpoint.redelivery.find_encounter("ID:a")) and known.count not in counts)
+        counts.append(endpoint.redelivery.find_encounter("ID:a").count)
+        performance.stop()
+        until(lambda: depth(link).ready == 1)
+    assert counts == [1, 2, 3, 4]
+
+
+def test_a_failure_elsewhere_is_counted_after_the_broker_held_the_message(connected):
+    link = connected()
+    endpoint = endpoint_of(lambda message: None, terms("sync", redelivery=AN_HOUR))
+    put(link, "a")
+    counts = []
+    for _ in range(4):
+        fail_elsewhere(link)
+        consumer = link.consumer(Queue("q"))
+        [delivery] = consumer.receive(1, PATIENCE)
+        decision = endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=delivery.count)
+        counts.append(decision.count)
+        MessageMover(endpoint, link).delay_at_broker(delivery, 0.001)
+        consumer.close()
+    assert counts == [1, 2, 3, 4]
+
+
+def test_of_two_adapters_on_a_file_both_count_as_the_broker_does(broker_file):
+    """Whoever has the message: its count is that of the deliveries, less one."""
+    got = queue.Queue()
+
+    def handle(message):
+        got.put((message.redelivery_count, message.delivery_count))
+        if message.delivery_count <= FAILURES:
+            raise ValueError("no")
+
+    adapters = [ResourceAdapter(f"embedded://{broker_file}") for _ in range(2)]
+    for adapter in adapters:
+        adapter.listener("q", concurrency_mode="sync", redelivery_handling="1:1")(handle)
+        adapter.start()
+    send(adapters[0], *"abcd")
+    counted = [got.get(timeout=PATIENCE) for _ in range(4 * (FAILURES + 1))]
+    for adapter in adapters:
+        adapter.stop()
+    assert [n for n, deliveries in counted if n != deliveries - 1] == []

@@ -1,0 +1,109 @@
+"""The return value of a handler is sent to reply_to in the unit of the request."""
+
+from dataclasses import dataclass
+
+import pytest
+from pydantic import BaseModel
+
+from jmsjca import DeliveryMode, Outcome, Queue, ResourceAdapter, TextMessage
+from tests.unit.inbound.listeners import Recorder
+
+REQUESTS, REPLIES = Queue("requests"), Queue("replies")
+
+
+class Answer(BaseModel):
+    value: int
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@pytest.fixture
+def recorder():
+    return Recorder()
+
+
+@pytest.fixture
+def ask(jms_broker_url, recorder):
+    """Send a request to a handler, wait for what became of it, and give the replies."""
+
+    def ask(handler, *expected, transaction="local", **headers):
+        adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
+        adapter.listener("requests", transaction=transaction)(handler)
+        with adapter, adapter.connection_factory().create_connection() as connection:
+            session = connection.create_session()
+            request = TextMessage("question", **headers)
+            session.create_producer(REQUESTS).send(request, priority=7, delivery_mode=DeliveryMode.NON_PERSISTENT)
+            for outcome in expected or [Outcome.COMMITTED]:
+                recorder.await_outcome(outcome)
+            return request, list(session.create_browser(REPLIES))
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("result", "body"),
+    [
+        ("text", "text"),
+        (b"bytes", b"bytes"),
+        ({"a": 1}, {"a": 1}),
+        (Answer(value=5), '{"value":5}'),
+        (Point(1), '{"x":1}'),
+        (TextMessage("own", properties={"a": 1}), "own"),
+    ],
+)
+def test_what_is_returned_is_sent(ask, result, body):
+    _, [reply] = ask(lambda message: result, reply_to=REPLIES)
+    assert reply.body == body
+
+
+def test_reply_is_tied_to_its_request(ask):
+    request, [reply] = ask(lambda message: "answer", reply_to=REPLIES)
+    assert reply.correlation_id == request.message_id
+    assert (reply.priority, reply.delivery_mode) == (7, DeliveryMode.NON_PERSISTENT)
+
+
+def test_correlation_id_of_the_request_is_kept(ask):
+    _, [reply] = ask(lambda message: "answer", reply_to=REPLIES, correlation_id="mine")
+    assert reply.correlation_id == "mine"
+
+
+def test_none_is_no_reply(ask):
+    assert ask(lambda message: None, reply_to=REPLIES)[1] == []
+
+
+def test_nobody_asked_for_a_reply(ask):
+    assert ask(lambda message: "answer")[1] == []
+
+
+def test_a_settlement_is_no_reply(ask):
+    assert ask(lambda message: message.acknowledge(), reply_to=REPLIES)[1] == []
+
+
+@pytest.mark.parametrize("transaction", ["local", "none"])
+def test_what_rolls_back_sends_no_reply(ask, transaction):
+    def handler(message):
+        if not message.redelivered:
+            message.set_rollback_only()
+        return f"try {message.delivery_count}"
+
+    _, replies = ask(handler, Outcome.ROLLED_BACK, Outcome.COMMITTED, transaction=transaction, reply_to=REPLIES)
+    assert [reply.body for reply in replies] == ["try 2"]
+
+
+async def later(message):
+    return "later"
+
+
+def test_reply_of_a_coroutine(ask):
+    _, [reply] = ask(later, reply_to=REPLIES)
+    assert reply.body == "later"
+
+
+def test_result_that_no_message_is_made_of_rolls_back(ask):
+    """It fails as a handler that raises fails: the request comes again."""
+    results = [object(), "second try"]
+    _, [reply] = ask(lambda message: results.pop(0), Outcome.ROLLED_BACK, Outcome.COMMITTED, reply_to=REPLIES)
+    assert reply.body == "second try"

@@ -1,0 +1,61 @@
+"""ConnectionFactory: opens nothing, can be pickled, shows no password."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from jmsjca import ConnectionFactory, Limits, Queue, ResourceAdapter, TextMessage
+from jmsjca.errors import ConfigurationError, InvalidURLError
+
+HIDDEN = "s3cr3t"
+
+
+def test_making_a_factory_opens_nothing(tmp_path: Path):
+    ConnectionFactory(f"embedded://{tmp_path}/broker.db")
+    ResourceAdapter(f"embedded://{tmp_path}/broker.db").connection_factory()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_factory_survives_pickling(jms_broker_url):
+    factory = ConnectionFactory(jms_broker_url, client_id="me", limits=Limits(prefetch_messages=3))
+    copy = pickle.loads(pickle.dumps(factory))  # noqa: S301  # our own
+    with factory.create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(TextMessage("a"))
+    with copy.create_connection() as connection, connection.create_session() as session:
+        assert session.create_consumer(Queue("q")).receive(0).body == "a"
+        assert (connection.client_id, connection._context.limits.prefetch_messages) == ("me", 3)
+
+
+def test_factory_shows_no_password():
+    factory = ConnectionFactory(f"amqp://ann:{HIDDEN}@host", user_name="bob", password=HIDDEN)
+    assert HIDDEN not in f"{factory} {factory!r} {vars(factory)!r}"
+    assert "amqp://ann@host" in repr(factory)
+
+
+def test_bad_url_is_found_at_once():
+    with pytest.raises(InvalidURLError):
+        ConnectionFactory("no url")
+
+
+def test_a_limit_below_zero_is_refused():
+    with pytest.raises(ConfigurationError, match="prefetch_messages is -1"):
+        Limits(prefetch_messages=-1)
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_a_consumer_that_takes_nothing_ahead_receives(jms_broker_url, ahead):
+    factory = ConnectionFactory(jms_broker_url, limits=Limits(prefetch_messages=ahead))
+    with factory.create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(TextMessage("a"))
+        consumer = session.create_consumer(Queue("q"))
+        assert consumer.receive(0).body == "a"
+        assert consumer.receive(0) is None
+
+
+def test_connections_of_a_factory_are_independent(jms_connection_factory):
+    first, second = jms_connection_factory.create_connection(), jms_connection_factory.create_connection()
+    first.close()
+    with second, second.create_session() as session:
+        session.create_producer(Queue("q")).send(TextMessage("a"))
+        assert second.admin.depth(Queue("q")).ready == 1

@@ -1,0 +1,140 @@
+"""Exceptions on the engine's thread, and signals while a reply is awaited."""
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from amqp_peer import SECONDS, Broker
+from amqp_peer.performatives import Attach, Close, Declare, Discharge, Flow, Open, Transfer
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
+from jmsjca.messages import TextMessage
+from jmsjca.providers.amqp.consumer import AMQPConsumer
+from jmsjca.providers.amqp.links.coordinator import PredeclaredTransaction
+from tests.unit.inbound.deliveries import until
+from tests.unit.providers.amqp.wire.cut_account import body_of, encoded
+
+
+class Interruption(BaseException):
+    """What the signal handler raises."""
+
+
+@pytest.fixture
+def withhold():
+    """Let a broker answer no more frames of a kind, and interrupt the test's thread when one comes."""
+
+    def interrupt(number, frame):
+        raise Interruption
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+
+    def withhold(broker, kind, which=lambda body: True):
+        def answer(service, frame):
+            if which(frame.body):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+            else:
+                service.carry_out(frame)
+
+        broker.instead[kind] = answer
+
+    yield withhold
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.fixture
+def broker():
+    broker = Broker()
+    broker.store.put("in", encoded("a"))
+    return broker
+
+
+def unit_of(connection, *, atomic=True, window=0):
+    unit = connection.unit(atomic=atomic)
+    unit.take(connection.consumer(Queue("in"), window=window).receive(1, SECONDS))
+    unit.send(TextMessage("x"), Queue("out"))
+    return unit
+
+
+@pytest.mark.parametrize(
+    ("kind", "atomic"), [(Attach, False), (Transfer, False), (Declare, True), (Transfer, True), (Discharge, True)]
+)
+def test_commit(stage, broker, withhold, kind, atomic):
+    here = stage(broker)
+    connection = here.connect()
+    unit = unit_of(connection, atomic=atomic)
+    withhold(broker, kind)
+    with pytest.raises(Interruption):
+        unit.commit()
+    assert here.lost.wait(SECONDS)
+    assert "interrupted" in str(here.told[0])
+    with pytest.raises(ConnectionLostError, match="interrupted"):
+        connection.unit().send(TextMessage("y"), Queue("out"))
+    here.peer.close()
+    assert [body_of(kept.payload) for kept in broker.store.queues["in"]] == ["a"]
+    assert not broker.store.transactions
+
+
+def test_rollback(stage, broker, withhold):
+    here = stage(broker)
+    unit = unit_of(here.connect(), window=4)
+    withhold(broker, Flow, lambda flow: flow.drain)
+    with pytest.raises(Interruption):
+        unit.rollback()
+    assert here.lost.wait(SECONDS)
+
+
+def test_connect(stage, broker, withhold):
+    """The fixtures see to it that neither a thread nor a socket is left."""
+    withhold(broker, Open)
+    with pytest.raises(Interruption):
+        stage(broker).connect("heartbeat=0")
+
+
+def test_close(stage, broker, withhold):
+    connection = stage(broker).connect("heartbeat=0")
+    withhold(broker, Close)
+    with pytest.raises(Interruption):
+        connection.close()
+
+
+def test_receive(stage, broker, monkeypatch):
+    """What it had in hand is there for the next call."""
+
+    def interrupt(consumer):
+        raise Interruption
+
+    broker.store.put("in", encoded("b"))
+    consumer = stage(broker).connect().consumer(Queue("in"), window=2)
+    until(lambda: len(consumer._buffer.ready) == 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(AMQPConsumer, "_yield_to_engine", interrupt)
+        with pytest.raises(Interruption):
+            consumer.receive(2, SECONDS)
+    assert [delivery.message.body for delivery in consumer.receive(2, SECONDS)] == ["a", "b"]
+
+
+def commit(connection):
+    unit = connection.unit()
+    unit.send(TextMessage("x"), Queue("out"))
+    unit.commit()
+
+
+def test_behind_a_discharge_that_is_written(stage, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    here = stage(Broker())
+    connection = here.connect()
+    consumers = [connection.consumer(Queue(str(number))) for number in range(6)]
+    commit(connection)
+    with ThreadPoolExecutor() as pool, monkeypatch.context() as patch:
+        waiting = [pool.submit(consumer.receive, 1, SECONDS) for consumer in consumers]
+        patch.setattr(PredeclaredTransaction, "store", fail)
+        with pytest.raises(TransactionInDoubtError):
+            commit(connection)
+        for each in waiting:
+            with pytest.raises(JMSError, match="aborted"):
+                each.result(SECONDS)
+    assert here.lost.wait(SECONDS)

@@ -1,0 +1,188 @@
+"""State in the file that outlives its process, and state that ends with it; names of subscriptions."""
+
+import sqlite3
+
+import pytest
+
+from jmsjca import Queue, TextMessage, Topic
+from jmsjca.config import DestinationSettings
+from jmsjca.destinations import Subscription, TemporaryQueue, TemporaryTopic
+from jmsjca.errors import ConnectionLostError, InvalidDestinationError
+from jmsjca.reconnection import ConnectionSettings, connect
+from jmsjca.spi import Order
+from jmsjca.testing.contract.harness import prepare
+from tests.unit.providers.embedded.processes import PATIENCE, heard, process, put
+
+QUEUE, DEAD, TOPIC = Queue("q"), Queue("dead"), Topic("t")
+SHARED = Subscription(TOPIC, "s", shared=True)
+
+# Uses all that lives as long as something else.
+_USE = """
+from jmsjca import Topic
+from jmsjca.destinations import Subscription
+mine = connect(ConnectionSettings(url, client_id="c"))
+t = Topic("t")
+named = [Subscription(t, "d", "c"), Subscription(t, "s", shared=True), Subscription(t, "s", shared=True, volatile=True)]
+consumers = [mine.consumer(source) for source in (Queue("q"), t, *named)]
+queue, topic = mine.temporary("queue"), mine.temporary("topic")
+consumers += [mine.consumer(queue), mine.consumer(topic)]
+unit = mine.unit()
+for to in (Queue("q"), t, queue, topic):
+    message = TextMessage("a", properties={"JMSXGroupID": "g", "_AMQ_DUPL_ID": "1"})
+    unit.send(message, to)
+unit.commit()
+held = mine.unit()
+for consumer in consumers:
+    held.take(consumer.receive(1, 0))
+tell(queue.name, topic.name)
+sys.stdin.readline()
+"""
+
+
+def counts(path, *tables):
+    database = sqlite3.connect(path)
+    found = {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608
+    database.close()
+    return found
+
+
+@pytest.mark.parametrize("end", ["kill", "exit", "close"])
+def test_what_a_process_leaves(broker_file, connected_file, end):
+    """Messages of queues and of durable subscriptions, the queue's duplicate ids; no trace of anything else."""
+    with process(broker_file, _USE + ("mine.close()\nsys.exit()" if end == "close" else "")) as child:
+        queue, topic = heard(child).split()
+        if end == "kill":
+            child.kill()
+        child.stdin.close()
+        child.wait(PATIENCE)
+    connection = connected_file()
+    for gone in (TemporaryQueue(queue), TemporaryTopic(topic)):
+        with pytest.raises(InvalidDestinationError):
+            connection.check(gone)
+    traces = counts(broker_file, "consumer", "message_group", "client", "temporary", "owner")
+    assert traces == {"consumer": 0, "message_group": 0, "client": 0, "temporary": 0, "owner": 1}
+    assert counts(broker_file, "mailbox", "message", "duplicate") == {"mailbox": 3, "message": 3, "duplicate": 2}
+    for source in (QUEUE, SHARED, Subscription(TOPIC, "d", "c")):
+        assert [(d.message.body, d.count) for d in connection.consumer(source).receive(9, 0)] == [("a", 2)]
+
+
+def test_settings_outlive_everybody(broker_file, connected_file):
+    settings = {
+        QUEUE: DestinationSettings(max_deliveries=2, dead_letter=DEAD),
+        TOPIC: DestinationSettings(expiry=Topic("expired"), exclusive=True),
+        None: DestinationSettings(max_deliveries=9),
+    }
+    connection = connected_file()
+    for address, wanted in settings.items():
+        connection.admin().configure(address, wanted)
+    connection.close()
+    again = connected_file().admin()
+    assert {address: again.settings(address) for address in settings} == settings
+
+
+def test_counts_towards_the_limit_outlive_everybody(broker_file, connected_file):
+    """One failure in each of three processes' lives, which are as good as three in one."""
+    first = connected_file()
+    first.admin().configure(QUEUE, DestinationSettings(max_deliveries=3, dead_letter=DEAD))
+    put(first, "a")
+    first.close()
+    for _ in range(3):
+        connection = connected_file()
+        unit = connection.unit()
+        unit.take(connection.consumer(QUEUE).receive(1, 0))
+        unit.rollback()
+        connection.close()
+    assert [d.message.body for d in connected_file().consumer(DEAD).receive(9, 0)] == ["a"]
+
+
+def test_subscription_keeps_selector_and_no_local(connected_file, broker_file):
+    subscription = Subscription(TOPIC, "s", "c")
+    first = connect(ConnectionSettings(f"embedded://{broker_file}", client_id="c"))
+    first.consumer(subscription, selector="n = 1", no_local=True)
+    first.close()
+    other = connected_file()
+    for n in (1, 2):
+        publish(other, str(n), n=n)
+    again = connect(ConnectionSettings(f"embedded://{broker_file}", client_id="c"))
+    publish(again, "mine", n=1)
+    consumer = again.consumer(subscription, selector="n = 1", no_local=True)
+    assert [d.message.body for d in consumer.receive(9, 0)] == ["1"]
+    again.close()
+
+
+def test_groups_are_spread_anew(connected_file):
+    """Which consumer had them ended with it; the messages and their order are kept."""
+    old = connected_file()
+    unit = old.unit()
+    for body in ("a1", "b1", "a2", "b2"):
+        unit.send(prepare(TextMessage(body, properties={"JMSXGroupID": body[0]}), QUEUE), QUEUE)
+    unit.commit()
+    old.consumer(QUEUE).receive(1, 0)
+    old.close()
+    again = connected_file()
+    first, second = (again.consumer(QUEUE, order=Order.ANY) for _ in range(2))
+    assert [d.message.body for d in first.receive(1, 0)] == ["a1"]
+    assert [d.message.body for d in second.receive(9, 0)] == ["b1", "b2"]
+
+
+@pytest.mark.parametrize("what", ["client id", "temporary", "consumer", "subscription"])
+def test_process_that_was_taken_for_dead_begins_nothing_new(broker_file, connected_file, what):
+    """Nobody would clear away after it. Who connects again is a new process to the others."""
+    url = f"embedded://{broker_file}"
+    begin = {
+        "client id": lambda _: connect(ConnectionSettings(url, client_id="c")).close(),
+        "temporary": lambda connection: connection.temporary("queue"),
+        "consumer": lambda connection: connection.consumer(QUEUE),
+        "subscription": lambda connection: connection.consumer(TOPIC),
+    }[what]
+    connection = connected_file()
+    take_for_dead(broker_file, connection)
+    with pytest.raises(ConnectionLostError, match="taken for dead"):
+        begin(connection)
+    begin(connected_file())
+
+
+def take_for_dead(broker_file, connection):
+    """Let another process find this one's lock file gone."""
+    (broker_file.parent / f"{broker_file.name}-owners" / f"{connection._store.owner}.lock").unlink()
+    with process(broker_file, "connection.consumer(Queue('q')).receive(1, 0)\ntell('looked')") as child:
+        assert heard(child) == "looked"
+
+
+def publish(connection, body, **properties):
+    unit = connection.unit()
+    unit.send(prepare(TextMessage(body, properties=properties), TOPIC), TOPIC)
+    unit.commit()
+
+
+TOPIC_SUBSCRIPTIONS = Topic("news")
+
+
+@pytest.fixture
+def connection_subscriptions(jms_broker_url):
+    connection_subscriptions = connect(ConnectionSettings(jms_broker_url))
+    yield connection_subscriptions
+    connection_subscriptions.close()
+
+
+def test_dots_do_not_make_two_names_one(connection_subscriptions):
+    consumers = [
+        connection_subscriptions.consumer(Subscription(TOPIC_SUBSCRIPTIONS, *names))
+        for names in (("s", "x.y"), ("y.s", "x"))
+    ]
+    unit = connection_subscriptions.unit()
+    unit.send(TextMessage("a"), TOPIC_SUBSCRIPTIONS)
+    unit.commit()
+    assert [[d.message.body for d in consumer.receive(10, 0)] for consumer in consumers] == [["a"], ["a"]]
+
+
+def test_no_client_is_taken_for_one_without_a_name(connection_subscriptions, jms_broker_url):
+    """A subscription that is spared the messages of the client "None" hears connections that have no client id."""
+    named = connect(ConnectionSettings(jms_broker_url, client_id="None"))
+    consumer = named.consumer(Subscription(TOPIC_SUBSCRIPTIONS, "s", "None"), no_local=True)
+    for sender, body in ((named, "mine"), (connection_subscriptions, "another's")):
+        unit = sender.unit()
+        unit.send(TextMessage(body), TOPIC_SUBSCRIPTIONS)
+        unit.commit()
+    assert [d.message.body for d in consumer.receive(10, 0)] == ["another's"]
+    named.close()

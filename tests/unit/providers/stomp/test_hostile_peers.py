@@ -1,0 +1,139 @@
+"""Endless and malformed frames: memory is bounded, and the connection ends."""
+
+import socket
+import threading
+from contextlib import suppress
+
+import pytest
+
+from jmsjca.config import Limits
+from jmsjca.destinations import Queue
+from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.providers.stomp.protocol.frames import FrameParser
+from jmsjca.reconnection import ConnectionSettings, connect
+from tests.unit.providers.amqp.wire.memory_growth import MIB, growth_below
+from tests.unit.providers.stomp.malformed_frames import BODY, GOOD, vectors
+from tests.unit.providers.stomp.reference_frames import read, write
+
+OFFERED = 400 * MIB
+LIMIT = MIB  # of a body; the head may be as large
+ROOM = 2 * (LIMIT + MIB) + 8 * MIB
+MESSAGE = b"MESSAGE\ndestination:/queue/q\nmessage-id:1\nsubscription:s1\n"
+
+FLOODS = {
+    "a header without end": (MESSAGE + b"a:", b"x" * 65536),
+    "headers without end": (MESSAGE, b"a:b\n" * 16384),
+    "a command without end": (b"", b"X" * 65536),
+    "a body without end": (MESSAGE + b"\n", b"x" * 65536),
+    "a body that is announced": (MESSAGE + b"content-length:%d\n\n" % OFFERED, b"x" * 65536),
+    "an error without end": (b"ERROR\nmessage:m\n\n", b"x" * 65536),
+}
+
+
+class Flood:
+    """Answers the login, and then sends without end, or byte by byte; counts what it could send."""
+
+    def __init__(self, head, piece, *, before_login=False, pause=0.0):
+        self._head, self._piece, self._before, self._pause = head, piece, before_login, pause
+        self._left = threading.Event()
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve)
+        self.sent = 0
+
+    @property
+    def url(self):
+        return f"stomp://127.0.0.1:{self._server.getsockname()[1]}?heartbeat=0"
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._left.set()
+        self._thread.join(30)
+        self._server.close()
+
+    def _serve(self):
+        client = self._server.accept()[0]
+        with client, suppress(OSError):
+            client.recv(65536)
+            if not self._before:
+                client.sendall(write("CONNECTED", {"version": "1.2", "server": "ActiveMQ/6.3.1"}))
+            client.sendall(self._head)
+            while self.sent < OFFERED:
+                client.sendall(self._piece)
+                self.sent += len(self._piece)
+                if self._pause and self._left.wait(self._pause):
+                    return
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_it_is_left_at_the_limit(flood):
+    limit = pytest.raises(ConnectionLostError, match=r"longer|larger|begins|more than")
+    with Flood(*FLOODS[flood]) as peer, growth_below(ROOM), limit:
+        _consume(peer)
+    assert peer.sent < OFFERED
+
+
+def _consume(peer):
+    """Log in, if the flood lets one, and ask for something when it is over."""
+    lost = threading.Event()
+    link = connect(ConnectionSettings(peer.url, limits=Limits(message_bytes=LIMIT)), lambda error: lost.set())
+    assert lost.wait(30)
+    link.consumer(Queue("q"))
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_it_is_left_before_the_login_as_well(flood):
+    with Flood(*FLOODS[flood], before_login=True) as peer, growth_below(ROOM), pytest.raises(JMSError):
+        connect(ConnectionSettings(peer.url, limits=Limits(message_bytes=LIMIT)))
+    assert peer.sent < OFFERED
+
+
+def test_login_that_trickles_in_ends_at_its_deadline():
+    """Though each byte is a sign of life."""
+    with Flood(b"CONNECTED\nversion:1.2\n", b"x", before_login=True, pause=0.01) as peer:
+        with pytest.raises(ConnectionLostError, match="within"):
+            connect(ConnectionSettings(f"{peer.url}&connect_timeout=0.3"))
+        assert peer.sent < OFFERED
+
+
+ENOUGH = 200
+
+
+def _behind(subscription):
+    return write("MESSAGE", {**GOOD, "subscription": subscription, "message-id": "2"}, BODY.encode())
+
+
+def test_none_is_delivered(line, capsys):
+    names = [(version, name) for version in ("1.1", "1.2") for name in vectors("s", version)]
+    for version, name in names:
+        each = line(version=version)
+        consumer = each.connection.consumer(Queue("q"))
+        subscription = dict(read(bytes(each.channel.written))[0][1])["id"]
+        each.channel.incoming.put(vectors(subscription, version)[name] + _behind(subscription))
+        with pytest.raises(ConnectionLostError, match="protocol"):
+            assert consumer.receive(1, None) == [], (version, name)
+    with capsys.disabled():
+        print(f"\nmalformed frames {len(names)} of {len(names)}")
+    assert len(names) >= ENOUGH
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+def test_none_is_read_in_pieces_either(version):
+    """But for a second CONNECTED, which is one too many only for who has read the first."""
+    for name, raw in vectors("s", version).items():
+        if "connected again" not in name:
+            assert _trickle(raw + _behind("s"), version) == ([], True), name
+
+
+def _trickle(data, version):
+    """The frames that are read byte by byte, and whether that ends with an error."""
+    parser, frames = FrameParser(1000), []
+    parser.version = version
+    try:
+        for byte in data:
+            frames += parser.feed(bytes([byte]))
+    except ConnectionLostError:
+        return frames, True
+    return frames, False

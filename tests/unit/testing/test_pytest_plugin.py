@@ -1,0 +1,88 @@
+"""The pytest plugin, as other projects use it."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from jmsjca import Queue, TextMessage
+
+PATIENCE = 120
+
+_TESTS = """
+import threading
+import pytest
+from jmsjca import Message, Queue
+
+URLS = []
+
+@pytest.mark.parametrize("run", [1, 2])
+def test_each_test_has_a_broker_of_its_own(jms_broker_url, jms_connection_factory, run):
+    URLS.append(jms_broker_url)
+    with jms_connection_factory.create_connection() as connection, connection.create_session() as session:
+        assert list(session.create_browser(Queue("q"))) == []
+        session.create_producer(Queue("q")).send(session.create_text_message("left behind"))
+
+def test_brokers_are_forgotten():
+    from jmsjca.providers.embedded.store.store import _stores
+    assert len(set(URLS)) == 2
+    assert not _stores
+
+def test_listener_begins_at_once(jms_adapter, jms_connection_factory):
+    got = threading.Event()
+
+    @jms_adapter.listener("orders")
+    def on_order(message: Message):
+        got.set()
+
+    with jms_connection_factory.create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("orders")).send(session.create_text_message("a"))
+    assert got.wait(60)
+
+class TestOverridden:
+    @pytest.fixture
+    def jms_broker_url(self, tmp_path):
+        return f"embedded://{tmp_path}/broker.db"
+
+    def test_all_fixtures_follow(self, jms_broker_url, jms_connection_factory, jms_adapter, tmp_path):
+        assert jms_broker_url in repr(jms_connection_factory)
+        assert jms_broker_url in repr(jms_adapter)
+        jms_connection_factory.create_connection().close()
+        assert (tmp_path / "broker.db").exists()
+"""
+
+_PROVIDER = """
+import pytest
+from jmsjca.testing.contract import *
+
+@pytest.fixture
+def jms_broker_url():
+    return "embedded://third-party"
+"""
+
+
+def run(folder: Path, text: str, *arguments: str) -> str:
+    """Run pytest on a project of one file, with every warning an error; give what it printed."""
+    (folder / "test_project.py").write_text(textwrap.dedent(text))
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *arguments, "."]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return result.stdout + result.stderr
+
+
+def test_fixtures(tmp_path):
+    assert "5 passed" in run(tmp_path, _TESTS)
+
+
+def test_provider_runs_the_suite_with_three_lines(tmp_path):
+    output = run(tmp_path, _PROVIDER, "-k", "TestOrdering or TestUnitStates")
+    assert " passed" in output
+    assert "failed" not in output
+    assert "error" not in output
+
+
+def test_fixtures_work_together_here(jms_broker_url, jms_connection_factory, jms_adapter):
+    assert jms_broker_url in repr(jms_connection_factory)
+    with jms_connection_factory.create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(TextMessage("a"))
+    with jms_adapter.connection_factory().create_connection() as connection:
+        assert connection.admin.depth(Queue("q")).ready == 1
