@@ -180,8 +180,8 @@ class InboundOptions:
 
     Attributes:
         redelivery_redirect: True to move messages unchanged, without additional properties.
-        receive_timeout: The timeout in seconds of each receive in mode "sync". The option's value 0, which means forever
-            in JMS, becomes a day.
+        receive_timeout: The timeout in seconds of each receive in mode "sync". The option's value 0, which means
+            forever in JMS, becomes a day.
         minimal_reconnect_logging: True to log a broken connection once, not at each attempt.
         minimal_reconnect_logging_ds: True to do the same while another node holds the durable subscription.
     """

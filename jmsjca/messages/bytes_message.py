@@ -1,4 +1,4 @@
-"""The bytes message: uninterpreted bytes as a body, and strings in Java's modified UTF-8."""
+"""The bytes message: its body is uninterpreted bytes; strings are in Java's modified UTF-8."""
 
 import struct
 from typing import Any
@@ -26,16 +26,16 @@ _LONGEST_TEXT = 0xFFFF
 class BytesMessage(SequentialMessage):
     """A message whose body is `bytes`.
 
-    The methods write and read parts of it as Java's ``DataOutput`` and ``DataInput`` do: big-endian, without types.
+    The methods write and read values like Java's ``DataOutput`` and ``DataInput``: big-endian, without types.
     """
 
     __slots__ = ()
 
-    _body: bytes | bytearray | None  # a bytearray while it is written
+    _body: bytes | bytearray | None  # a bytearray in write mode
 
     @property
     def body(self) -> Any:
-        """The bytes; None if there are none."""
+        """The bytes; None if the message has no body."""
         return None if self._body is None else bytes(self._body)
 
     @body.setter
@@ -44,8 +44,8 @@ class BytesMessage(SequentialMessage):
         self._body = self._checked(value)
 
     def _freeze(self) -> None:
-        """Make a decoded message read-only. For providers."""
-        self._read_only = True  # as `reset` does, without a call for each message
+        """Make a decoded message read-only."""
+        self._read_only = True  # like `reset`, but without another call per message
         self._position = 0
 
     def read_unsigned_byte(self) -> int:
@@ -57,7 +57,7 @@ class BytesMessage(SequentialMessage):
         return int(self._unpack(_UNSIGNED_SHORT))
 
     def read_utf(self) -> str:
-        """Read a text that `write_utf` wrote."""
+        """Read a string written by `write_utf`."""
         begin = self._begin()
         try:
             return _decode_modified_utf8(self._take(self.read_unsigned_short()))
@@ -69,17 +69,17 @@ class BytesMessage(SequentialMessage):
             raise
 
     def write_utf(self, value: str) -> None:
-        """Write a text: its length in 16 bits and its modified UTF-8."""
+        """Write a string: its length in 16 bits, then its modified UTF-8."""
         self._append(typed_entry(value, "string"))
 
     def read_bytes(self, size: int | None = None) -> bytes | None:
         """Read bytes.
 
         Args:
-            size: How many at most; None for all that are left.
+            size: The maximum number of bytes; None reads all remaining ones.
 
         Returns:
-            The bytes; None at the end.
+            The bytes; None at the end of the body.
         """
         read = slice_bytes(self._body or b"", self._begin(), size)
         self._position += len(read)
@@ -118,13 +118,13 @@ class BytesMessage(SequentialMessage):
             return bytes(body)
         raise MessageFormatError(f"A BytesMessage holds bytes, not {type(body).__name__}.")
 
-    _decoded = _checked  # without a call between them
+    _decoded = _checked  # an alias saves a call per message
 
 
 def _packed(value: EntryValue) -> bytes:
     if isinstance(value, bytes):
         return value
-    kind = type_name(value)  # refuses null, which no bytes stand for
+    kind = type_name(value)  # raises for null, which has no representation
     if kind == "string":
         return _text(str(value))
     return _LAYOUTS[kind].pack(ord(value) if isinstance(value, Char) else value)
@@ -145,17 +145,17 @@ _NUL = b"\xc0\x80"
 
 
 def _encode_modified_utf8(text: str) -> bytes:
-    """Encode a text, without its length."""
+    """Return a string in modified UTF-8, without its length."""
     halves = text.encode("utf-16-be", "surrogatepass")
     units = (int.from_bytes(halves[n : n + 2], "big") for n in range(0, len(halves), 2))
     return "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
 
 
 def _decode_modified_utf8(data: bytes) -> str:
-    """Decode a text.
+    """Return the string of modified UTF-8.
 
     Raises:
-        UnicodeDecodeError: The bytes are none.
+        UnicodeDecodeError: The bytes are not modified UTF-8.
     """
     halves = data.replace(_NUL, b"\0").decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
     return halves.decode("utf-16-be", "surrogatepass")

@@ -1,4 +1,4 @@
-"""What a received message can do to its delivery, and the contexts that it is bound to."""
+"""The delivery of a received message: its attributes and methods, and the contexts that it is bound to."""
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import NoReturn, Protocol
@@ -19,16 +19,16 @@ __all__ = [
 
 
 class DeliveryContext(Protocol):
-    """What a delivered message reaches through its one internal slot: the unit that it belongs to."""
+    """The unit of work that a delivered message belongs to, as the message sees it."""
 
     @property
     def endpoint(self) -> "EndpointContext | None":
-        """The listener's delivery, which is a context itself; None where a session delivered the message."""
+        """The context of a listener's delivery; None if a session delivered the message."""
         ...
 
     @property
     def rollback_only(self) -> bool:
-        """Whether the unit will roll back."""
+        """True if the unit will be rolled back."""
         ...
 
     def acknowledge(self) -> Settlement:
@@ -36,37 +36,38 @@ class DeliveryContext(Protocol):
         ...
 
     def set_rollback_only(self) -> None:
-        """Make the unit roll back."""
+        """Mark the unit for rollback."""
         ...
 
 
 class PreviousFailure(Protocol):
-    """What the handler raised when it had the message last, as text."""
+    """The exception of the handler's previous attempt at a message, as text."""
 
     @property
     def error_class(self) -> str:
-        """The exception's class."""
+        """The class of the exception."""
         ...
 
     @property
     def message(self) -> str:
-        """Its text."""
+        """The text of the exception."""
         ...
 
     @property
     def stack_trace(self) -> str:
-        """Where it was raised."""
+        """The stack trace of the exception."""
         ...
 
 
 class EndpointContext(DeliveryContext, Protocol):
-    """What a message that a listener delivers is bound to. Only its methods and its setter control the delivery."""
+    """The context of a listener's delivery. Only its methods and its setter control the delivery."""
 
     @property
     def redelivery_handling(self) -> str:
-        """The text that holds for this message.
+        """The redelivery handling of this message, as text.
 
-        Writing reads it at once, and may raise `InvalidRedeliveryHandlingError`; it holds from the next delivery on.
+        The setter parses the text at once and may raise `InvalidRedeliveryHandlingError`. The new handling applies from
+        the next delivery on.
         """
         ...
 
@@ -75,97 +76,97 @@ class EndpointContext(DeliveryContext, Protocol):
 
     @property
     def batch_index(self) -> int | None:
-        """How many messages of the batch came before; None outside of batch mode."""
+        """The index of the message in its batch, from 0; None outside of batch mode."""
         ...
 
     @property
     def batch_size(self) -> int | None:
-        """How many messages a batch has at most, as configured; None outside of batch mode."""
+        """The configured maximum batch size; None outside of batch mode."""
         ...
 
     @property
     def redelivery_count(self) -> int:
-        """For the how-manieth time the message is seen redelivered; 0 the first time."""
+        """The number of redeliveries seen so far; 0 on the first delivery."""
         ...
 
     @property
     def failure(self) -> PreviousFailure | None:
-        """What the handler raised when it had the message last; None if it raised nothing."""
+        """The failure of the handler's previous attempt; None if it did not fail."""
         ...
 
     @property
     def destination_name(self) -> str:
-        """The name of the destination that the listener listens to."""
+        """The name of the listener's destination."""
         ...
 
     @property
     def mbean_name(self) -> str | None:
-        """The name of the activation's bean; None if it has none."""
+        """The name of the activation's management bean; None if it has no bean."""
         ...
 
     @property
     def mbean(self) -> object:
-        """The activation's bean, by which it is managed; None if it has none."""
+        """The management bean of the activation; None if it has no bean."""
         ...
 
     def user_rollback_data(self) -> MutableMapping[str, str]:
-        """Texts that are found again when the message comes again: a live view."""
+        """Return a live view of the texts that are kept until the message is redelivered."""
         ...
 
     def stop_message_delivery(self, reason: str | None) -> None:
-        """Stop the activation as soon as this delivery is over, and log why."""
+        """Stop the activation after this delivery, and log the reason."""
         ...
 
     def stats(self) -> Mapping[str, object]:
-        """The statistics of the activation, by name."""
+        """Return the statistics of the activation by name."""
         ...
 
 
 class DeliveryMixin:
-    """What a message knows of the delivery that it came with, and can do to it.
+    """The part of a message that concerns its delivery.
 
-    Where no listener delivered the message, what only a listener knows reads as if it were the first delivery of a
-    message outside of any batch, and what only a listener can do raises `IllegalStateError`.
+    If no listener delivered the message, attributes that only a listener knows have the values of a first delivery
+    outside of a batch, and methods that only a listener supports raise `IllegalStateError`.
     """
 
     __slots__ = ("_context", "_original_id")
 
     delivery_count: int
     message_id: str | None
-    _original_id: str | None  # set when it is sent on
+    _original_id: str | None  # the id of the received message, set when it is sent again
     _context: DeliveryContext | None
 
     @property
     def redelivery_count(self) -> int:
-        """How often the message was delivered before; in a listener as its redelivery handling counts."""
+        """The number of earlier deliveries; in a listener as counted by its redelivery handling."""
         endpoint = self._endpoint()
         return max(self.delivery_count - 1, 0) if endpoint is None else endpoint.redelivery_count
 
     @property
     def batch_index(self) -> int:
-        """How many messages of the batch came before this one; of the message at its end how many there were."""
+        """The index of the message in its batch, from 0; of the end-of-batch message the number of messages."""
         endpoint = self._endpoint()
         return 0 if endpoint is None else endpoint.batch_index or 0
 
     @property
     def batch_size(self) -> int:
-        """How many messages a batch has at most, as configured; 1 outside of batches."""
+        """The configured maximum batch size; 1 outside of batches."""
         endpoint = self._endpoint()
         return 1 if endpoint is None else endpoint.batch_size or 1
 
     @property
     def end_of_batch(self) -> bool:
-        """True for the extra message at the end of a batch."""
+        """True for the extra message that marks the end of a batch."""
         return False
 
     @property
     def redelivery_handling(self) -> str:
-        """What is done with the message when it comes again and again, as a text; empty outside of listeners.
+        """The redelivery handling of the message, as text; empty outside of listeners.
 
-        Another text holds for this message alone, from its next delivery on.
+        Setting it changes the handling of this message only, from its next delivery on.
 
         Raises:
-            InvalidRedeliveryHandlingError: On setting: the text is wrong.
+            InvalidRedeliveryHandlingError: On setting: the text cannot be parsed.
             IllegalStateError: On setting: no listener delivered the message, or it has no id.
         """
         endpoint = self._endpoint()
@@ -177,7 +178,7 @@ class DeliveryMixin:
 
     @property
     def user_rollback_data(self) -> MutableMapping[str, str]:
-        """Texts that are found again when the message comes again: what you set, this listener reads then.
+        """Texts that the listener keeps for the redeliveries of this message.
 
         Setting raises `IllegalStateError` if no listener delivered the message.
         """
@@ -186,17 +187,18 @@ class DeliveryMixin:
 
     @property
     def rollback_only(self) -> bool:
-        """True once the unit of this delivery is to roll back."""
+        """True if the unit of work of this delivery is marked for rollback."""
         return self._context is not None and self._context.rollback_only
 
     def acknowledge(self) -> Settlement:
         """Acknowledge a received message; never blocks in a listener.
 
-        Under `AcknowledgeMode.CLIENT` it acknowledges all that the session received, under `INDIVIDUAL` this message.
-        In a listener without held acknowledgement it changes nothing: the handler's return acknowledges.
+        Under `AcknowledgeMode.CLIENT` it acknowledges all messages that the session has received, under `INDIVIDUAL`
+        only this one. In a listener without held acknowledgement it has no effect: the message is acknowledged when the
+        handler returns.
 
         Returns:
-            The settlement of the unit that the message belongs to.
+            The settlement of the unit of work that the message belongs to.
 
         Raises:
             IllegalStateError: The message was not received.
@@ -204,18 +206,18 @@ class DeliveryMixin:
         return self._delivered().acknowledge()
 
     def set_rollback_only(self) -> None:
-        """Make the unit of this delivery roll back although the handler returns normally.
+        """Mark the unit of work of this delivery for rollback, even if the handler returns normally.
 
         Raises:
-            IllegalStateError: The message was not received, or its unit is settled.
+            IllegalStateError: The message was not received, or its unit of work is settled.
         """
         self._delivered().set_rollback_only()
 
     def stop_message_delivery(self, reason: str | None = None) -> None:
-        """Stop the listener that delivered this message. The delivery in hand ends as it would have ended.
+        """Stop the listener that delivered this message. The current delivery is completed normally.
 
         Args:
-            reason: Why, for the log.
+            reason: The reason, for the log.
 
         Raises:
             IllegalStateError: No listener delivered the message.
@@ -223,26 +225,26 @@ class DeliveryMixin:
         self._require_endpoint("stops the delivery of messages").stop_message_delivery(reason)
 
     def _bind(self, context: DeliveryContext) -> None:
-        """Tie a delivered message to its unit. For whoever delivers it."""
+        """Bind a delivered message to its unit of work."""
         self._context = context
 
     def _begin_resend(self) -> None:
-        """Note that the message gets another id, as it is sent. For whoever sends it."""
+        """Keep the id of a received message before a send assigns another one."""
         if self._context is not None:
             self._original_id = self._original_message_id()
 
     def _original_message_id(self) -> str | None:
-        """The id that the message came with, also after it was sent on; of one that did not come its id."""
+        """Return the id that the message was received with, even after it was sent again; for others the message id."""
         try:
             return self._original_id
-        except AttributeError:  # as nearly always
+        except AttributeError:  # in nearly all cases
             return self.message_id
 
     def _require_endpoint(self, purpose: str) -> EndpointContext:
-        """Give the listener's delivery that the message came with. For the vendor's properties.
+        """Return the context of the listener's delivery.
 
         Args:
-            purpose: What only such a message does, for the error's text.
+            purpose: The verb phrase of the error message: the operation that needs a listener.
 
         Raises:
             IllegalStateError: No listener delivered the message.
@@ -270,7 +272,7 @@ require_endpoint = DeliveryMixin._require_endpoint  # noqa: SLF001  # pyright: i
 
 
 class _EmptyRollbackData(MutableMapping[str, str]):
-    """There is none, and nobody would find any again."""
+    """The user rollback data of a message that no listener delivered: always empty, and read-only."""
 
     __slots__ = ()
 

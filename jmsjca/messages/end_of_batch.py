@@ -1,4 +1,4 @@
-"""The extra message at the end of a batch."""
+"""The extra message that marks the end of a batch."""
 
 from typing import Any, NoReturn
 
@@ -17,9 +17,9 @@ class _NoProperties(Properties):
 
 
 class EndOfBatch(Message):
-    """Tells a listener that its batch is over. Nobody sent it, so it has no id, no destination and no properties.
+    """The extra message that marks the end of a batch. It was never sent: no id, no destination, no properties.
 
-    The accessors know JMSJCA's own properties and refuse all others; `properties` is empty, whoever looks there.
+    The property getters know JMSJCA's own properties only and refuse all others; `properties` is empty.
     """
 
     __slots__ = ()
@@ -36,10 +36,10 @@ class EndOfBatch(Message):
         return True
 
     def get_object_property(self, name: str) -> Any:
-        """Give one of JMSJCA's own properties, as all getters do.
+        """Return one of JMSJCA's own properties.
 
         Raises:
-            IllegalStateError: It is another one.
+            IllegalStateError: The property is not one of JMSJCA's.
         """
         vendor = vendor_property(name)
         if vendor is None:
@@ -49,7 +49,7 @@ class EndOfBatch(Message):
         return vendor.read(self)
 
     def get_property_names(self) -> NoReturn:
-        """Refused.
+        """Raise an error: this message has no properties.
 
         Raises:
             IllegalStateError: Always.
@@ -57,7 +57,7 @@ class EndOfBatch(Message):
         raise IllegalStateError("The message at the end of a batch has no properties to name; nobody sent it.")
 
     def clear_properties(self) -> None:
-        """Nothing to do: it has none."""
+        """Do nothing: there are no properties."""
 
 
 def end_of_batch_message() -> EndOfBatch:

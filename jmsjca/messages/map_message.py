@@ -1,4 +1,4 @@
-"""The map message: names and typed values as a body."""
+"""The map message: its body is a mapping from names to typed values."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -21,7 +21,7 @@ __all__ = ["MapBody", "MapMessage"]
 
 
 class MapBody(TypedMapping[EntryValue]):
-    """The entries of a map message: any name that is not empty, and a value of any type of JMS."""
+    """The entries of a map message: names are non-empty strings, values have any JMS type."""
 
     __slots__ = ()
 
@@ -36,11 +36,11 @@ class MapBody(TypedMapping[EntryValue]):
 class MapMessage(Message):
     """A message whose body is a mapping from names to typed values, `bytes` and None among them.
 
-    ``message.body["size"] = Short(3)`` and ``message.body["size"]`` keep types as they are. ``get_…`` reads a value as
-    a type by the table of JMS 3.1, section 3.11.3, and ``set_…`` fixes its type. A name that is not set reads as null.
+    ``message.body["size"] = Short(3)`` and ``message.body["size"]`` preserve types. ``get_…`` converts a value by the
+    table of JMS 3.1, section 3.11.3; ``set_…`` fixes its type. A missing name reads as null.
 
     Getters raise `MessageFormatError` where the table forbids the conversion, setters where the name or the value does
-    not fit and `MessageNotWriteableError` on a received message.
+    not fit, and `MessageNotWriteableError` on a received message.
     """
 
     __slots__ = ()
@@ -48,28 +48,28 @@ class MapMessage(Message):
     _body: MapBody
 
     def _freeze(self) -> None:
-        """Make a decoded message read-only. For providers."""
+        """Make a decoded message read-only."""
         super()._freeze()
         self._body.read_only = True
 
     def get_map_names(self) -> list[str]:
-        """Name the entries."""
+        """Return the names of the entries."""
         return list(self._body)
 
     def item_exists(self, name: str) -> bool:
-        """Tell whether there is an entry of that name."""
+        """Return True if an entry of that name exists."""
         return name in self._body
 
     def get_object(self, name: str) -> EntryValue:
-        """Give an entry with the type that it was set with; None if it is not set."""
+        """Return an entry with the type that it was set with; None if it is missing."""
         return self._body.get(name)
 
     def set_object(self, name: str, value: object) -> None:
-        """Set an entry, typed as it stands."""
+        """Set an entry; its JMS type follows from the Python type."""
         self._body[name] = value
 
     def get_boolean(self, name: str) -> bool:
-        """Read an entry as boolean; False if there is none."""
+        """Read an entry as boolean; False if it is missing."""
         return as_boolean(self._body.get(name))
 
     def set_boolean(self, name: str, value: bool) -> None:
@@ -133,7 +133,7 @@ class MapMessage(Message):
         self._body[name] = typed_entry(value, "double")
 
     def get_string(self, name: str) -> str | None:
-        """Read an entry as string; None if there is none."""
+        """Read an entry as string; None if it is missing."""
         return as_text(self._body.get(name))
 
     def set_string(self, name: str, value: str | None) -> None:
@@ -141,7 +141,7 @@ class MapMessage(Message):
         self._body[name] = typed_entry(value, "string")
 
     def get_bytes(self, name: str) -> bytes | None:
-        """Read an entry as bytes; None if there is none."""
+        """Read an entry as bytes; None if it is missing."""
         return as_bytes(self._body.get(name))
 
     def set_bytes(self, name: str, value: bytes | bytearray | None) -> None:

@@ -26,12 +26,12 @@ T = TypeVar("T")
 
 
 def _set_if_unset(slot: Any, of: object, value: object) -> Any:
-    """Set an attribute, but not one that somebody has set meanwhile; give what it has then.
+    """Set a slot unless another thread has set it meanwhile, and return its value.
 
     Args:
-        slot: The attribute, as it stands in the class.
+        slot: The descriptor of the slot.
         of: The object.
-        value: What it is set to.
+        value: The value.
     """
     try:
         return slot.__get__(of)
@@ -41,7 +41,7 @@ def _set_if_unset(slot: Any, of: object, value: object) -> Any:
 
 
 def _identity(value: T) -> T:
-    """What gives headers once they are decoded: a function with a name, or a message could not be pickled."""
+    """Return the decoded headers. A module-level function, because a message is pickled with a reference to it."""
     return value
 
 
@@ -52,29 +52,29 @@ class DeliveryMode(IntEnum):
     PERSISTENT = 2
 
 
-_PERSISTENT = DeliveryMode.PERSISTENT  # asking an Enum costs as much as a call
+_PERSISTENT = DeliveryMode.PERSISTENT  # an Enum member lookup costs as much as a call
 
 
 class Message(DeliveryMixin):
     """A message without a body, and the base of those that have one.
 
     Args:
-        body: The body, of the type that the subclass holds.
+        body: The body, of the type of the subclass.
         properties: Initial properties.
-        correlation_id: Ties a reply to its request.
-        reply_to: Where a reply should go.
-        type: The application's name for this sort of message (JMSType).
+        correlation_id: The id that relates a reply to its request.
+        reply_to: The destination for replies.
+        type: The application's name for this type of message (JMSType).
 
     Attributes:
         message_id: Set when sent.
         destination: Set when sent.
         delivery_mode: Set when sent.
         priority: 0 to 9, 4 is normal; set when sent.
-        timestamp: When it was sent, aware; None before.
-        expiration: When it expires, aware; None if it never does.
+        timestamp: The time of the send, timezone-aware; None before.
+        expiration: The time of expiry, timezone-aware; None if the message never expires.
         redelivered: True if it was delivered before.
-        delivery_time: When it may be delivered at the earliest, aware; None for at once.
-        delivery_count: How often it was delivered, this time included; 0 if that is not known.
+        delivery_time: The earliest time of delivery, timezone-aware; None means immediately.
+        delivery_count: The number of deliveries, including this one; 0 if unknown.
 
     ``get_…_property`` converts by the table of JMS 3.1, section 3.5.4; ``set_…_property`` fixes the type. Getters raise
     `MessageFormatError` where the table forbids the conversion, setters where the value does not fit, and
@@ -83,7 +83,7 @@ class Message(DeliveryMixin):
     """
 
     __slots__ = (
-        "__weakref__",  # a listener's delivery refers to its message without keeping it
+        "__weakref__",  # a listener's delivery refers to its message weakly
         "_body",
         "_properties",
         "_read_only",
@@ -117,7 +117,7 @@ class Message(DeliveryMixin):
         self._read_only = False
         self._context: DeliveryContext | None = None
         self._body = self._checked(body)
-        self._properties = Properties(properties) if properties else None  # made when it is asked for: most have none
+        self._properties = Properties(properties) if properties else None  # created on demand: most messages have none
         self.correlation_id = correlation_id
         self.reply_to = reply_to
         self.type = type
@@ -133,46 +133,46 @@ class Message(DeliveryMixin):
 
     @classmethod
     def received(cls, body: Any, headers: Callable[[], Mapping[str, Any]]) -> Self:
-        """Make a read-only message whose headers are decoded when the first of them is asked for. For providers.
+        """Return a read-only message whose headers are decoded on first access. For providers.
 
         Args:
-            body: The body, of the type that the class holds; of an object message its pickle.
-            headers: Gives every header and the properties by the name of its attribute. What it raises is raised
-                where a header is asked for.
+            body: The body, of the type of the class; the pickle for an object message.
+            headers: Returns all headers and the properties by attribute name. Its exceptions are raised on access to a
+                header.
 
         Raises:
-            MessageFormatError: The body does not fit this kind of message.
+            MessageFormatError: The body does not fit this message class.
         """
         message = cls.__new__(cls)
-        message._context = None  # noqa: SLF001  # here and below: our own, and a method would be a call for each
+        message._context = None  # noqa: SLF001  # here and below: own attributes; a method would be another call per message
         message._body = message._decoded(body)  # noqa: SLF001
         message._undecoded = headers  # noqa: SLF001
         message._freeze()  # noqa: SLF001
         return message
 
     def _may_contain_property(self, name: str) -> bool:
-        """Tell, at less than the cost of decoding them, that a received message has no such property: False then."""
+        """Return False if a received message certainly lacks a property. Cheaper than decoding the properties."""
         mentions = getattr(self._undecoded, "mentions", None)
         return mentions is None or mentions(name)
 
-    if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checkers
+    if not TYPE_CHECKING:  # otherwise type checkers accept every misspelt attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Decode the headers: only what is not set comes here, and only what is asked for is set."""
+            """Decode the headers on demand. Called only for slots that are not set; sets only the requested one."""
             if name not in _HEADERS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             headers = self._undecoded()
-            if headers is not self._undecoded:  # which gives itself where it decodes each header by itself
+            if headers is not self._undecoded:  # it returns itself if it decodes each header separately
                 self._undecoded = partial(_identity, headers)
             return _set_if_unset(_HEADERS[name], self, headers[name.removeprefix("_")])
 
     @property
     def body(self) -> Any:
-        """The body; None if there is none.
+        """The body; None if the message has no body.
 
         Raises:
             MessageNotWriteableError: On setting: the message was received and `clear_body` was not called.
-            MessageFormatError: On setting: the type does not fit this kind of message.
+            MessageFormatError: On setting: the type does not fit this message class.
         """
         return self._body
 
@@ -182,17 +182,17 @@ class Message(DeliveryMixin):
         self._body = self._checked(value)
 
     def get_body(self, kind: builtins.type[T]) -> T:
-        """Give the body as a type.
+        """Return the body as a type.
 
         Args:
-            kind: The type asked for: `str` of a text message, `bytes` of a bytes message, `dict` of a map message,
+            kind: The requested type: `str` of a text message, `bytes` of a bytes message, `dict` of a map message,
                 `list` of a stream message; or a base of it, such as `object`.
 
         Returns:
-            The body; of a map or a stream message a copy.
+            The body; a copy for map and stream messages.
 
         Raises:
-            MessageFormatError: The body is of another type, or there is none, or it is an object.
+            MessageFormatError: The body has another type, is missing, or is a pickled object.
         """
         body = self._content()
         if isinstance(body, kind):
@@ -200,20 +200,20 @@ class Message(DeliveryMixin):
         raise MessageFormatError(f"The body of this {type(self).__name__} is not a {kind.__name__}.")
 
     def is_body_assignable_to(self, kind: builtins.type[object]) -> bool:
-        """Tell whether `get_body` would give the body as that type."""
+        """Return True if `get_body` can return the body as that type."""
         try:
             return isinstance(self._content(), kind)
         except MessageFormatError:
             return False
 
     def clear_body(self) -> None:
-        """Make the body as empty and writeable as that of a new message. Headers and properties stay."""
+        """Make the body empty and writeable, like that of a new message. Headers and properties are kept."""
         self._read_only = False
         self._body = self._checked(None)
 
     @property
     def properties(self) -> Properties:
-        """Names and typed values beside the headers."""
+        """The properties: names and typed values in addition to the headers."""
         if self._properties is None:
             self._properties = Properties()
         return self._properties
@@ -223,20 +223,20 @@ class Message(DeliveryMixin):
         self._properties = value
 
     def _has_properties(self) -> bool:
-        """Tell whether there are any. For providers."""
+        """Return True if the message has properties."""
         return bool(self._properties)
 
     def get_property_names(self) -> list[str]:
-        """Name the properties that are set."""
+        """Return the names of the properties that are set."""
         return [*self.properties, *([DELIVERY_COUNT] if self.delivery_count else [])]
 
     def property_exists(self, name: str) -> bool:
-        """Tell whether the property is set."""
+        """Return True if the property is set."""
         return name in self.properties or (name == DELIVERY_COUNT and self.delivery_count > 0)
 
     def get_object_property(self, name: str) -> Any:
-        """Give the value with the type that it was set with; None if it is not set."""
-        context = self._context  # looked at right here: a call would be a third of the time
+        """Return the value with the type that it was set with; None if it is not set."""
+        context = self._context  # inline: a call would be a third of the time
         if context is not None and context.endpoint is not None and (vendor := vendor_property(name)):
             value = vendor.read(self)
             return self.properties.get(name) if value is None and vendor.survives_move else value
@@ -245,7 +245,7 @@ class Message(DeliveryMixin):
         return self.properties.get(name)
 
     def set_object_property(self, name: str, value: PropertyValue) -> None:
-        """Set a value, typed as it stands."""
+        """Set a value; its JMS type follows from the Python type."""
         context = self._context
         if context is not None and context.endpoint is not None and (vendor := vendor_property(name)):
             vendor.write(self, value)
@@ -317,23 +317,23 @@ class Message(DeliveryMixin):
         self.properties[name] = typed_property(value, "double")
 
     def clear_properties(self) -> None:
-        """Take all properties away and make them writeable. Headers and body stay."""
+        """Remove all properties and make them writeable. Headers and body are kept."""
         self._properties = None
 
     def _freeze(self) -> None:
-        """Make a decoded message read-only. For providers."""
+        """Make a decoded message read-only."""
         self._read_only = True
 
     def _decoded(self, body: Any) -> Any:
-        """What is kept of a body that was received."""
+        """Return the stored form of a received body."""
         return self._checked(body)
 
     def _content(self) -> object:
-        """What `get_body` gives."""
+        """Return the body for `get_body`."""
         return self._body
 
     def _checked(self, body: Any) -> Any:
-        """What is kept of a body that is set, if it fits this kind of message."""
+        """Return the stored form of a body; raise an error if it does not fit this message class."""
         if body is not None:
             raise MessageFormatError("A plain Message has no body; use TextMessage, BytesMessage or another kind.")
         return None
@@ -343,10 +343,10 @@ class Message(DeliveryMixin):
             raise MessageNotWriteableError("The body of a received message is read-only; call clear_body() first.")
 
     def __repr__(self) -> str:
-        # Never touches the body: it may be huge, secret or hostile. Ids and names come from others, too.
+        # Never contains the body: it may be huge, secret or hostile. Ids and names are from other programs, too.
         try:
             return f"<{type(self).__name__} {excerpt(self.message_id)} to {excerpt(self.destination)}>"
-        except MessageFormatError:  # its headers are damaged, which is found out here
+        except MessageFormatError:  # the headers are damaged, which their first access detects
             return f"<{type(self).__name__} that cannot be decoded>"
 
 
@@ -368,4 +368,4 @@ class TextMessage(Message):
             raise MessageFormatError(f"A TextMessage holds str, not {type(body).__name__}.")
         return body
 
-    _decoded = _checked  # without a call between them
+    _decoded = _checked  # an alias saves a call per message

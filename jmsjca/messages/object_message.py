@@ -11,19 +11,20 @@ __all__ = ["ObjectMessage", "PlainData", "plain_data_of"]
 
 
 class PlainData(NamedTuple):
-    """What an object message holds in place of a pickle: data of types that a protocol has itself."""
+    """The body of an object message that is not a pickle: data of types that the protocol has natively."""
 
     value: Any
 
 
 class ObjectMessage(Message):
-    """A message whose body is a pickled object, as it was when it was given (JMS 3.1, section 3.11).
+    """A message whose body is a pickled object; the object is pickled when the body is set (JMS 3.1, section 3.11).
 
-    Pickles can run any code when they are loaded, so this library never does it on its own: reading `body` raises
-    `MessageFormatError`. `pickled` is what was sent, and a message can be sent on as it is. Who trusts the senders, and
-    knows the classes, asks with `get_object`. Maps, streams or JSON texts carry data without that danger.
+    Loading a pickle can run any code, so this library never does that by itself: reading `body` raises
+    `MessageFormatError`. `pickled` is the pickle as it was sent, and a message can be forwarded without loading it. An
+    application that trusts the senders and knows the classes calls `get_object`. Map messages, stream messages and JSON
+    texts carry data without that risk.
 
-    Over AMQP an object may also be plain data, of the types of that protocol: see `from_data`. `body` gives it.
+    Over AMQP the object may also be plain data of that protocol's types, which `body` returns: see `from_data`.
     """
 
     __slots__ = ()
@@ -32,19 +33,19 @@ class ObjectMessage(Message):
 
     @classmethod
     def from_pickled(cls, pickled: bytes | None) -> Self:
-        """Make a message of a pickle, which is not looked at."""
+        """Return a message with a pickle as its body. The pickle is not checked."""
         message = cls()
         message._body = pickled
         return message
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
-        """Make a message of plain data: texts, numbers, bytes, UUIDs, None, and lists and dictionaries of them.
+        """Return a message with plain data: strings, numbers, bytes, UUIDs, None, and lists and dictionaries of them.
 
-        Java's JMS clients read it over AMQP ("AMQP typed encoding"). Where it goes over something else it is pickled.
+        Java's JMS clients can read it over AMQP ("AMQP typed encoding"). Over other protocols the data is pickled.
 
         Raises:
-            MessageFormatError: It cannot be copied, so it is no such data.
+            MessageFormatError: The data cannot be copied, so it has other types.
         """
         message = cls()
         message._body = PlainData(_copy_data(data))
@@ -52,7 +53,7 @@ class ObjectMessage(Message):
 
     @property
     def body(self) -> Any:
-        """None if there is no object, a copy of plain data; else it is refused. Setting it pickles the object now."""
+        """A copy of plain data; None without an object. A pickle is refused. Setting it pickles the object at once."""
         if self._body is None:
             return None
         if isinstance(self._body, PlainData):
@@ -69,11 +70,11 @@ class ObjectMessage(Message):
 
     @property
     def pickled(self) -> bytes | None:
-        """The pickle as it was sent, or one of plain data; None if there is no object."""
+        """The pickle as it was sent, or the pickled plain data; None if there is no object."""
         return self._checked(self._body.value) if isinstance(self._body, PlainData) else self._body
 
     def _plain_data(self) -> PlainData | None:
-        """The data, where there is no need to unpickle; None for a pickle. For providers."""
+        """Return the plain data; None if the body is a pickle."""
         return self._body if isinstance(self._body, PlainData) else None
 
     def get_object(
@@ -83,23 +84,23 @@ class ObjectMessage(Message):
         max_bytes: int = 1024 * 1024,
         max_depth: int = 100,
     ) -> Any:
-        """Unpickle the object, if it needs no class but the allowed ones.
+        """Return the unpickled object, if the pickle names only allowed classes.
 
         Args:
-            allowed: Pairs of a module and a qualified name, each exact, of every class and function that the pickle may
-                name. What pickles need no name for (numbers, texts, bytes, lists, tuples, dictionaries, sets, None)
-                comes along. The empty set allows nothing at all. Allow classes only whose construction with any
-                arguments is harmless.
-            max_bytes: The longest pickle that is looked at.
-            max_depth: How deep containers may be nested.
+            allowed: Pairs (module, qualified name) of every class and function that the pickle may name. Values that
+                need no name in a pickle (numbers, strings, bytes, lists, tuples, dictionaries, sets, None) are always
+                allowed, except that the empty set allows nothing at all. Allow only classes that can be constructed
+                safely with any arguments.
+            max_bytes: The maximum size of the pickle.
+            max_depth: The maximum nesting depth of containers.
 
         Returns:
-            The object; None if there is none. Plain data needs no name.
+            The object; None if there is no object. Plain data needs no allowed name.
 
         Raises:
-            MessageFormatError: It names something else, is too long or too deep, or is no pickle.
+            MessageFormatError: The pickle names something else, is too large or too deep, or is not a pickle.
         """
-        from jmsjca.messages.safe_pickle import load  # noqa: PLC0415  # who asks for no object does not need it
+        from jmsjca.messages.safe_pickle import load  # noqa: PLC0415  # needed only to unpickle
 
         if self._body is None or isinstance(self._body, PlainData):
             return self.body
@@ -124,7 +125,7 @@ plain_data_of = ObjectMessage._plain_data  # noqa: SLF001  # pyright: ignore[rep
 def _copy_data(data: Any) -> Any:
     try:
         return copy.deepcopy(data)
-    except Exception as error:  # whatever is no data may raise
+    except Exception as error:  # the classes of other objects may raise anything
         raise MessageFormatError(
             f"{type(data).__name__} cannot be copied, so it is no plain data ({type(error).__name__})."
         ) from error

@@ -27,33 +27,33 @@ _MAX_REPR_LENGTH = 1000
 
 DELIVERY_COUNT = "JMSXDeliveryCount"
 _CLIENT_JMSX = {"JMSXGroupID": "string", "JMSXGroupSeq": "int"}
-"""The properties of JMS that the sender sets, with their types."""
+"""The JMSX properties that the sender sets, with their types."""
 _PROVIDER_JMSX = frozenset(
     {DELIVERY_COUNT, "JMSXUserID", "JMSXAppID", "JMSXProducerTXID", "JMSXConsumerTXID", "JMSXRcvTimestamp", "JMSXState"}
 )
-"""The properties of JMS that the provider sets."""
+"""The JMSX properties that the provider sets."""
 
 _ASCII = re.compile(r"[A-Za-z_$][\w$]*\Z", re.ASCII)
-# By Unicode category, as Java has it, but for its invisible parts (control and format characters).
+# Unicode categories as in Java, except for invisible parts (control and format characters).
 _START = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"}
 _PART = _START | {"Nd", "Mn", "Mc"}
 KEYWORDS = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
-"""The words of the selector syntax, in capitals; it takes them in any case."""
-# The vendor names of the JMSJCA manual hold dots.
+"""The keywords of the selector syntax, in upper case; keywords are not case-sensitive."""
+# The vendor names of the JMSJCA manual contain dots.
 _VENDOR = ("JMSJCA.", "JMS_")
-_MAX_CACHED_LENGTH = 128  # characters: strangers name the properties of messages that are passed on
+_MAX_CACHED_LENGTH = 128  # characters: property names of forwarded messages come from other programs
 
 
 def is_identifier(text: str) -> bool:
-    """Tell whether a text is an identifier of the selector syntax: one of Java, and no keyword."""
+    """Return True for an identifier of the selector syntax: a Java identifier that is not a keyword."""
     return (_ASCII.match(text) is not None or _is_unicode_identifier(text)) and text.upper() not in KEYWORDS
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot name a property that a client sets.
+    """Raise an error for a name that a client cannot set as a property.
 
     Raises:
-        MessageFormatError: It is no identifier, or belongs to JMS or to the provider.
+        MessageFormatError: The name is not an identifier, or reserved for JMS or the provider.
     """
     _check_cached(name) if len(name) <= _MAX_CACHED_LENGTH else _check(name)
 
@@ -67,7 +67,7 @@ def _check(name: str) -> None:
         raise MessageFormatError(_reserved(name))
 
 
-_check_cached = lru_cache(1024)(_check)  # programs use few names, again and again
+_check_cached = lru_cache(1024)(_check)  # programs use few names, but often
 
 
 def _is_vendor_name(name: str) -> bool:
@@ -91,13 +91,13 @@ def _is_unicode_identifier(text: str) -> bool:
 
 
 class TypedMapping(MutableMapping[str, V], Generic[V]):
-    """Names and typed values; subclasses say which names and values there may be.
+    """A mapping from names to typed values; subclasses define the allowed names and values.
 
     Args:
         values: Initial values.
 
     Attributes:
-        read_only: True on a received message, until it is cleared.
+        read_only: True for a received message, until its body or properties are cleared.
 
     Raises:
         MessageFormatError: On setting: the name or the value is not allowed.
@@ -116,7 +116,7 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
 
     @classmethod
     def received(cls, values: dict[str, V]) -> Self:
-        """Wrap what a provider has decoded and typed already; read-only."""
+        """Return a read-only mapping of values that a provider has decoded and typed."""
         mapping = cls()
         mapping._values = values
         mapping.read_only = True
@@ -143,12 +143,12 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
         return len(self._values)
 
     def keys(self) -> KeysView[str]:
-        """The names."""
+        """Return the names."""
         return self._values.keys()
 
     def items(self) -> ItemsView[str, V]:
-        """The names with their values."""
-        return self._values.items()  # the inherited one asks for each value
+        """Return the names with their values."""
+        return self._values.items()  # the inherited method looks up each value
 
     def __repr__(self) -> str:
         names = ", ".join(excerpt(name) for name in islice(self._values, _NAMES_SHOWN))
@@ -159,7 +159,7 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
 
     @abstractmethod
     def _checked(self, name: object, value: object) -> V:
-        """The value with its type, if both may be here."""
+        """Return the typed value; raise an error if the name or the value is not allowed."""
 
     def _check_writeable(self) -> None:
         if self.read_only:
@@ -167,19 +167,19 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
 
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
-"""The property by which a message that is sent again is recognised; the name is Artemis'."""
+"""The property for the detection of duplicates; the name is that of Artemis."""
 
 GROUP_ID = "JMSXGroupID"
-"""The property by which messages belong together: one consumer gets them all (JMS 3.1, section 3.5.9)."""
+"""The property of the message group: one consumer receives all messages of a group (JMS 3.1, section 3.5.9)."""
 
 
 class Properties(TypedMapping[PropertyValue]):
-    """Names and typed values (JMS 3.1, section 3.5). Values keep the JMS type that they were set with.
+    """The properties of a message (JMS 3.1, section 3.5). Values keep the JMS type that they were set with.
 
-    Properties made from those of another message take over all but what its provider set.
+    A copy of another message's properties has all of them except those set by its provider.
 
     Raises:
-        MessageFormatError: On setting: the name is no identifier or reserved, or the value's type cannot be a property.
+        MessageFormatError: On setting: the name is not an identifier or reserved, or the value has no property type.
         MessageNotWriteableError: On setting or deleting: the message was received and is read-only.
     """
 
@@ -188,7 +188,7 @@ class Properties(TypedMapping[PropertyValue]):
     _refusal = "The properties of a received message are read-only; call clear_properties()."
 
     def _fill(self, values: Mapping[str, object]) -> None:
-        if isinstance(values, Properties):  # checked by whoever set them, maybe less strictly
+        if isinstance(values, Properties):  # checked when they were set, perhaps less strictly
             self._values = {name: value for name, value in values.items() if name not in _PROVIDER_JMSX}
         else:
             super()._fill(values)

@@ -1,8 +1,7 @@
-"""The only module that pickles and unpickles: pickles are checked first, and only allowed names are loaded.
+"""The only module that pickles and unpickles. Pickles are checked first, and load only allowed names.
 
-A pickle of few bytes can stand for an endless text or lists of any depth, and some of its instructions get round the
-names that the unpickler asks about. So the instructions are followed first without carrying them out, with a note in
-place of each value.
+A small pickle can expand to a huge string or to lists of any depth, and some of its opcodes bypass the unpickler's hook
+for names. Therefore the opcodes are first simulated, with a record of size and depth in place of each value.
 """
 
 import io
@@ -18,24 +17,24 @@ __all__ = ["check_pickle", "dump", "load"]
 
 
 def dump(value: object) -> bytes:
-    """Pickle an object.
+    """Return the pickle of an object.
 
     Raises:
-        MessageFormatError: It cannot be pickled.
+        MessageFormatError: The object cannot be pickled.
     """
     try:
         return pickle.dumps(value)
-    except Exception as error:  # whatever its classes raise
+    except Exception as error:  # its classes may raise anything
         raise MessageFormatError(
             f"An object of {type(value).__name__} cannot be pickled ({type(error).__name__})."
         ) from error
 
 
 def load(pickled: bytes, allowed: AbstractSet[tuple[str, str]], max_bytes: int, max_depth: int) -> object:
-    """Unpickle an object that names nothing but what is allowed.
+    """Return the unpickled object, if the pickle names only what is allowed.
 
     Raises:
-        MessageFormatError: It names something else, is too large or too deep, or cannot be unpickled.
+        MessageFormatError: The pickle names something else, is too large or too deep, or cannot be unpickled.
     """
     if not allowed:
         raise MessageFormatError("Nothing is allowed in the pickle of this ObjectMessage, so it is not unpickled.")
@@ -44,17 +43,17 @@ def load(pickled: bytes, allowed: AbstractSet[tuple[str, str]], max_bytes: int, 
         return _Unpickler(pickled, frozenset(allowed)).load()
     except MessageFormatError:
         raise
-    except Exception as error:  # hostile bytes and the classes that they name may raise anything
+    except Exception as error:  # hostile bytes, and the classes that they name, may raise anything
         raise MessageFormatError(f"The object cannot be unpickled ({type(error).__name__}).") from error
 
 
 class _Unpickler(pickle.Unpickler):
     def __init__(self, pickled: bytes, allowed: frozenset[tuple[str, str]]) -> None:
-        super().__init__(io.BytesIO(pickled), fix_imports=False)  # names of Python 2 would become others
+        super().__init__(io.BytesIO(pickled), fix_imports=False)  # would translate names of Python 2
         self._allowed = allowed
 
     def find_class(self, module_name: str, global_name: str) -> object:
-        """Look up what a pickle names: everything that it could call passes here."""
+        """Return the global that a pickle names. Everything that a pickle can call is looked up here."""
         if (module_name, global_name) not in self._allowed:
             raise MessageFormatError(
                 f"The pickle of this ObjectMessage names {(module_name[:100], global_name[:100])}, which is not among"
@@ -63,18 +62,18 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module_name, global_name)
 
 
-# Objects from outside of the pickle; names registered as numbers, which the unpickler may find without asking.
+# Objects from outside of the pickle, and extension codes, which the unpickler may resolve without `find_class`.
 _REFUSED = {"PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER"}
 _PUTS = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}
 _GETS = {"GET", "BINGET", "LONG_BINGET"}
 _UPDATES = {"APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD"}
 _NAMED = {"GLOBAL", "STACK_GLOBAL"}
-_EXPANSION = 16  # a value may be so many times as large as the longest pickle: what is used twice is written once
+_EXPANSION = 16  # the maximum factor between object and pickle: a value that is used twice is pickled once
 
 
 @dataclass(slots=True)
 class _ValueInfo:
-    """What is known of a value: how large and deep it is, whether it was named or is part of another."""
+    """The size and depth of a value, and whether it is a named global or part of another value."""
 
     size: int = 1
     depth: int = 1
@@ -86,12 +85,12 @@ _MARK = _ValueInfo()
 
 
 def check_pickle(pickled: bytes, max_bytes: int, max_depth: int) -> None:
-    """Follow the instructions of a pickle.
+    """Simulate the opcodes of a pickle.
 
     Raises:
-        MessageFormatError: It is too long, would become too large or too deep, contains itself, or asks for what is
-            never allowed.
-        Exception: It is no pickle.
+        MessageFormatError: The pickle is too large, its object would be too large or too deep, or contain itself, or it
+            uses an opcode that is never allowed.
+        Exception: The bytes are not a pickle.
     """
     if len(pickled) > max_bytes:
         raise MessageFormatError(f"A pickle of {len(pickled)} bytes is over the limit of {max_bytes} (max_bytes).")
@@ -101,9 +100,9 @@ def check_pickle(pickled: bytes, max_bytes: int, max_depth: int) -> None:
 
 
 class _PickleSimulator:
-    """The stack and the memo of an unpickler, with notes in them.
+    """The stack and the memo of an unpickler, with a `_ValueInfo` in place of each value.
 
-    What it takes for a mark and an unpickler for a value, or the other way round, is an error for the unpickler.
+    Where the two disagree whether an item is a mark or a value, the unpickler itself raises an error.
     """
 
     def __init__(self, max_bytes: int, max_depth: int) -> None:
@@ -113,7 +112,7 @@ class _PickleSimulator:
         self._memo: dict[int, _ValueInfo] = {}
 
     def step(self, opcode: pickletools.OpcodeInfo, argument: Any) -> None:
-        """Follow one instruction."""
+        """Simulate one opcode."""
         name = opcode.name
         if name in _REFUSED:
             raise MessageFormatError(f"The pickle uses {name}, which is never allowed.")
@@ -131,12 +130,12 @@ class _PickleSimulator:
                 self._stack.append(self._made(name, argument, taken))
 
     def _put(self, place: int) -> None:
-        if place > self._max_bytes:  # the unpickler would make room up to there
+        if place > self._max_bytes:  # the unpickler would allocate a memo of that size
             raise MessageFormatError("The pickle numbers its parts as no pickler does.")
         self._memo[place] = self._stack[-1]
 
     def _take(self, before: list[pickletools.StackObject]) -> list[_ValueInfo]:
-        """Take from the stack what an instruction uses: so many values, and above them all down to a mark."""
+        """Pop the operands of an opcode: a number of values, and all values above the topmost mark."""
         taken: list[_ValueInfo] = []
         count = len(before)
         if pickletools.markobject in before:
@@ -167,7 +166,7 @@ class _PickleSimulator:
 
 
 def _check_update(note: _ValueInfo) -> None:
-    if note.named:  # it would change the class itself, for everybody
+    if note.named:  # this would change the class itself, for the whole process
         raise MessageFormatError("The pickle sets attributes of what it names, not of an object made from it.")
     if note.held:
         raise MessageFormatError("The pickle changes a part of something larger, so it may contain itself.")

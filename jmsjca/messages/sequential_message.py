@@ -1,4 +1,4 @@
-"""The base of bytes and stream messages: values written in a row, reset, and read from the beginning."""
+"""The base of bytes and stream messages: values are written in sequence, and read from the beginning after a reset."""
 
 from abc import abstractmethod
 from typing import Any
@@ -13,11 +13,12 @@ __all__ = ["SequentialMessage", "slice_bytes"]
 class SequentialMessage(Message):
     """The base of `StreamMessage` and `BytesMessage`.
 
-    A new message, and one whose body was cleared, is written; `reset` turns it round; a received one is read. What is
-    written has the type that the method names, and so has what is read; a read that fails takes nothing.
+    A new message, and one whose body was cleared, is in write mode. `reset` switches to read mode; a received message
+    is in read mode. The method name states the type that is written or read. A failed read does not advance the
+    position.
 
     ``read_…`` raises `MessageNotReadableError` before `reset`, `MessageEOFError` at the end, and `MessageFormatError`
-    where the value cannot be read as that type. ``write_…`` raises `MessageNotWriteableError` after `reset`, and
+    where the value cannot be converted to that type. ``write_…`` raises `MessageNotWriteableError` after `reset`, and
     `MessageFormatError` where the value does not fit.
     """
 
@@ -26,12 +27,12 @@ class SequentialMessage(Message):
     _position: int
 
     def reset(self) -> None:
-        """Make the body read-only, and read on from its beginning."""
+        """Make the body read-only, and set the position to its beginning."""
         self._read_only = True
         self._position = 0
 
     def _freeze(self) -> None:
-        """Make a decoded message read-only. For providers."""
+        """Make a decoded message read-only."""
         self.reset()
 
     def read_boolean(self) -> bool:
@@ -103,12 +104,12 @@ class SequentialMessage(Message):
         self._append(typed_entry(value, "bytes"))
 
     def write_object(self, value: object) -> None:
-        """Write a value, typed as it stands."""
+        """Write a value; its JMS type follows from the Python type."""
         self._append(typed_entry(value))
 
     @abstractmethod
     def _read(self, kind: str) -> Any:
-        """The next value, as a type."""
+        """Return the next value, converted to a type, and advance the position."""
 
     @abstractmethod
     def _write(self, value: EntryValue) -> None:
@@ -119,14 +120,14 @@ class SequentialMessage(Message):
         self._write(value)
 
     def _begin(self) -> int:
-        """Where the next read begins."""
+        """Return the position of the next read; raise an error in write mode."""
         if not self._read_only:
             raise MessageNotReadableError("This message is being written; call reset() to read what was written.")
         return self._position
 
 
 def slice_bytes(data: bytes | bytearray, begin: int, size: int | None) -> bytes:
-    """Cut a piece out of bytes: so many at most, or all that are left."""
+    """Return up to `size` bytes from a position on; None for the size returns all remaining ones."""
     if size is not None and size < 1:
         raise MessageFormatError(f"A piece has at least one byte, not {size}.")
     return bytes(memoryview(data)[begin:][:size])

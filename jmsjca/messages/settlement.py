@@ -1,4 +1,4 @@
-"""The outcome of a unit, as the handler of one of its messages sees it."""
+"""The settlement of a unit of work: its outcome, as the handler of one of its messages sees it."""
 
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
@@ -13,7 +13,7 @@ __all__ = ["Outcome", "Settlement", "complete_settlement", "forbid_waiting"]
 
 
 class Outcome(Enum):
-    """How the unit that holds a message ended."""
+    """The outcome of the unit of work that a message belongs to."""
 
     COMMITTED = "committed"
     ROLLED_BACK = "rolled back"
@@ -22,14 +22,14 @@ class Outcome(Enum):
 
 
 class Settlement:
-    """What `Message.acknowledge` returns: wait for it, or ``await`` it, to learn the outcome of the unit."""
+    """The result of `Message.acknowledge`: `wait` or ``await`` returns the outcome of the unit of work."""
 
     __slots__ = ("_future", "_lock", "_outcome", "_would_deadlock")
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._outcome: Outcome | None = None
-        self._future: Future[Outcome] | None = None  # made for who waits, as most never do
+        self._future: Future[Outcome] | None = None  # created on demand: most settlements are never waited for
         self._would_deadlock: Callable[[], bool] | None = None
 
     @property
@@ -41,13 +41,13 @@ class Settlement:
         """Wait for the outcome.
 
         Args:
-            timeout: Seconds to wait at most; None waits for ever.
+            timeout: The maximum wait in seconds; None waits forever.
 
         Returns:
-            The outcome, or None if the time ran out first.
+            The outcome; None after the timeout.
 
         Raises:
-            IllegalStateError: The handler asks, and would wait for itself: its unit is settled after it has returned.
+            IllegalStateError: The handler waits for its own unit, which is settled only after the handler returns.
         """
         if timeout != 0:
             self._refuse_deadlock()
@@ -58,7 +58,7 @@ class Settlement:
 
     def __await__(self) -> Generator[Any, None, Outcome]:
         self._refuse_deadlock()
-        import asyncio  # noqa: PLC0415  # who awaits has it; the others need not wait for it
+        import asyncio  # noqa: PLC0415  # loaded already where this is awaited
 
         return asyncio.wrap_future(self._get_future()).__await__()
 
@@ -66,7 +66,7 @@ class Settlement:
         return f"<Settlement {self.outcome.value if self.outcome else 'open'}>"
 
     def _complete(self, outcome: Outcome) -> None:
-        """Note the outcome; whoever settles the unit calls this, once."""
+        """Set the outcome. The owner of the unit calls this once."""
         with self._lock:
             self._outcome, self._would_deadlock = outcome, None
             future = self._future
@@ -74,10 +74,11 @@ class Settlement:
             future.set_result(outcome)
 
     def _forbid_waiting(self, would_deadlock: Callable[[], bool]) -> None:
-        """Let nobody wait for whom it would be in vain.
+        """Refuse waits that could never end.
 
         Args:
-            would_deadlock: Tells whether whoever calls it is who has to end first; for one unit always the same.
+            would_deadlock: Returns True if its caller must return before the unit is settled. The same function for all
+                messages of one unit.
         """
         with self._lock:
             if self._outcome is None:
@@ -87,7 +88,7 @@ class Settlement:
         with self._lock:
             if self._future is None:
                 self._future = Future()
-                # Running from the start: whoever stops to await it cannot cancel it for the others.
+                # Running from the start, so that a cancelled waiter does not cancel it for the others.
                 self._future.set_running_or_notify_cancel()
                 if self._outcome is not None:
                     self._future.set_result(self._outcome)

@@ -1,4 +1,4 @@
-"""The stream message: a row of typed values as a body."""
+"""The stream message: its body is a sequence of typed values."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -11,16 +11,16 @@ __all__ = ["StreamMessage"]
 
 
 class StreamMessage(SequentialMessage):
-    """A message whose body is a row of typed values, `bytes` and None among them.
+    """A message whose body is a sequence of typed values, `bytes` and None among them.
 
-    `body` is all of them as a tuple, at any time, and may be set to any sequence of values. The methods write and read
-    one after the other, and convert by the table of JMS 3.1, section 3.11.3.
+    `body` is a tuple of all values, in read and write mode; it can be set to any sequence of values. The methods write
+    and read one value after the other, and convert by the table of JMS 3.1, section 3.11.3.
     """
 
     __slots__ = ("_bytes_read",)
 
     _body: list[EntryValue]
-    _bytes_read: int | None  # how many bytes of the value at the position were given; None: it was not begun
+    _bytes_read: int | None  # of the value at the position; None if its read has not begun
 
     @property
     def body(self) -> Any:
@@ -33,12 +33,12 @@ class StreamMessage(SequentialMessage):
         self._body = self._checked(value)
 
     def reset(self) -> None:
-        """Make the body read-only, and read on from its beginning."""
+        """Make the body read-only, and set the position to its beginning."""
         super().reset()
         self._bytes_read = None
 
     def read_string(self) -> str | None:
-        """Read a string; None if it is null."""
+        """Read a string; None if the value is null."""
         return cast("str | None", self._read("string"))
 
     def write_string(self, value: str | None) -> None:
@@ -52,14 +52,14 @@ class StreamMessage(SequentialMessage):
         return value
 
     def read_bytes(self, size: int | None = None) -> bytes | None:
-        """Read bytes, whole or piece by piece.
+        """Read a value of bytes, as a whole or in pieces.
 
         Args:
-            size: How many at most; None for all that are left of this value. Having got as many as asked for, ask
-                again: None says that these were the last. The next value can be read after the last piece.
+            size: The maximum number of bytes; None reads the rest of this value. If the result has exactly `size`
+                bytes, call again: None then means the end of this value. The next value can be read only after that.
 
         Returns:
-            The bytes; None if the value is null, or no bytes of it are left.
+            The bytes; None if the value is null, or has no remaining bytes.
         """
         value, given = as_bytes(self._current()), self._bytes_read
         read = None if value is None else slice_bytes(value, given or 0, size)

@@ -1,8 +1,8 @@
-"""Value types and conversions: the tables of JMS 3.1, sections 3.5.4 and 3.11.3, in one.
+"""Value types and conversions: the tables of JMS 3.1, sections 3.5.4 and 3.11.3, combined.
 
-Properties know all types but char and bytes; entries of map and stream messages know all of them.
+Properties support all types except char and bytes; entries of map and stream messages support all of them.
 
-A plain `int` is an int if it fits 32 bits, else a long; a plain `float` is a double. Where it matters, mark the type:
+A plain `int` is an int if it fits 32 bits, else a long; a plain `float` is a double. State the type if it matters:
 ``message.properties["level"] = Short(3)``.
 """
 
@@ -37,8 +37,8 @@ __all__ = [
 ]
 
 
-_WHOLE = re.compile(r"[+-]?\d{1,50}\Z")  # Python would also take blanks and underscores
-# As Java writes and reads numbers; Python would also take "inf" and underscores, and not the letter at the end.
+_WHOLE = re.compile(r"[+-]?\d{1,50}\Z")  # Python would also accept blanks and underscores
+# The number syntax of Java. Python would also accept "inf" and underscores, but not the suffix letter.
 _REAL = re.compile(r"\s*([+-]?(?:NaN|Infinity|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?\s*\Z")
 _LAST_CHAR = "\uffff"
 
@@ -81,10 +81,10 @@ class Long(_Integer):
 
 
 class Float(float):
-    """A number in single precision (rounded to it)."""
+    """A number rounded to single precision."""
 
     def __new__(cls, value: float | str) -> Self:
-        """Round the value to single precision; a text beyond it is infinite, as for Java."""
+        """Round the value to single precision; as in Java, a text beyond its range is infinite."""
         number = _number(value)
         try:
             return super().__new__(cls, struct.unpack("<f", struct.pack("<f", number))[0])
@@ -95,20 +95,20 @@ class Float(float):
 
 
 class Double(float):
-    """A number in double precision: what a plain `float` is."""
+    """A number in double precision, like a plain `float`."""
 
     def __new__(cls, value: float | str) -> Self:
-        """Take a number or its text."""
+        """Convert a number or its text."""
         return super().__new__(cls, value if isinstance(value, float) else _number(value))
 
 
 class Char(str):
-    """One character of Java: 16 bits, so none beyond U+FFFF. It is a `str` of length one."""
+    """A character of Java: 16 bits, so at most U+FFFF. It is a `str` of length one."""
 
     __slots__ = ()
 
     def __new__(cls, value: str) -> Self:
-        """Take a text of one character."""
+        """Convert a text of one character."""
         if not _is_char(value):
             raise MessageFormatError(f"{value!r:.100} is not a Char: one character up to U+FFFF.")
         return super().__new__(cls, value)
@@ -155,7 +155,7 @@ _NAMES: dict[type, str] = {
     bytes: "bytes",
 }
 _ONLY_IN_BODIES = (Char, bytes)
-# From each type the types that it may be read as.
+# For each type the types that it can be read as.
 _READABLE_AS = {
     "boolean": {"boolean", "string"},
     "byte": {"byte", "short", "int", "long", "string"},
@@ -171,10 +171,10 @@ _READABLE_AS = {
 
 
 def type_name(value: object) -> str:
-    """Name the JMS type of a value: "boolean", "byte", … "string", "bytes".
+    """Return the name of a value's JMS type: "boolean", "byte", … "string", "bytes".
 
     Raises:
-        MessageFormatError: It has none.
+        MessageFormatError: The value has no JMS type.
     """
     name = _NAMES.get(type(value))
     if name is not None:
@@ -192,25 +192,25 @@ def type_name(value: object) -> str:
 
 
 def typed_entry(value: object, name: str | None = None) -> EntryValue:
-    """Give a value its mark: the plain int 5 becomes ``Int(5)``. None stays None.
+    """Return a value as an instance of its JMS type: the plain int 5 becomes ``Int(5)``. None stays None.
 
     Args:
         value: The value.
-        name: The type that it shall have; None for the one that it has.
+        name: The JMS type; None infers it from the Python type.
 
     Raises:
-        MessageFormatError: The value has no type of JMS, or does not fit the named one.
+        MessageFormatError: The value has no JMS type, or does not fit the named one.
     """
-    if value is None or (name is None and type(value) in _NAMES):  # it says its type already
+    if value is None or (name is None and type(value) in _NAMES):  # it has an explicit type already
         return cast("EntryValue", value)
     return _MAKERS[name or type_name(value)](value)
 
 
 def typed_property(value: object, name: str | None = None) -> PropertyValue:
-    """Give the value of a property its mark, as `entry` does.
+    """Return the value of a property as an instance of its JMS type, like `typed_entry`.
 
     Raises:
-        MessageFormatError: As there; or it is a char or bytes, which properties cannot hold.
+        MessageFormatError: As for `typed_entry`, or the value is a char or bytes, which properties cannot hold.
     """
     marked = typed_entry(value, name)
     if isinstance(marked, _ONLY_IN_BODIES):
@@ -219,14 +219,14 @@ def typed_property(value: object, name: str | None = None) -> PropertyValue:
 
 
 def convert(value: EntryValue, wanted: str) -> EntryValue:
-    """Read a value as another type, where the conversion table allows it.
+    """Return a value converted to another type, if the conversion table allows it.
 
     Args:
-        value: The value as it was set; None is one that is not set.
-        wanted: The name of the type asked for.
+        value: The value as it was set; None if it is not set.
+        wanted: The name of the requested type.
 
     Raises:
-        MessageFormatError: The table forbids it, or a string does not hold such a number.
+        MessageFormatError: The table forbids the conversion, or a string is not such a number.
     """
     if value is None:
         return _convert_null(wanted)
@@ -251,7 +251,7 @@ def _convert_null(wanted: str) -> EntryValue:
 
 
 def _to_java_text(value: EntryValue) -> str:
-    """The text of a value as Java writes it, but for the exponents of very large and very small numbers."""
+    """Return the text of a value as in Java, except for the exponents of very large and very small numbers."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Float):
@@ -262,7 +262,7 @@ def _to_java_text(value: EntryValue) -> str:
 
 
 def _shortest_decimal(value: Float) -> float:
-    """As few digits as tell a number of single precision from its neighbours."""
+    """Return the number with the fewest digits that identify a number of single precision."""
     candidates = (float(f"{value:.{digits}g}") for digits in range(6, 10))
     return next((short for short in candidates if Float(short) == value), value)
 
@@ -300,32 +300,32 @@ _MAKERS: dict[str, Callable[[Any], bool | int | float | str | bytes]] = {
 
 
 def as_boolean(value: EntryValue) -> bool:
-    """Read as boolean; False if there is no value."""
+    """Return a value as boolean; False for None."""
     return bool(convert(value, "boolean"))
 
 
 def as_integer(value: EntryValue, kind: str) -> int:
-    """Read as "byte", "short", "int" or "long"."""
+    """Return a value as "byte", "short", "int" or "long"."""
     return int(cast("int", convert(value, kind)))
 
 
 def as_real(value: EntryValue, kind: str) -> float:
-    """Read as "float" or "double"."""
+    """Return a value as "float" or "double"."""
     return float(cast("float", convert(value, kind)))
 
 
 def as_text(value: EntryValue) -> str | None:
-    """Read as string; None if there is no value."""
-    if type(value) is str:  # most are, and need no table
+    """Return a value as string; None for None."""
+    if type(value) is str:  # the usual case needs no table
         return value
     return cast("str | None", convert(value, "string"))
 
 
 def as_char(value: EntryValue) -> str:
-    """Read as char."""
+    """Return a value as char."""
     return str(convert(value, "char"))
 
 
 def as_bytes(value: EntryValue) -> bytes | None:
-    """Read as bytes; None if there is no value."""
+    """Return a value as bytes; None for None."""
     return cast("bytes | None", convert(value, "bytes"))

@@ -1,9 +1,9 @@
 """JMSJCA's own properties of a delivered message: their names, and the attributes and methods behind them.
 
-They stand beside the message's properties, as if a wrapper had them: they are not listed, can be set although the
-message is read-only, and what a sender set under these names controls nothing. Nor does it show here, but for what a
-moved copy tells of the failure: that is read where the listener itself remembers nothing, so that one on a dead-letter
-queue learns why a message came there. They are compared without regard to case.
+They are separate from the message's own properties, as if a wrapper had them: they are not listed, they can be set
+although the message is read-only, and properties of these names that a sender sets have no effect and are hidden. The
+exception is the failure recorded in a moved copy: it is returned if the listener has no failure of its own, so that a
+listener of a dead-letter queue learns the reason. The names are not case-sensitive.
 """
 
 from collections.abc import Callable
@@ -30,21 +30,21 @@ __all__ = [
 
 MANUAL_PREFIX = "JMS_Sun_JMSJCA_"
 PREFIX = "_JMSJCA_"
-"""What later releases write: unlike the manual's, such names do not need a vendor's right to the prefix ``JMS_``."""
+"""The prefix of later releases. Unlike that of the manual it is outside of the reserved prefix ``JMS_``."""
 
 ROLLBACK = "UserRollbackData"
 
 
 def vendor_names(name: str) -> tuple[str, str]:
-    """Give a name with either prefix."""
+    """Return a name with either prefix."""
     return MANUAL_PREFIX + name, PREFIX + name
 
 
 def rollback_key(name: str) -> str | None:
-    """Tell which user rollback data a property's name means; None if it means none.
+    """Return the key of the user rollback data that a property name denotes; None for other names.
 
-    ``JMS_Sun_JMSJCA_UserRollbackData.x``, the same without the dot, and both with the later prefix mean one thing: x.
-    They are compared without regard to case, but for x.
+    ``JMS_Sun_JMSJCA_UserRollbackData.x``, the same without the dot, and both with the later prefix denote the key x.
+    Only the key is case-sensitive.
     """
     for prefix in vendor_names(ROLLBACK):
         if name[: len(prefix)].lower() == prefix.lower():
@@ -53,12 +53,12 @@ def rollback_key(name: str) -> str | None:
 
 
 class VendorProperty(NamedTuple):
-    """What a name means.
+    """One of JMSJCA's own properties.
 
     Attributes:
-        read: Gives the value.
-        write: Sets it.
-        survives_move: True if a moved copy has it, too: that is read where the listener remembers nothing.
+        read: Returns the value.
+        write: Sets the value.
+        survives_move: True if a moved copy has the property as well; it is returned if the listener has no value.
     """
 
     read: Callable[[DeliveryMixin], object]
@@ -66,9 +66,9 @@ class VendorProperty(NamedTuple):
     survives_move: bool = False
 
 
-@lru_cache(256)  # programs use few names, again and again
+@lru_cache(256)  # programs use few names, but often
 def vendor_property(name: str) -> VendorProperty | None:
-    """Tell what a name means where a listener delivers; None if it is that of an ordinary property."""
+    """Return JMSJCA's property of that name; None if the name is that of an ordinary property."""
     return _TABLE.get(name.lower()) or _rollback_data(name)
 
 
@@ -95,16 +95,16 @@ def _of_endpoint(read: Callable[[EndpointContext], object]) -> Callable[[Deliver
 
 
 def _of_failure(attribute: str) -> Callable[[DeliveryMixin], object]:
-    """A text of the previous failure; None if there was none."""
+    """Return a reader of an attribute of the previous failure; it returns None without a failure."""
     return _of_endpoint(lambda endpoint: getattr(endpoint.failure, attribute, None))
 
 
 def _end_of_batch(message: DeliveryMixin) -> bool | None:
-    return message.end_of_batch or None  # on any other message it is not set
+    return message.end_of_batch or None  # not set on other messages
 
 
 def _read_nothing(_: DeliveryMixin) -> None:
-    """What can only be set."""
+    """Return None: the property is write-only."""
 
 
 def _read_only(_: DeliveryMixin, _value: PropertyValue) -> None:
@@ -154,17 +154,17 @@ _TABLE = {name.lower(): known for name, known in _UNPREFIXED.items()} | {
 
 
 def check_rollback_key(key: str) -> None:
-    """Refuse what cannot name user rollback data: with the prefix it would be no property's name.
+    """Raise an error for a key of user rollback data that is not a property name once it has its prefix.
 
     Raises:
-        MessageFormatError: It cannot.
+        MessageFormatError: The key cannot be used.
     """
     check_name(_dotted_rollback_name(key))
 
 
 def rollback_names(key: str) -> tuple[str, ...]:
-    """Give the names under which user rollback data travels: with either prefix, and as in the manual with the dot."""
-    # Names with dots inside are for the manual's prefix alone.
+    """Return the property names of user rollback data in a moved copy, in all spellings."""
+    # Names with dots are valid only with the manual's prefix.
     return (
         (_dotted_rollback_name(key), MANUAL_PREFIX + ROLLBACK + key)
         if "." in key
