@@ -1,6 +1,6 @@
-"""What is done with messages that come again and again: delay, delete or move them (JMSJCA's redelivery handling).
+"""Redelivery handling of JMSJCA: delay, delete or move messages that are redelivered repeatedly.
 
-Nothing here does any of it: this room reads the rules, counts, and decides; whoever delivers carries it out.
+This package parses the rules, counts redeliveries and decides. The listener carries the decisions out.
 """
 
 from jmsjca.redelivery.encounter import Encounter, EncounterCache, Failure

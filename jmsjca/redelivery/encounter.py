@@ -1,4 +1,4 @@
-"""Encounters: what is remembered of a message between its deliveries, the cache of them, and failures as text."""
+"""Encounters (the state of a message between its deliveries), the cache of encounters, and failures as text."""
 
 import traceback
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ _MAX_FRAMES = 50
 
 
 class Encounter:
-    """What is remembered of one message; for any number of threads.
+    """The state of one message between its deliveries. Thread-safe.
 
     Attributes:
-        count: For the how-manieth time it was seen redelivered when it came last; 0 if it never was.
-        policy: What the handler wants to be done with this message; None for what holds for all.
-        failure: What the handler raised last; None if it never did.
-        move_failures: How often it was to be moved and could not be, or that is not known yet.
+        count: The number of redeliveries seen up to the last delivery; 0 before the first redelivery.
+        policy: The redelivery policy that the handler set for this message; None for that of the listener.
+        failure: The failure of the handler's last attempt; None if it never failed.
+        move_failures: The number of moves that failed, including those whose result is not known yet.
     """
 
     __slots__ = (
@@ -54,33 +54,33 @@ class Encounter:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._own_count = 0  # arrivals here with the redelivered flag, but those after being put off
-        self._broker_count = 0  # redeliveries that the broker had counted at the last arrival
-        self._returned_count = 0  # those of them that were put off, so that no handler saw them
+        self._own_count = 0  # arrivals here with the redelivered flag, except after a return without delivery
+        self._broker_count = 0  # the broker's count of redeliveries at the last arrival
+        self._returned_count = 0  # redeliveries in it that no handler saw, because the message was returned
         self._returned = self._waited = self._uncounted = self._arrived = False
         self._data: dict[str, str] = {}
         self.count = 0
         self.policy: RedeliveryPolicy | None = None
         self.failure: Failure | None = None
         self.move_failures = 0
-        self._move_resets = 0  # how often
+        self._move_resets = 0  # the number of calls to `reset_move_failures`
 
     def is_first_arrival(self) -> bool:
-        """Tell whether it arrives for the first time with the redelivered flag; to be asked once for each arrival."""
+        """Return True for the first arrival with the redelivered flag. Call this once per arrival."""
         with self._lock:
             before, self._arrived = self._arrived, True
             return not before
 
     def count_arrival(self, delivery_count: int | None) -> tuple[int, bool]:
-        """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and our own.
+        """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and the local one.
 
-        The broker's survives our restart, ours is there where the broker does not count.
+        The broker's count survives a restart of this process; the local one also works if the broker does not count.
 
         Args:
-            delivery_count: The broker's count of deliveries, this one included; None if it does not count.
+            delivery_count: The broker's count of deliveries, including this one; None if it does not count.
 
         Returns:
-            The count, and True if this is the same encounter as before and its delay is over.
+            The count, and True if the message returns uncounted after its delay.
         """
         with self._lock:
             redeliveries = max((delivery_count or 0) - 1, 0)
@@ -88,51 +88,51 @@ class Encounter:
             self._returned = self._waited = self._uncounted = False
             if not again:
                 self._own_count += 1
-            elif redeliveries > self._broker_count and not uncounted:  # else somebody else had it meanwhile, and failed
+            elif redeliveries > self._broker_count and not uncounted:  # otherwise another consumer failed meanwhile
                 self._returned_count += 1
             self._broker_count = redeliveries
             before, self.count = self.count, max(redeliveries - self._returned_count, self._own_count)
             return self.count, waited and self.count == before
 
     def mark_returned(self, *, waited: bool = False) -> None:
-        """Note that the delivery goes back to the broker and the handler did not see it: its return is not counted.
+        """Mark the delivery as returned to the broker unseen by the handler: its next arrival is not counted.
 
         Args:
-            waited: True if the delay of the message is over when it returns, as the broker holds it so long.
+            waited: True if the broker holds the message during its delay, so that the delay is over when it returns.
         """
         with self._lock:
             self._returned, self._waited, self._uncounted = True, waited, False
 
     def mark_returned_uncounted(self) -> None:
-        """Note that the broker did not count what was put off; without this it may have, as after a lost connection."""
+        """Mark a returned delivery as uncounted by the broker. By default it may count, as after a lost connection."""
         with self._lock:
             self._uncounted = self._returned
 
     def begin_move(self) -> int:
-        """Count a move as failed, until it is known: should the message return, another thread may have it at once.
+        """Count a move as failed until its result is known: if the message returns, another thread may get it at once.
 
         Returns:
-            Which move it is, for `move_in_doubt`.
+            The token of this move for `move_in_doubt`.
         """
         with self._lock:
             self.move_failures += 1
             return self._move_resets
 
     def move_in_doubt(self, move: int) -> None:
-        """Count a move no more, as nobody knows whether it failed."""
+        """Stop counting a move as failed, because its result is unknown."""
         with self._lock:
             if move == self._move_resets:
                 self.move_failures -= 1
 
     def reset_move_failures(self) -> None:
-        """Count from the beginning: the message was moved, or is delivered instead."""
+        """Reset the count of failed moves: the message was moved, or is delivered instead."""
         with self._lock:
             self.move_failures = 0
             self._move_resets += 1
 
     @property
     def rollback_data(self) -> "Mapping[str, str]":
-        """What the handler wants to be remembered until the next delivery; a copy."""
+        """A copy of the user rollback data, which the handler sets for the next delivery."""
         with self._lock:
             return MappingProxyType(dict(self._data))
 
@@ -140,11 +140,11 @@ class Encounter:
         """Set user rollback data.
 
         Args:
-            key: Its name.
-            value: A text; None to forget it.
+            key: The name.
+            value: The text; None removes the key.
 
         Raises:
-            MessageFormatError: The value is no text, or the message could not be moved with that name.
+            MessageFormatError: The value is not a text, or the key cannot be part of a property name.
             ResourceAllocationError: All names and values of the message together exceed 10,000 characters.
         """
         if value is not None and not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -168,14 +168,14 @@ def _check_size(data: "Mapping[str, str]") -> None:
 
 
 class EncounterCache:
-    """Remembers the messages that were seen last, in two generations; for any number of threads.
+    """A cache of the most recent encounters, in two generations. Thread-safe.
 
-    Whatever is looked up and was not in the young generation is put there. When that has grown beyond the capacity, it
-    becomes the old one, and what was the old one is forgotten: the last ``capacity`` messages are always remembered,
-    and never more than twice as many and one.
+    Each lookup puts the encounter into the young generation. When that exceeds the capacity, it becomes the old
+    generation, and the former old generation is discarded: the cache holds at least the last ``capacity`` messages, and
+    at most twice as many plus one.
 
     Args:
-        capacity: How many messages are remembered at least.
+        capacity: The minimum number of messages that the cache holds.
 
     Raises:
         ValueError: The capacity is less than 1.
@@ -194,13 +194,13 @@ class EncounterCache:
             return len(self._young) + len(self._old)
 
     def find(self, message_id: str) -> Encounter | None:
-        """Give what is remembered of a message; None if nothing is."""
+        """Return the encounter of a message; None if it is not in the cache."""
         key = _key(message_id)
         with self._lock:
             return self._find(key)
 
     def encounter(self, message_id: str) -> Encounter:
-        """Give what is remembered of a message, from now on if it was nothing."""
+        """Return the encounter of a message; a new one if it is not in the cache."""
         key = _key(message_id)
         with self._lock:
             return self._find(key) or self._put(key, Encounter())
@@ -219,22 +219,22 @@ class EncounterCache:
 
 
 def _key(message_id: str) -> str | bytes:
-    """The id, or its digest: senders choose how long ids are, and thousands are kept."""
+    """Return the id, or the digest of a long id: senders choose the length, and thousands of ids are kept."""
     if len(message_id) <= _MAX_ID_LENGTH:
         return message_id
-    from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+    from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, needed for few messages
 
     return sha256(message_id.encode("utf-8", "surrogatepass")).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a handler failed; no longer than is useful.
+    """The exception of a handler as texts of bounded length.
 
     Attributes:
-        error_class: The exception's class, with its module.
-        message: Its text; at most 1,000 characters from the beginning.
-        stack_trace: Where it was raised, with its causes; at most 10,000 characters from the end.
+        error_class: The class of the exception, with its module.
+        message: The text of the exception; at most its first 1,000 characters.
+        stack_trace: The stack trace, with causes; at most its last 10,000 characters.
     """
 
     error_class: str
@@ -243,7 +243,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
-        """Write an exception down, whatever its class does when asked for its text."""
+        """Return the failure for an exception, even if its class raises an error when it is converted to text."""
         kind = type(error)
         return cls(
             _encodable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))[:_MAX_MESSAGE_LENGTH],
@@ -255,17 +255,17 @@ class Failure:
 def _text(error: BaseException) -> str:
     try:
         return _encodable(str(error))
-    except Exception as failed:  # noqa: BLE001  # its class is the application's
+    except Exception as failed:  # noqa: BLE001  # the class belongs to the application
         return f"(its text cannot be had: {type(failed).__name__})"
 
 
 def _trace(error: BaseException) -> str:
     try:
         return _encodable("".join(traceback.format_exception(error, limit=-_MAX_FRAMES)))
-    except Exception as failed:  # noqa: BLE001  # likewise
+    except Exception as failed:  # noqa: BLE001  # as above
         return f"(its stack trace cannot be had: {type(failed).__name__})"
 
 
 def _encodable(text: str) -> str:
-    """Replace what no protocol can carry, or the message could not be moved."""
+    """Return a text that every protocol can carry; otherwise the message could not be moved."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", r"\x00")

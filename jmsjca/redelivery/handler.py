@@ -1,4 +1,4 @@
-"""Decides what to do with a message before the handler sees it."""
+"""The decision about a redelivered message, before the application's handler gets it."""
 
 import logging
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ logger = logging.getLogger("jmsjca.redelivery")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do with one delivery.
+    """The decision about one delivery.
 
     Attributes:
-        action: What to do.
-        count: For the how-manieth time the message is seen redelivered; 0 the first time.
-        new: True if it is seen redelivered for the first time, as far as is remembered.
+        action: The action.
+        count: The number of redeliveries seen so far; 0 on the first delivery.
+        new: True for the first redelivery seen, as far as the cache knows.
     """
 
     action: Action
@@ -32,11 +32,11 @@ _FIRST = Decision(Deliver())
 
 
 class RedeliveryHandler:
-    """Decides for the messages of one endpoint; for any number of threads.
+    """Decides about the messages of one endpoint. Thread-safe.
 
     Args:
-        policy: What to do with messages for which the application's handler wants nothing else.
-        capacity: How many messages are remembered at least.
+        policy: The policy for all messages without a policy of their own.
+        capacity: The minimum number of messages whose state is kept.
     """
 
     def __init__(self, policy: RedeliveryPolicy, capacity: int = 5000) -> None:
@@ -46,14 +46,14 @@ class RedeliveryHandler:
         self._warned = False
 
     def decide(self, message_id: str | None, *, redelivered: bool, delivery_count: int | None = None) -> Decision:
-        """Count a delivery, and say what to do with it. To be called once for each delivery.
+        """Count a delivery and return the decision about it. Call this once per delivery.
 
         A message that was delivered before has the redelivered flag or a count above 1 (JMS 3.1, section 3.5.11).
 
         Args:
-            message_id: Which message it is; without an id it is delivered, with a warning for the first such.
-            redelivered: Whether its redelivered flag is set.
-            delivery_count: The broker's count of deliveries, this one included; None if it does not count.
+            message_id: The id of the message. A message without an id is delivered; the first one is logged.
+            redelivered: The redelivered flag of the message.
+            delivery_count: The broker's count of deliveries, including this one; None if it does not count.
         """
         if not redelivered and (delivery_count or 0) <= 1:
             return _FIRST
@@ -67,7 +67,7 @@ class RedeliveryHandler:
         return Decision(Deliver() if waited and isinstance(action, Delay) else action, count, new)
 
     def encounter(self, message_id: str | None) -> Encounter:
-        """Give what is remembered of a message, from now on if it was nothing.
+        """Return the state of a message; a new one if nothing is known about it.
 
         Raises:
             IllegalStateError: The message has no id.
@@ -79,21 +79,21 @@ class RedeliveryHandler:
         return self._encounters.encounter(message_id)
 
     def policy_of(self, message_id: str | None) -> RedeliveryPolicy:
-        """Give what holds for a message."""
+        """Return the effective policy of a message."""
         known = self.find_encounter(message_id)
         return (known and known.policy) or self.policy
 
     def find_encounter(self, message_id: str | None) -> Encounter | None:
-        """Give what is remembered of a message; None if nothing is."""
+        """Return the state of a message; None if nothing is known about it."""
         return None if message_id is None else self._encounters.find(message_id)
 
     def set_handling(self, message_id: str | None, text: str) -> None:
-        """Let another redelivery handling hold for one message, from its next delivery on.
+        """Set the redelivery handling of one message, from its next delivery on.
 
-        Its actions count from the first encounter on: an index that is past already is in force then.
+        Indexes count from the first encounter: an action whose index has passed already applies at once.
 
         Raises:
-            InvalidRedeliveryHandlingError: It is not valid.
+            InvalidRedeliveryHandlingError: The text cannot be parsed.
             IllegalStateError: The message has no id.
         """
         policy = self.policy.with_text(text)

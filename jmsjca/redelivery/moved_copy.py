@@ -1,4 +1,4 @@
-"""The copy of a moved message: like the original, with properties that tell where it was and why it moved."""
+"""The copy of a moved message: like the original, plus properties with its origin and the reason of the move."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ __all__ = ["MoveFacts", "moved_copy", "plain_copy", "redirected_copy"]
 
 @dataclass(frozen=True, slots=True)
 class MoveFacts:
-    """What a moved copy tells beside what the message said.
+    """The facts that a moved copy records in addition to the original message.
 
     Attributes:
-        destination: Where the message came from.
-        count: For the how-manieth time it was seen redelivered.
-        subscription_name: That of the durable subscription; None if there is none.
-        client_id: That of the activation; None if there is none.
-        context_name: That of the activation; None if there is none.
-        rollback_data: What the handler wanted to be remembered.
-        failure: What the handler raised last; None if it never did.
+        destination: The destination that the message was received from.
+        count: The number of redeliveries seen.
+        subscription_name: The name of the durable subscription, if any.
+        client_id: The client id of the activation, if any.
+        context_name: The context name of the activation, if any.
+        rollback_data: The user rollback data that the handler set.
+        failure: The failure of the handler's last attempt; None if it never failed.
     """
 
     destination: Destination
@@ -35,19 +35,19 @@ class MoveFacts:
 
 
 def moved_copy(message: Message, facts: MoveFacts) -> Message:
-    """Make the copy of a message that is moved. The message stays as it is.
+    """Return the copy of a message for its move. The message is not changed.
 
     Correlation id, reply-to, type, priority, delivery mode, expiration, body and properties are those of the message.
-    The pickle of an object message is passed on unseen. Properties by which brokers control delivery (``JMSX…`` and the
-    duplicate id) are told under names that begin with ``_JMSJCA_``: under their own names they would be obeyed again,
-    and the copy might be dropped as a duplicate.
+    The pickle of an object message is copied without loading it. Properties that control the delivery by brokers
+    (``JMSX…`` and the duplicate id) are renamed to begin with ``_JMSJCA_``: under their own names they would take
+    effect again, and the copy might be dropped as a duplicate.
 
     Args:
-        message: What was received.
-        facts: What to tell beside. Each is told under the manual's name and under the later one.
+        message: The received message.
+        facts: The facts to record. Each is set under the manual's name and under the later one.
 
     Returns:
-        A message without id, timestamp and destination, which whoever sends it sets.
+        A message without id, timestamp and destination, which the send sets.
     """
     copy = redirected_copy(message)
     for name, value in _move_properties(message, facts):
@@ -60,10 +60,10 @@ def moved_copy(message: Message, facts: MoveFacts) -> Message:
 
 
 def redirected_copy(message: Message) -> Message:
-    """Make the copy of a message that is redirected: as `moved_copy` makes it, but it tells nothing.
+    """Return the copy of a message for its redirection: like `moved_copy`, but without recorded facts.
 
     Args:
-        message: What was received.
+        message: The received message.
     """
     copy = plain_copy(message)
     _rename_controlling_properties(message, copy.properties)
@@ -71,10 +71,10 @@ def redirected_copy(message: Message) -> Message:
 
 
 def plain_copy(message: Message) -> Message:
-    """Make a copy that is to be sent in the place of a message: with all that its sender set.
+    """Return a copy with everything that the sender of a message set.
 
     Args:
-        message: What was received.
+        message: The received message.
     """
     copy = _with_body(message)
     copy.correlation_id, copy.reply_to, copy.type = message.correlation_id, message.reply_to, message.type
@@ -97,7 +97,7 @@ def _rename_controlling_properties(message: Message, properties: Properties) -> 
 
 
 def _move_properties(message: Message, facts: MoveFacts) -> Iterator[tuple[str, object]]:
-    """What there is to tell; what is not known is not told."""
+    """Yield the recorded properties; unknown facts are left out."""
     sent = message.timestamp
     optional = {
         "OriginalTimestamp": None if sent is None else Long(round(sent.timestamp() * 1000)),

@@ -1,8 +1,8 @@
 """The redelivery policy: the actions, and their language ``3:25; 5:1000; 50:move(queue:dlq.$)``.
 
-Entries are separated by semicolons, with any blanks around these. An entry is an index, a colon, at most one blank, and
-a delay in milliseconds, ``delete`` or ``move(queue|topic|same:name)``, with at most one blank on either side of the
-inner colon. Indexes rise; delete and move stand last. Digits and blanks are those of ASCII, as in the original.
+Entries are separated by semicolons, with optional blanks around them. An entry is an index, a colon, at most one blank,
+and a delay in milliseconds, ``delete`` or ``move(queue|topic|same:name)``, with at most one blank on either side of the
+inner colon. Indexes must increase; delete and move must be last. Digits and blanks are ASCII only, as in the original.
 """
 
 import re
@@ -27,15 +27,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Hand the message to the handler at once."""
+    """Deliver the message to the handler immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Hand the message to the handler after a time.
+    """Deliver the message to the handler after a delay.
 
     Attributes:
-        milliseconds: How long to wait; 0 is not at all.
+        milliseconds: The delay; 0 means none.
     """
 
     milliseconds: int
@@ -43,16 +43,16 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Acknowledge the message; the handler does not see it."""
+    """Acknowledge the message without delivering it to the handler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Send a copy of the message elsewhere and acknowledge it; the handler does not see it.
+    """Send a copy of the message to another destination and acknowledge it, without delivering it to the handler.
 
     Attributes:
         kind: "queue" or "topic".
-        name: The name of the destination, with what ``$`` stood for.
+        name: The name of the destination, with ``$`` replaced.
     """
 
     kind: DestinationKind
@@ -60,7 +60,7 @@ class Move:
 
     @property
     def destination(self) -> Destination:
-        """Where the copy goes."""
+        """The destination of the copy."""
         return destination(self.name, self.kind)
 
 
@@ -78,16 +78,16 @@ _ENTRY = re.compile(
 )
 
 _Rule = tuple[int, Action]
-"""From which encounter on an action is in force, and the action."""
+"""An action, and the index of the encounter from which on it applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the messages come from.
+    """The destination that messages are received from.
 
     Attributes:
-        name: What ``$`` stands for.
-        kind: What ``same`` stands for: "queue" or "topic".
+        name: The name, which replaces ``$``.
+        kind: "queue" or "topic", which replaces ``same``.
     """
 
     name: str
@@ -95,17 +95,15 @@ class Source:
 
 
 def _parse_rules(text: str, source: Source) -> tuple[_Rule, ...]:
-    """Read a redelivery handling.
+    """Return the rules of a redelivery handling, with increasing indexes.
 
     Args:
-        text: What was written; empty or blank for no action at all.
-        source: Where the messages come from.
-
-    Returns:
-        What to do from which encounter on, with rising indexes.
+        text: The redelivery handling; empty or blank for no rules.
+        source: The destination that messages are received from.
 
     Raises:
-        InvalidRedeliveryHandlingError: It is not valid; told are its text, and the element with its number from 0 on.
+        InvalidRedeliveryHandlingError: The text is invalid. The message has the text, and the element with its number,
+            which counts from 0.
     """
     if len(text) > _MAX_LENGTH:
         raise InvalidRedeliveryHandlingError(
@@ -124,7 +122,7 @@ def _parse_rules(text: str, source: Source) -> tuple[_Rule, ...]:
 
 
 def _split_elements(text: str) -> list[str]:
-    """What stands between the semicolons, without the blanks around these; empty elements at the end do not count."""
+    """Return the elements between semicolons, without blanks around these and without empty elements at the end."""
     if not text.strip(_BLANKS):
         return []
     elements = text.split(";")
@@ -168,7 +166,7 @@ def _action(match: re.Match[str], source: Source) -> Action:
 
 
 def _expand_target(template: str, source: str) -> str:
-    """Put the source's name in for each ``$``, and the path of a looked-up source in front."""
+    """Replace each ``$`` by the source's name, and prefix the path of a ``lookup://`` source."""
     if "$" not in template:
         return template
     path, name = "", source
@@ -183,7 +181,7 @@ def _expand_target(template: str, source: str) -> str:
 
 def _parse_number(digits: str, least: int, most: int, what: str) -> int:
     significant = digits.lstrip("0")
-    # Few digits are read, as reading very many takes long.
+    # Long numbers are not converted, because the conversion of very many digits is slow.
     number = int(significant or "0") if len(significant) <= len(str(most)) else most + 1
     if not least <= number <= most:
         raise InvalidRedeliveryHandlingError(f"its {what} must be from {least} to {most}, but it is {excerpt(digits)}.")
@@ -191,19 +189,19 @@ def _parse_number(digits: str, least: int, most: int, what: str) -> int:
 
 
 DEFAULT_REDELIVERY_HANDLING = "3:25; 5:50; 10:100; 20:1000; 50:5000"
-"""What holds where nothing is said: longer and longer delays, and no message is ever given up."""
+"""The default redelivery handling: increasing delays, and no message is ever deleted or moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryPolicy:
-    """A redelivery handling that was read: a ladder of actions. Use `parse`.
+    """A parsed redelivery handling: actions by the number of redeliveries. Use `parse`.
 
-    Policies are equal if they were written alike for the same source; they can be pickled.
+    Policies with the same text and source are equal; policies can be pickled.
 
     Attributes:
-        text: As it was written.
-        source: Where the messages come from: what ``$`` and ``same`` stand for.
-        rungs: From which encounter on which action is in force.
+        text: The text of the redelivery handling.
+        source: The destination that messages are received from: it replaces ``$`` and ``same``.
+        rules: The actions, each with the index of the encounter from which on it applies.
     """
 
     text: str
@@ -212,15 +210,15 @@ class RedeliveryPolicy:
 
     @classmethod
     def parse(cls, text: str, destination: str = "Queue1", destination_type: str = "queue") -> Self:
-        """Read a redelivery handling as ``5:1000; 10:5000; 50:move(queue:dlq.$)``.
+        """Return the policy of a redelivery handling such as ``5:1000; 10:5000; 50:move(queue:dlq.$)``.
 
         Args:
-            text: Entries ``<index>:<action>`` with rising indexes up to 50,000,000, separated by semicolons. An action
-                is a delay in milliseconds (up to 2,147,483,647), ``delete``, or ``move(queue|topic|same:<name>)``; the
-                latter two stand last. An empty text is for no action at all.
-            destination: Where the messages come from: its name replaces each ``$`` in the name of a move's target. Of
-                ``lookup://path/name`` the name does, and the path is put in front.
-            destination_type: "queue" or "topic": what ``same`` stands for.
+            text: Entries ``<index>:<action>`` with increasing indexes up to 50,000,000, separated by semicolons. An
+                action is a delay in milliseconds (up to 2,147,483,647), ``delete``, or
+                ``move(queue|topic|same:<name>)``; the latter two must be last. An empty text has no actions.
+            destination: The name of the source destination, which replaces each ``$`` in the name of a move's target.
+                For ``lookup://path/name`` that is the last part, and the target gets the path as prefix.
+            destination_type: "queue" or "topic", which replaces ``same``.
 
         Raises:
             InvalidRedeliveryHandlingError: The text is not valid, or an index or a delay is out of bounds.
@@ -233,31 +231,31 @@ class RedeliveryPolicy:
 
     @property
     def highest_index(self) -> int:
-        """The last rung's index, 0 if there is none.
+        """The index of the last rule; 0 without rules.
 
-        It is reached only where the broker delivers a message one time more than that, so a maximum that the broker has
-        of its own must be greater than this.
+        A message reaches it only if the broker delivers it once more than that, so the broker's own maximum of
+        deliveries must be greater.
         """
         return self.rules[-1][0] if self.rules else 0
 
     @property
     def last_action(self) -> Action:
-        """What is done in the end."""
+        """The action of the last rule; `Deliver` without rules."""
         return self.rules[-1][1] if self.rules else Deliver()
 
     def action(self, n: int) -> Action:
-        """Tell what to do with a message that is seen for the n-th time with its redelivered flag set.
+        """Return the action for a message that is seen for the n-th time with its redelivered flag set.
 
-        An action is in force until the next one's index; the last one for ever.
+        An action applies up to the index of the next one; the last one applies forever.
         """
         place = bisect_right(self.rules, n, key=_index)
         return self.rules[place - 1][1] if place else Deliver()
 
     def with_text(self, text: str) -> "RedeliveryPolicy":
-        """Read another redelivery handling for messages of the same source.
+        """Return the policy of another redelivery handling for messages of the same source.
 
         Raises:
-            InvalidRedeliveryHandlingError: It is not valid.
+            InvalidRedeliveryHandlingError: The text cannot be parsed.
         """
         return RedeliveryPolicy.parse(text, self.source.name, self.source.kind)
 

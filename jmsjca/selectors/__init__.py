@@ -1,4 +1,4 @@
-"""Message selectors (JMS 3.1, section 3.8): read, evaluated, translated to SQL, and built from templates."""
+"""Message selectors (JMS 3.1, section 3.8): parsed, evaluated, translated to SQL, and built from templates."""
 
 from jmsjca.selectors.selector import Selector
 from jmsjca.selectors.sql import Condition, Layout, translate

@@ -1,7 +1,7 @@
-"""The tree of a selector: immutable nodes.
+"""The syntax tree of a selector: immutable nodes.
 
-The parser has reduced it: ``x NOT LIKE p`` is a `Not` of a `Like`, ``x BETWEEN a AND b`` the two comparisons that JMS
-explains it by, ``-x`` is ``0 - x``, and nested ``AND`` or ``OR`` are one node.
+The parser simplifies it: ``x NOT LIKE p`` is a `Not` of a `Like`, ``x BETWEEN a AND b`` is the two comparisons that JMS
+defines it by, ``-x`` is ``0 - x``, and nested ``AND`` or ``OR`` are one node.
 """
 
 from collections.abc import Iterator
@@ -28,14 +28,14 @@ Value = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that stands in the selector."""
+    """A literal value."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """The value of a header or a property; a condition where it stands for one."""
+    """The value of a header or a property; also a condition, if it is a boolean."""
 
     name: str
 
@@ -107,7 +107,7 @@ Expression = Literal | Identifier | Arithmetic | Comparison | Like | In | IsNull
 
 
 def children(node: Expression) -> Iterator[Expression]:
-    """The nodes that a node is made of."""
+    """Yield the child nodes of a node."""
     match node:
         case And(operands) | Or(operands):
             yield from operands

@@ -1,11 +1,11 @@
-"""Selectors evaluated in Python: a tree is compiled once to functions that are called for each message.
+"""Selectors evaluated in Python: a syntax tree is compiled once to functions that are called for each message.
 
-A condition is true, false or unknown (None): JMS 3.1, section 3.8.1.2. A property that is not set, is None or is NaN
-makes unknown what it is compared with; one of another type than it is compared with makes it false.
+A condition is true, false or unknown (None): JMS 3.1, section 3.8.1.2. A comparison with a property that is not set,
+None or NaN is unknown; a comparison of different types is false.
 
-Numbers without a fraction are Java's long, others its double; together they are doubles. Where Java's long would wrap
-around, the result is a double. Dividing by zero gives unknown, and so does what is not a number. All this is as SQLite
-calculates, so that selectors mean the same in SQL.
+Numbers without a fraction are Java's long, others its double; mixed arithmetic uses doubles. Where Java's long would
+wrap around, the result is a double. Division by zero is unknown, and so is arithmetic with values that are not numbers.
+SQLite calculates in the same way, so that selectors have the same result in SQL.
 """
 
 import operator
@@ -38,11 +38,11 @@ _ORDER: dict[str, Callable[[int | float, int | float], bool]] = {
     ">=": operator.ge,
 }
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The operator that says the same when left and right are exchanged."""
+"""The equivalent operator after an exchange of left and right."""
 
 
 def comparer(symbol: str) -> Comparer:
-    """Find the function that compares two values that are not None. Only numbers have an order."""
+    """Return the function that compares two values that are not None. Only numbers are ordered."""
     if symbol in _EQUALITY:
         equality = _EQUALITY[symbol]
         return lambda one, other: _are_alike(one, other) and equality(one, other)
@@ -58,10 +58,10 @@ def _are_alike(one: object, other: object) -> bool:
 
 
 class Fields(Protocol):
-    """What a selector looks at: the values of headers and properties by name; any mapping will do."""
+    """The values of headers and properties by name, for example a mapping."""
 
     def get(self, name: str, /) -> object:
-        """Give a value; None if there is none."""
+        """Return a value; None if it is not set."""
         ...
 
 
@@ -70,7 +70,7 @@ _Operand = Callable[[Fields], object]
 
 
 def compile_condition(node: Expression) -> Predicate:
-    """Make the function that evaluates a condition."""
+    """Return the function that evaluates a condition."""
     match node:
         case And(operands):
             return _conjunction_or_disjunction(operands, decisive=False)
@@ -105,7 +105,7 @@ def _operand(node: Expression) -> _Operand:
         case Arithmetic(symbol, left, right):
             return _arithmetic(symbol, _operand(left), _operand(right))
         case _:
-            raise TypeError(f"{type(node).__name__} is no value")  # the parser lets none through
+            raise TypeError(f"{type(node).__name__} is no value")  # the parser rejects these
 
 
 def _field(name: str) -> _Operand:
@@ -133,7 +133,7 @@ def _negation(condition: Predicate) -> Predicate:
 
 
 def _conjunction_or_disjunction(operands: tuple[Expression, ...], *, decisive: bool) -> Predicate:
-    """AND or OR: one operand with the decisive value decides."""
+    """Return AND or OR: one operand with the decisive value decides."""
     conditions = [compile_condition(operand) for operand in operands]
 
     def evaluate(fields: Fields) -> bool | None:
@@ -189,19 +189,19 @@ _Operation = Callable[[Number, Number], Number]
 
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """Tell numbers from other values; True and False are none."""
+    """Return True for numbers; booleans are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _bounded(operation: _Operation) -> Callable[[Number, Number], Number | None]:
-    """Repeat an operation in double precision where its result leaves the 64 bits."""
+    """Return an operation that is repeated in double precision if its result exceeds 64 bits."""
 
     def calculate(left: Number, right: Number) -> Number | None:
         try:
             result = operation(left, right)
             if isinstance(result, int) and not -LONG <= result < LONG:
                 result = operation(float(left), float(right))
-        except OverflowError:  # an int that is larger than a double, and none of JMS
+        except OverflowError:  # an int beyond the range of a double, which JMS does not have
             return None
         return result if result == result else None  # noqa: PLR0124  # NaN is the one that is not
 
@@ -227,4 +227,4 @@ ARITHMETIC: dict[str, Callable[[Number, Number], Number | None]] = {
     "*": _bounded(operator.mul),
     "/": _divide,
 }
-"""What the operators do; None is unknown."""
+"""The functions of the arithmetic operators; a result of None is unknown."""

@@ -1,4 +1,4 @@
-"""LIKE (JMS 3.1, section 3.8.1.1), matched in time proportional to the text, whatever the pattern."""
+"""LIKE (JMS 3.1, section 3.8.1.1), matched in time proportional to the length of the text for every pattern."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -6,10 +6,10 @@ from typing import Protocol
 __all__ = ["ANY", "MAX_PATTERN_LENGTH", "Characters", "Pattern", "split_pattern"]
 
 MAX_PATTERN_LENGTH = 500
-"""Characters of a pattern at most."""
+"""The maximum length of a pattern, in characters."""
 
 ANY = None
-"""What ``_`` stands for in a piece of a pattern: any one character."""
+"""The wildcard ``_`` in a piece of a pattern: any single character."""
 
 Characters = tuple[str | None, ...]
 
@@ -18,14 +18,14 @@ def split_pattern(pattern: str, escape: str | None) -> list[Characters]:
     """Split a pattern at each ``%``.
 
     Args:
-        pattern: The text behind LIKE.
-        escape: The character that makes the next one stand for itself; None if there is none.
+        pattern: The pattern after LIKE.
+        escape: The escape character, which makes the next character literal; None if there is none.
 
     Returns:
-        The pieces, which stand in this order with anything between them.
+        The pieces, which must occur in this order with any text between them.
 
     Raises:
-        ValueError: The escape is not one character, or escapes nothing, or the pattern is too long.
+        ValueError: The escape is not a single character, or is the last character, or the pattern is too long.
     """
     if escape is not None and len(escape) != 1:
         raise ValueError(f"ESCAPE takes one character, not {escape[:20]!r}")
@@ -50,14 +50,14 @@ def _escaped(characters: Iterator[str]) -> str:
 
 
 class Pattern:
-    """A pattern, ready to be matched.
+    """A compiled pattern.
 
     Args:
-        pattern: The text behind LIKE.
+        pattern: The pattern after LIKE.
         escape: The escape character; None if there is none.
 
     Raises:
-        ValueError: As `split_pattern` does.
+        ValueError: As for `split_pattern`.
     """
 
     __slots__ = ("_first", "_last", "_middle", "_min_length")
@@ -70,7 +70,7 @@ class Pattern:
         self._min_length = sum(len(piece) for piece in (first, *others))
 
     def matches(self, text: str) -> bool:
-        """Tell whether the whole text is like the pattern."""
+        """Return True if the whole text matches the pattern."""
         if self._last is None:
             return len(text) == self._min_length and self._first.matches_at(text, 0)
         if len(text) < self._min_length or not self._first.matches_at(text, 0):
@@ -79,7 +79,7 @@ class Pattern:
         return self._last.matches_at(text, end) and self._middle_matches(text, len(self._first), end)
 
     def _middle_matches(self, text: str, start: int, end: int) -> bool:
-        # Each piece may be taken where it is found first: that leaves most of the text to the others.
+        # The first occurrence of each piece is sufficient: it leaves the most text for the other pieces.
         for piece in self._middle:
             found = piece.find(text, start)
             if found < 0:
@@ -99,7 +99,7 @@ def _piece(characters: Characters) -> _Piece:
 
 
 class _LiteralPiece:
-    """A piece without ``_``."""
+    """A piece without ``_``, found by `str` methods."""
 
     __slots__ = ("_text",)
 
@@ -117,7 +117,7 @@ class _LiteralPiece:
 
 
 class _WildcardPiece:
-    """A piece with ``_``, sought at all positions at once: one bit stands for each beginning of the piece."""
+    """A piece with ``_``, searched by a bit-parallel algorithm: one bit for each prefix of the piece."""
 
     __slots__ = ("_characters", "_goal", "_masks", "_wild")
 
@@ -134,12 +134,12 @@ class _WildcardPiece:
         return len(self._characters)
 
     def matches_at(self, text: str, start: int) -> bool:
-        """Tell whether the piece is at a place; the text is long enough."""
+        """Return True if the piece is at a position. The text must be long enough."""
         there = text[start : start + len(self._characters)]
         return all(mine is ANY or mine == its for mine, its in zip(self._characters, there, strict=True))
 
     def find(self, text: str, start: int) -> int:
-        """Find the first place from one on, or -1."""
+        """Return the first position of the piece at or after `start`; -1 if there is none."""
         begun = 0
         for place in range(start, len(text)):
             begun = (begun << 1 | 1) & self._masks.get(text[place], self._wild)

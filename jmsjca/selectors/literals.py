@@ -1,4 +1,4 @@
-"""The literals of the selector syntax (JMS 3.1, section 3.8.1.1): their texts read, and values written as such."""
+"""The literals of the selector syntax (JMS 3.1, section 3.8.1.1): parsing, and writing of values."""
 
 import math
 import re
@@ -10,29 +10,29 @@ from jmsjca.selectors.ast import Value
 __all__ = ["LONG", "read_integer", "read_list", "read_real", "read_string", "write_literal"]
 
 LONG = 1 << 63
-"""Exact numbers are from -LONG to LONG - 1, as Java's long."""
+"""Exact numbers range from -LONG to LONG - 1, like Java's long."""
 
 _STRINGS = re.compile(r"'((?:[^']|'')*+)'")
 
 
 def read_string(text: str) -> str:
-    """Read ``'it''s'``."""
+    """Return the value of a string literal such as ``'it''s'``."""
     return text[1:-1].replace("''", "'")
 
 
 def read_list(text: str) -> tuple[str, ...]:
-    """Read the strings of ``('a', 'b')``."""
+    """Return the strings of a list such as ``('a', 'b')``."""
     return tuple(inner.replace("''", "'") for inner in _STRINGS.findall(text))
 
 
 def read_integer(text: str) -> int:
-    """Read a decimal, octal (``017``) or hexadecimal (``0xF``) literal, with or without ``L``.
+    """Return the value of a decimal, octal (``017``) or hexadecimal (``0xF``) literal, with or without ``L``.
 
-    Octal and hexadecimal ones write the 64 bits of a long, as in Java: ``0xFFFFFFFFFFFFFFFF`` is -1. Of decimal ones
-    `LONG` is let through: whoever reads the sign before it decides.
+    Octal and hexadecimal literals are the 64 bits of a long, as in Java: ``0xFFFFFFFFFFFFFFFF`` is -1. The decimal
+    value `LONG` is accepted here, because a minus sign may precede it; the parser checks that later.
 
     Raises:
-        ValueError: It is no octal number, or does not fit 64 bits.
+        ValueError: The literal is not an octal number, or does not fit 64 bits.
     """
     digits = text.rstrip("lL").lower()
     if digits.startswith("0"):
@@ -42,10 +42,10 @@ def read_integer(text: str) -> int:
 
 
 def read_real(text: str) -> float:
-    """Read a literal with a point, an exponent or a suffix; with ``f`` it is rounded to single precision.
+    """Return the value of a literal with a point, an exponent or a suffix; ``f`` rounds to single precision.
 
     Raises:
-        ValueError: It is larger than the largest number of its type.
+        ValueError: The value exceeds the largest number of its type.
     """
     number = float(text.rstrip("fFdD"))
     if text[-1] in "fF":
@@ -56,10 +56,10 @@ def read_real(text: str) -> float:
 
 
 def write_literal(value: Value) -> str:
-    """Write a value so that the selector syntax reads it back; negative numbers in parentheses.
+    """Return the literal of a value; negative numbers are in parentheses.
 
     Raises:
-        InvalidSelectorError: There is no literal for it: not a value of JMS, out of range, infinite or NaN.
+        InvalidSelectorError: The value has no literal: it is not a JMS value, out of range, infinite or NaN.
     """
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
@@ -67,7 +67,7 @@ def write_literal(value: Value) -> str:
         return "TRUE" if value else "FALSE"
     if not _is_number(value):
         raise InvalidSelectorError(f"{value!r:.100} cannot stand in a selector: there is no JMS literal for it.")
-    number = int(value) if isinstance(value, int) else float(value)  # without the mark of its JMS type
+    number = int(value) if isinstance(value, int) else float(value)  # without the subclass of its JMS type
     return f"({number})" if math.copysign(1, number) < 0 else str(number)
 
 

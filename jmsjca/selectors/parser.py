@@ -1,6 +1,6 @@
-"""The selector parser: from text to tree by ``grammar.lark``, with bounds, checks and error messages.
+"""The selector parser: from text to syntax tree by ``grammar.lark``, with limits, checks and error messages.
 
-An identifier may stand for anything: what it holds is known when there is a message.
+An identifier may have any type, which is known only for a message.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,23 +39,23 @@ __all__ = [
 ]
 
 MAX_LENGTH = 1 << 16
-"""Characters of a selector at most."""
+"""The maximum length of a selector, in characters."""
 
 MAX_DEPTH = 50
-"""How deep operators may stand in each other."""
+"""The maximum nesting depth of operators."""
 
 MAX_TOKENS = 4000
-"""Names, literals, operators and parentheses of a selector at most; a list behind IN counts as one."""
+"""The maximum number of tokens: names, literals, operators and parentheses; a list after IN counts as one."""
 
 
 def parse(text: str) -> Expression | None:
-    """Read a selector.
+    """Parse a selector.
 
     Returns:
-        Its tree; None if it is empty or blank, which selects everything (JMS 3.1, section 3.8.1.1).
+        The syntax tree; None for an empty or blank text, which selects everything (JMS 3.1, section 3.8.1.1).
 
     Raises:
-        InvalidSelectorError: It is not a selector, or exceeds a bound.
+        InvalidSelectorError: The text is not a selector, or exceeds a limit.
     """
     _check_text(text)
     if not text.strip(" \t\f\r\n"):
@@ -87,7 +87,7 @@ def _check_tree(expression: Expression) -> None:
 
 
 def _check_numbers(nodes: Iterable[Expression]) -> None:
-    """Refuse the one number that fits 64 bits only with a minus before it."""
+    """Raise an error for the one number that fits 64 bits only with a minus sign."""
     for node in nodes:
         if isinstance(node, Literal) and type(node.value) is int and node.value == LONG:
             raise InvalidSelectorError(f"The selector has the number {LONG}, which does not fit the 64 bits of a long.")
@@ -98,9 +98,9 @@ _Joint = TypeVar("_Joint", And, Or)
 
 
 class _AstBuilder(Transformer[Token, Expression]):
-    """One method for each rule of the grammar, given what the rule consists of.
+    """Builds the syntax tree: one method per rule of the grammar, called with the children of the rule.
 
-    Each may raise `InvalidSelectorError`: the value of a literal does not exist, or must not stand there.
+    Each method may raise `InvalidSelectorError`: a literal has no value, or an operand has a wrong type.
     """
 
     def disjunction(self, *parts: _Part) -> Expression:
@@ -162,7 +162,7 @@ class _AstBuilder(Transformer[Token, Expression]):
         return _fold(parts)
 
     def signed(self, sign: Token, operand: Expression) -> Expression:
-        """``-a`` is ``0 - a``; a literal takes the sign in, else the lowest long could not be written."""
+        """``-a`` is ``0 - a``; a literal absorbs the sign, otherwise the lowest long could not be written."""
         match _require_number(operand, sign):
             case Literal(int() | float() as value) if value >= 0:
                 return Literal(-value if sign == "-" else value)
@@ -195,7 +195,7 @@ class _AstBuilder(Transformer[Token, Expression]):
 
 
 def _join(joint: type[_Joint], parts: tuple[_Part, ...]) -> _Joint:
-    """Join conditions; those which are joined alike already are taken in, so that the tree stays flat."""
+    """Join conditions; nested conditions with the same operator are merged, so that the tree stays flat."""
     values, words = _split_operands(parts)
     operands: list[Expression] = []
     for value, word in zip(values, words[:1] + words, strict=True):
@@ -205,7 +205,7 @@ def _join(joint: type[_Joint], parts: tuple[_Part, ...]) -> _Joint:
 
 
 def _fold(parts: tuple[_Part, ...]) -> Expression:
-    """Calculate from left to right."""
+    """Combine operands from left to right."""
     (left, *others), operators = _split_operands(parts)
     for right, operator in zip(others, operators, strict=True):
         left = Arithmetic(str(operator), _require_number(left, operator), _require_number(right, operator))
@@ -222,10 +222,10 @@ def _negated(word: Token | None, node: Expression) -> Expression:
 
 
 def _read_expression(text: str) -> Expression:
-    """Read a selector that is not blank.
+    """Parse a selector that is not blank.
 
     Raises:
-        InvalidSelectorError: It is not a selector, or has too many words.
+        InvalidSelectorError: The text is not a selector, or has too many tokens.
     """
     try:
         tree = _parser().parse(text)  # pyright: ignore[reportUnknownMemberType]  # lark's types have gaps
@@ -244,12 +244,12 @@ def _parser() -> Lark:
 
 
 class _KeywordPostlex:
-    """Looks at every word between lexer and parser."""
+    """Processes the tokens between lexer and parser."""
 
     always_accept = ()
 
     def process(self, words: Iterator[Token]) -> Iterator[Token]:
-        """Count the words, and tell keywords from names."""
+        """Count the tokens, and distinguish keywords from names."""
         for number, word in enumerate(words):
             if number == MAX_TOKENS:
                 raise _syntax_error(
@@ -272,14 +272,14 @@ _CONDITIONS = Comparison | Like | In | IsNull | Not | And | Or
 
 
 def _require_condition(node: Expression, beside: Token | None = None) -> Expression:
-    """Give the node back if it can be true or false.
+    """Return the node if it can be a condition.
 
     Args:
-        node: Which.
-        beside: The AND, OR or NOT that it stands beside; None if it is the whole selector.
+        node: The node.
+        beside: The AND, OR or NOT that it is an operand of; None if it is the whole selector.
 
     Raises:
-        InvalidSelectorError: It is a number or a string.
+        InvalidSelectorError: The node is a number or a string.
     """
     if isinstance(node, _CONDITIONS | Identifier) or _is_boolean(node):
         return node
@@ -290,10 +290,10 @@ def _require_condition(node: Expression, beside: Token | None = None) -> Express
 
 
 def _require_number(node: Expression, operator: Token) -> Expression:
-    """Give the node back if it can be a number.
+    """Return the node if it can be a number.
 
     Raises:
-        InvalidSelectorError: It is something else.
+        InvalidSelectorError: The node has another type.
     """
     if isinstance(node, Identifier | Arithmetic) or (isinstance(node, Literal) and _kind(node) == "a number"):
         return node
@@ -303,7 +303,7 @@ def _require_number(node: Expression, operator: Token) -> Expression:
 
 
 def _require_comparable(left: Expression, right: Expression, operator: Token) -> None:
-    """Let pass what = and <> may compare; unlike values are compared, too: they are not equal.
+    """Check the operands of = and <>. Values of different types may be compared: they are not equal.
 
     Raises:
         InvalidSelectorError: A condition is compared, or a boolean with a literal of another type.
@@ -319,10 +319,10 @@ def _require_comparable(left: Expression, right: Expression, operator: Token) ->
 
 
 def _require_identifier(node: Expression, operator: Token) -> str:
-    """Give the name of what must be an identifier.
+    """Return the name of a node that must be an identifier.
 
     Raises:
-        InvalidSelectorError: It is none.
+        InvalidSelectorError: The node is not an identifier.
     """
     if isinstance(node, Identifier):
         return node.name
@@ -333,7 +333,7 @@ def _require_identifier(node: Expression, operator: Token) -> str:
 
 
 def _read_token(token: Token, reader: Callable[[str], T]) -> T:
-    """Read the text of a token.
+    """Return the value of a token.
 
     Raises:
         InvalidSelectorError: The reader raised ValueError.
@@ -379,24 +379,24 @@ _TERMINALS = {"STRING": "a string", "RPAR": "a closing parenthesis", "$END": "th
 
 
 def _syntax_error(position: int, what: str, remedy: str = "") -> InvalidSelectorError:
-    """Make the error.
+    """Return the error for a position.
 
     Args:
-        position: Where in the text, from 0; the message counts from 1.
-        what: What is wrong there.
-        remedy: What to write instead.
+        position: The position in the text, from 0; the message counts from 1.
+        what: The problem.
+        remedy: The remedy.
     """
     return InvalidSelectorError(f"The selector is wrong at position {position + 1}: {what}.{remedy and ' '}{remedy}")
 
 
 def _unexpected_input_error(error: "UnexpectedInput", text: str) -> InvalidSelectorError:
-    """Make the error for a text that the grammar does not allow.
+    """Return the error for a text that does not match the grammar.
 
     Args:
-        error: What the parser says.
+        error: The error of the parser.
         text: The selector.
     """
-    token = getattr(error, "token", None)  # none where no token begins at all
+    token = getattr(error, "token", None)  # None if no token begins at the position
     if token is not None and token.type == "$END":
         return _syntax_error(len(text), f"it ends where {_expected_tokens(error)} must stand")
     position: int = error.pos_in_stream or 0  # type: ignore[redundant-expr]  # lark declares it None
@@ -419,7 +419,7 @@ HEADERS = ("JMSCorrelationID", "JMSDeliveryMode", "JMSMessageID", "JMSPriority",
 
 
 def _invalid_name_reason(name: str) -> str:
-    """Say why a name cannot be selected; empty if it can."""
+    """Return the reason why a name cannot be used in a selector; empty if it can."""
     if not is_identifier(name):
         return f"{name[:100]!r} is no identifier as in Java"
     if name.startswith("JMS") and name not in HEADERS and not name.startswith(("JMSX", "JMS_")):

@@ -1,4 +1,4 @@
-"""Message selectors, ready to use."""
+"""Message selectors: parsed, cached, and applied to messages."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -12,18 +12,18 @@ __all__ = ["Selector"]
 
 
 class Selector:
-    """A message selector (JMS 3.1, section 3.8.1); immutable, equal to those of the same text, picklable.
+    """A message selector (JMS 3.1, section 3.8.1). Immutable and picklable; selectors of the same text are equal.
 
     Args:
         text: For instance ``region = 'EU' AND JMSPriority > 3``; empty or blank selects everything.
 
     Raises:
-        InvalidSelectorError: It is not a selector; the message tells where, and what to write instead.
+        InvalidSelectorError: The text is not a selector; the message has the position and the remedy.
 
     Attributes:
-        text: The selector as it was written.
-        expression: Its tree; None if it is empty, and so selects everything.
-        identifiers: The headers and properties that it names.
+        text: The text of the selector.
+        expression: The syntax tree; None for an empty selector, which selects everything.
+        identifiers: The names of headers and properties in the selector.
     """
 
     __slots__ = ("_evaluate", "expression", "identifiers", "text")
@@ -36,13 +36,13 @@ class Selector:
 
     @staticmethod
     def parse(text: str) -> "Selector":
-        """Give the selector of a text. The last few hundred are kept, so that the same again costs nothing.
+        """Return the selector of a text. The 512 most recent selectors are cached.
 
         Args:
             text: For instance ``region = 'EU' AND JMSPriority > 3``; empty or blank selects everything.
 
         Raises:
-            InvalidSelectorError: It is not a selector; the message tells where, and what to write instead.
+            InvalidSelectorError: The text is not a selector; the message has the position and the remedy.
         """
         return _cached_selector(text)
 
@@ -50,7 +50,7 @@ class Selector:
         """Evaluate the selector (JMS 3.1, sections 3.8.1.2 and 3.8.1.3).
 
         Args:
-            values: Values by the names of headers and properties; a name that is missing is a property not set.
+            values: Values by the names of headers and properties; a missing name is a property that is not set.
                 ``JMSDeliveryMode`` is "PERSISTENT" or "NON_PERSISTENT", ``JMSTimestamp`` is in milliseconds.
 
         Returns:
@@ -59,7 +59,7 @@ class Selector:
         return self._evaluate(values)
 
     def matches(self, message: Message) -> bool:
-        """Tell whether the selector selects a message."""
+        """Return True if the selector selects a message."""
         return self._evaluate(_MessageFields(message)) is True
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ _cached_selector = lru_cache(512)(Selector)
 def _parse(text: str) -> Expression | None:
     if text == "":
         return None
-    from jmsjca.selectors.parser import parse  # noqa: PLC0415  # loads lark, for those who do select
+    from jmsjca.selectors.parser import parse  # noqa: PLC0415  # loads lark, needed only for non-empty selectors
 
     return parse(text)
 

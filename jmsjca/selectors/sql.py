@@ -1,9 +1,11 @@
-r"""Selectors translated to conditions of SQL, for SQLite.
+r"""Selectors translated to SQL conditions for SQLite.
 
-SQLite gives values of JSON without their types: true is 1. A value is therefore always used beside its type.
+SQLite returns values of JSON without their types: true is 1. A value is therefore always checked together with its
+type.
 
-Text read from JSON ends at its first U+0000 up to SQLite 3.44, and text for GLOB in all versions. So what seems equal
-is looked at in its JSON, where that character is ``\u0000``; and GLOB is given a text with U+0001 in its place.
+Up to SQLite 3.44, text read from JSON ends at its first U+0000; text for GLOB does so in all versions. Therefore values
+that seem equal are compared in their JSON form, where that character is ``\u0000``, and GLOB gets a text with U+0001
+instead.
 """
 
 import re
@@ -52,22 +54,22 @@ __all__ = [
     "translate",
 ]
 
-# Of the hundred words that the parser of SQLite keeps in mind, some belong to the query around the condition.
+# The stack of SQLite's parser has a hundred entries; some belong to the query around the condition.
 _MAX_PARSER_DEPTH = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a table holds messages. What stands here becomes part of the SQL, so none of it may come from a user.
+    """The columns of a table of messages. These texts become part of the SQL, so they must not come from a user.
 
     In the JSON a boolean is ``true`` or ``false``, a number of an exact type an integer, one of another type as Python
     writes it (infinite ones ``9e999`` and ``-9e999``), NaN is ``null``, and texts and names are escaped only where JSON
     requires it.
 
     Attributes:
-        headers: For the name of a header the SQL expression of its value: a number, a text without U+0000, or NULL. All
-            that selectors may name must be here; what else is here is taken from here, too, instead of a property.
-        properties: The SQL expression, most simply a column, of the JSON text that holds the properties.
+        headers: The SQL expression of each header's value by name: a number, a text without U+0000, or NULL. It must
+            have all headers that selectors may name; further names in it are read from here instead of a property.
+        properties: The SQL expression, usually a column, of the JSON text with the properties.
         path: The JSON path of the object of properties in it, such as ``$.p``.
     """
 
@@ -78,11 +80,11 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of SQL: true for the messages that are selected, else false or NULL.
+    """An SQL condition: true for selected messages, otherwise false or NULL.
 
     Attributes:
-        sql: The text, in parentheses; it holds nothing that stood in the selector.
-        parameters: The values of its question marks, in order.
+        sql: The text, in parentheses; it contains no text of the selector.
+        parameters: The values of its ``?`` placeholders, in order.
     """
 
     sql: str
@@ -98,9 +100,9 @@ class SQLFragment:
     """A piece of SQL.
 
     Attributes:
-        sql: The text, with question marks for the parameters.
+        sql: The text, with ``?`` for the parameters.
         parameters: Their values, in order.
-        depth: How many words the parser of SQLite keeps in mind at most while it reads the piece, or a few less.
+        depth: The approximate number of entries on the stack of SQLite's parser while it reads the fragment.
     """
 
     sql: str
@@ -112,17 +114,17 @@ NULL = SQLFragment("NULL")
 
 
 def raw_sql(sql: str) -> SQLFragment:
-    """Take over some SQL of which nothing is known."""
+    """Return a fragment for any SQL text."""
     return SQLFragment(sql, (), len(_WORDS.findall(sql)))
 
 
-def parameter(value: str | int | float) -> SQLFragment:  # noqa: PYI041  # as sqlite3 tells them apart
-    """A value of the selector: never a part of the text."""
+def parameter(value: str | int | float) -> SQLFragment:  # noqa: PYI041  # sqlite3 distinguishes them
+    """Return a fragment for a value of the selector, which never becomes part of the text."""
     return SQLFragment("?", (value,))
 
 
 def compose(template: str, *parts: SQLFragment) -> SQLFragment:
-    """Put pieces into the ``{}`` of a text, in order. The texts are few."""
+    """Insert fragments into the ``{}`` of a template, in order."""
     depth = max(before + part.depth for before, part in zip(_words_before(template), parts, strict=True))
     parameters = tuple(value for part in parts for value in part.parameters)
     return SQLFragment(template.format(*(part.sql for part in parts)), parameters, depth)
@@ -130,7 +132,7 @@ def compose(template: str, *parts: SQLFragment) -> SQLFragment:
 
 @cache
 def _words_before(template: str) -> tuple[int, ...]:
-    """How many words stand before each ``{}``; one that is filled counts as one."""
+    """Return the number of tokens before each ``{}``; a filled ``{}`` counts as one."""
     *between, _ = template.split("{}")
     return tuple(
         place + sum(len(_WORDS.findall(text)) for text in between[: place + 1]) for place in range(len(between))
@@ -138,7 +140,7 @@ def _words_before(template: str) -> tuple[int, ...]:
 
 
 def joined(operator: str, parts: Sequence[SQLFragment]) -> SQLFragment:
-    """Join pieces with AND or OR; many in groups, as SQLite's trees may not be deeper than 1000."""
+    """Join fragments with AND or OR; many of them in groups, because SQLite limits expressions to a depth of 1000."""
     if len(parts) <= _MAX_JOINED:
         parameters = tuple(value for part in parts for value in part.parameters)
         sql = f" {operator} ".join(part.sql for part in parts)
@@ -153,10 +155,10 @@ class Field:
     """A header or property.
 
     Attributes:
-        value: As SQLite gives it; NULL if it is not set.
-        type: The name of its type.
-        json: The value twice in a JSON array: that tells all texts apart. (``->`` is not in SQLite 3.37.)
-        whole: False if the value ended early.
+        value: The value as SQLite returns it; NULL if it is not set.
+        type: The name of its SQLite or JSON type.
+        json: The value twice in a JSON array, which differs for all texts. (SQLite 3.37 lacks ``->``.)
+        whole: False if the value is truncated.
         like: A text for GLOB.
     """
 
@@ -168,14 +170,14 @@ class Field:
 
 
 def field(name: str, layout: Layout) -> Field:
-    """Find where a header or property is."""
+    """Return the SQL of a header or property."""
     if name in layout.headers:
         return _header(raw_sql(layout.headers[name]))
     return _property(raw_sql(layout.properties), parameter(f'{layout.path}."{name}"'))
 
 
 def _header(expression: SQLFragment) -> Field:
-    value = compose("+({})", expression)  # the plus keeps the affinity of a column out of comparisons
+    value = compose("+({})", expression)  # the plus removes the affinity of a column from comparisons
     json = compose("json_array({}, {})", value, value)
     return Field(value, compose("typeof({})", value), json, SQLFragment("TRUE"), value)
 
@@ -193,21 +195,21 @@ def _property(column: SQLFragment, path: SQLFragment) -> Field:
     )
 
 
-# The types of SQLite by the kinds of values that selectors compare among themselves only.
+# The types of SQLite for each kind of values; selectors compare only values of the same kind.
 _TYPES_OF = {"number": "'integer', 'real'", "text": "'text'", "truth": "'true', 'false'"}
 _TYPES_EXCEPT = {kind: ", ".join(types for other, types in _TYPES_OF.items() if other != kind) for kind in _TYPES_OF}
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that the selector itself tells."""
+    """A value that the selector determines."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Calculation:
-    """A number that is calculated from headers or properties; or NULL."""
+    """A number calculated from headers or properties, or NULL."""
 
     number: SQLFragment
 
@@ -216,7 +218,7 @@ Operand = Constant | Calculation | Field
 
 
 def compare(symbol: str, left: Operand, right: Operand) -> SQLFragment:
-    """Compare two operands."""
+    """Return the comparison of two operands."""
     match left, right:
         case Constant(one), Constant(other):
             return SQLFragment(str(int(comparer(symbol)(one, other))))
@@ -229,26 +231,26 @@ def compare(symbol: str, left: Operand, right: Operand) -> SQLFragment:
 
 
 def is_in(field: Field, values: tuple[str, ...]) -> SQLFragment:
-    """Tell whether a text is one of some."""
+    """Return the condition that a text is in a list."""
     marks = ", ".join("?" * len(values))
     texts = SQLFragment(marks, tuple(_checked(value) for value in values))
     return compose("({} IN ({}) AND {})", field.value, texts, field.whole)
 
 
 def is_like(field: Field, pattern: str, escape: str | None) -> SQLFragment:
-    """Tell whether a text is like a pattern; GLOB is LIKE with other signs, and tells capitals from small letters."""
+    """Return the condition that a text matches a pattern. GLOB, unlike LIKE, is case-sensitive in SQLite."""
     pieces = ["".join(map(_for_glob, piece)) for piece in split_pattern(pattern, escape)]
     glob = parameter(_checked("*".join(pieces), "\0\1\ufffd\ufffe\uffff"))
     return compose(f"({{}} GLOB {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", field.like, glob, field.type)
 
 
 def is_true(field: Field) -> SQLFragment:
-    """Tell whether a boolean is true; NULL if it is no boolean."""
+    """Return the value of a boolean; NULL for other types."""
     return _as_kind("truth", field) or NULL
 
 
 def as_number(operand: Operand) -> SQLFragment:
-    """Give the number that an operand is; NULL if it is none."""
+    """Return the value of a number; NULL for other types."""
     return _as_kind("number", operand) or NULL
 
 
@@ -260,14 +262,14 @@ def _compare_with_constant(symbol: str, field: Field, value: Value) -> SQLFragme
             if symbol == "="
             else compose(f"(NOT {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", same, field.type)
         )
-    # The plus makes a boolean the number that SQLite has for it.
+    # The plus converts a boolean to SQLite's number for it.
     others = _TYPES_EXCEPT["truth" if isinstance(value, bool) else "number"]
     mine = _parsed_like(value, field) if isinstance(value, float) else field.value
     return compose(f"({{}} {symbol} {{}} AND {{}} NOT IN ({others}))", mine, parameter(+value), field.type)
 
 
 def _parsed_like(value: float, field: Field) -> SQLFragment:
-    """A number that is written as one in the selector is that one, however inexactly SQLite reads decimals."""
+    """Return a number that equals the literal in the selector even if SQLite parses decimals inexactly."""
     written = f"[{value!r},{value!r}]"
     return compose("CASE {} WHEN {} THEN {} ELSE {} END", field.json, parameter(written), parameter(value), field.value)
 
@@ -315,21 +317,21 @@ def _for_glob(character: str | None) -> str:
 
 
 def translate(selector: Selector, layout: Layout) -> Condition:
-    """Write a selector as a condition for SQLite 3.37 or later.
+    """Translate a selector to a condition for SQLite 3.37 or later.
 
-    The condition is true exactly for the messages that `Selector.evaluate` gives True for.
+    The condition is true exactly for the messages for which `Selector.evaluate` returns True.
 
     Args:
-        selector: Which.
-        layout: How the table holds messages.
+        selector: The selector.
+        layout: The columns of the table.
 
     Returns:
-        The condition. No text of the selector is part of its SQL.
+        The condition. Its SQL contains no text of the selector.
 
     Raises:
-        NotSupportedError: A string of the selector holds U+0000, or a pattern of LIKE U+0001, U+FFFD, U+FFFE or
-            U+FFFF, which SQLite cannot tell from others; or the selector is nested deeper than SQLite reads, which is
-            at least 15 operators, each right of the one that it stands in. `Selector.evaluate` takes these, too.
+        NotSupportedError: A string of the selector contains U+0000, or a pattern of LIKE contains U+0001, U+FFFD,
+            U+FFFE or U+FFFF, which SQLite cannot distinguish from others; or the selector is nested too deep for
+            SQLite, which accepts at least 15 right-nested operators. `Selector.evaluate` supports all of these.
     """
     if selector.expression is None:
         return Condition("(1)")
@@ -340,7 +342,7 @@ def translate(selector: Selector, layout: Layout) -> Condition:
 
 
 class _Translation:
-    """Each part of a tree in the SQL of one layout."""
+    """Translates the nodes of a syntax tree for one layout."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -380,7 +382,7 @@ class _Translation:
             case Arithmetic(symbol, left, right):
                 return self._calculation(symbol, self._operand(left), self._operand(right))
             case _:
-                raise TypeError(f"{type(node).__name__} is no value")  # the parser lets none through
+                raise TypeError(f"{type(node).__name__} is no value")  # the parser rejects these
 
     def _calculation(self, symbol: str, left: Operand, right: Operand) -> Operand:
         match left, right:

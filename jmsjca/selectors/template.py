@@ -1,7 +1,7 @@
-"""Selector templates: placeholders ``${name}`` of JMSJCA and ``{n}`` of the IBM adapter for JMS.
+"""Selector templates: placeholders ``${name}`` as in JMSJCA, and ``{n}`` as in the IBM adapter for JMS.
 
-Placeholders are replaced in a single pass: what is put in is not looked at again. Selectors are built so that a value
-stays a value, whatever it holds.
+Placeholders are replaced in a single pass: inserted text is not searched for placeholders. Selectors are built so that
+a value cannot change their structure.
 """
 
 import os
@@ -25,20 +25,20 @@ __all__ = [
 T = TypeVar("T")
 
 _NAMED = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<key>[^}]*)\}|(?P<open>\$\{)")
-"""``${key}``; ``$${`` is a ``${`` that means nothing."""
+"""``${key}``; ``$${`` is a literal ``${``."""
 
 INDEXED = re.compile(r"\{(?P<escaped>\{)|\{(?P<key>[0-9]+)\}|(?P<open>(?!))")
-"""``{key}`` with a number for key; ``{{`` is a ``{`` that means nothing."""
+"""``{key}`` with a number as key; ``{{`` is a literal ``{``."""
 
 
 def substitute(template: str, variables: Mapping[str, object]) -> str:
-    """Replace each ``${name}`` by a value, as it is.
+    """Replace each ``${name}`` by the text of a value.
 
-    A name without a value stays as it is written; ``$${`` gives ``${``; a ``$`` elsewhere stays.
+    A placeholder without a value is left unchanged; ``$${`` becomes ``${``; other ``$`` are left unchanged.
 
     Args:
         template: The text.
-        variables: The values; `str` of each is put in.
+        variables: The values by name; `str` of a value is inserted.
 
     Raises:
         InvalidSelectorError: A ``${`` has no ``}``.
@@ -47,13 +47,13 @@ def substitute(template: str, variables: Mapping[str, object]) -> str:
 
 
 def substitute_indexed(template: str, values: Sequence[object]) -> str:
-    """Replace each ``{n}`` by the n-th value, as it is; ``{1}`` is the first.
+    """Replace each ``{n}`` by the text of the n-th value; ``{1}`` is the first.
 
-    ``{{`` gives ``{``; other braces stay.
+    ``{{`` becomes ``{``; other braces are left unchanged.
 
     Args:
         template: The text.
-        values: The values; `str` of each is put in.
+        values: The values; `str` of a value is inserted.
 
     Raises:
         InvalidSelectorError: There is no n-th value, or it is None.
@@ -66,11 +66,12 @@ def _expand(template: str, placeholder: re.Pattern[str], value_of: Callable[[str
 
     Args:
         template: The text.
-        placeholder: What they look like: `NAMED` or `INDEXED`.
-        value_of: Gives what to put in for a key, told whether it stands within single quotes; None leaves it.
+        placeholder: The syntax: `_NAMED` or `INDEXED`.
+        value_of: Returns the text for a key; its second argument is True within single quotes. None leaves the
+            placeholder unchanged.
 
     Raises:
-        InvalidSelectorError: A placeholder has no end.
+        InvalidSelectorError: A placeholder has no closing brace.
     """
     parts: list[str] = []
     done = quotes = 0
@@ -89,10 +90,10 @@ def _expand(template: str, placeholder: re.Pattern[str], value_of: Callable[[str
 
 
 def item(values: Sequence[T], number: str) -> T:
-    """Give the value that a number written in a template means.
+    """Return the value that a number in a template refers to.
 
     Raises:
-        InvalidSelectorError: There is none, or it is None.
+        InvalidSelectorError: There is no such value, or it is None.
     """
     index = int(number[:9]) - 1
     if not 0 <= index < len(values) or values[index] is None:
@@ -111,25 +112,25 @@ def build_selector(
     environment: Collection[str] = (),
     raw: bool = False,
 ) -> str:
-    """Build a selector from a template with ``${name}``, as JMSJCA does for its option ``JMSJCA.selector``.
+    """Return a selector built from a template with ``${name}``, as in JMSJCA's option ``JMSJCA.selector``.
 
-    Within quotes a value has its quotes doubled; elsewhere it becomes a JMS literal, in quotes if it is a `str`. What
-    ``%`` and ``_`` mean to LIKE is not taken from them.
+    Within quotes, the quotes of a value are doubled; elsewhere a value becomes a JMS literal, in quotes if it is a
+    `str`. ``%`` and ``_`` remain wildcards of LIKE.
 
-    These names have a meaning: ``subscribername``; ``selector``; ``andselector``, which is ``and (<selector>)``; and
-    ``selectorand``, which is ``(<selector>) and``. The latter two are empty without a selector. The selector goes in
-    as text. A name without a value stays as it is written, and ``$${`` gives ``${``.
+    Predefined names: ``subscribername``; ``selector``; ``andselector``, which is ``and (<selector>)``; and
+    ``selectorand``, which is ``(<selector>) and``. The latter two are empty without a selector. The selector is
+    inserted as text. A placeholder without a value is left unchanged, and ``$${`` becomes ``${``.
 
     Args:
         template: The text.
-        variables: Values of other names.
+        variables: The values of other names.
         selector: The selector of the activation.
-        subscriber_name: The name of the subscription; None for none, which is the empty string.
-        environment: The names that may be taken from the environment of the process, where `variables` has none.
-        raw: Put values in as they are, as JMSJCA does: whoever chooses a value can then change what is selected.
+        subscriber_name: The name of the subscription; None inserts the empty string.
+        environment: The names of environment variables that may be used if `variables` lacks them.
+        raw: Insert values as plain text, as JMSJCA does. A value can then change the meaning of the selector.
 
     Raises:
-        InvalidSelectorError: A ``${`` has no ``}``, a value has no JMS literal, or the selector an unclosed string.
+        InvalidSelectorError: A ``${`` has no ``}``, a value has no JMS literal, or the selector has an unclosed string.
     """
     given = _selector_variables(selector or "")
     values = {name: os.environ[name] for name in environment if name in os.environ} | dict(variables or {})
@@ -144,14 +145,14 @@ def build_selector(
 
 
 def build_indexed_selector(template: str, values: Sequence[Value], *, raw: bool = False) -> str:
-    """Build a selector from a template with ``{n}``, as the IBM adapter for JMS does for its ``response_selector``.
+    """Return a selector built from a template with ``{n}``, as in the IBM adapter's ``response_selector``.
 
-    Values are put in as `build_selector` does it; ``{{`` gives ``{``.
+    Values are inserted like in `build_selector`; ``{{`` becomes ``{``.
 
     Args:
         template: The text.
         values: The values; ``{1}`` is the first.
-        raw: Put values in as they are, as the adapter does: whoever chooses a value can then change what is selected.
+        raw: Insert values as plain text, as the adapter does. A value can then change the meaning of the selector.
 
     Raises:
         InvalidSelectorError: There is no n-th value, it is None, or it has no JMS literal.
@@ -160,7 +161,7 @@ def build_indexed_selector(template: str, values: Sequence[Value], *, raw: bool 
 
 
 def _selector_variables(selector: str) -> dict[str, str]:
-    if selector.count("'") % 2:  # it would turn what follows in the template inside out
+    if selector.count("'") % 2:  # it would invert the quoting of the rest of the template
         raise InvalidSelectorError(f"The selector {selector!r:.200} has an unclosed string: a quote is missing.")
     blank = not selector.strip()
     return {
@@ -176,4 +177,4 @@ def _literal(value: Value, *, quoted: bool, raw: bool) -> str:
     literal = write_literal(value)
     if not quoted:
         return literal
-    return literal[1:-1] if isinstance(value, str) else str(value).lower()  # true and false, as JMS writes them
+    return literal[1:-1] if isinstance(value, str) else str(value).lower()  # true and false, as in JMS
