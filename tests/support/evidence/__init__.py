@@ -10,6 +10,10 @@ _MODULES = {
     ("AMQP", "Apache Artemis"): "amqp_artemis",
     ("AMQP", "Apache Qpid Broker-J"): "amqp_qpid",
     ("AMQP", "RabbitMQ"): "amqp_rabbitmq",
+    ("STOMP", "ActiveMQ"): "stomp_activemq",
+    ("STOMP", "ActiveMQ-Artemis"): "stomp_artemis",
+    ("STOMP", "Eclipse OpenMQ(tm)"): "stomp_openmq",
+    ("STOMP", "RabbitMQ"): "stomp_rabbitmq",
 }
 
 

@@ -1,1 +1,1 @@
-"""The brokers that speak STOMP: one module each, with its dialect, capabilities and gaps."""
+"""The brokers that speak STOMP: one module each, with its dialect and capabilities."""

@@ -1,4 +1,4 @@
-"""RabbitMQ's STOMP plug-in: its dialect, messages sent over AMQP 1.0, and the observed evidence of gaps.
+"""RabbitMQ's STOMP plug-in: its dialect and messages that were sent over AMQP 1.0.
 
 Of a message that came over AMQP 1.0 the plug-in shows what it has no header for as whole sections, and so the body
 unless it is binary.
@@ -15,12 +15,8 @@ from urllib.parse import quote, unquote
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Byte, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
-from jmsjca.providers.common.broker_profile import BrokerProfile, CapabilityGap
+from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.brokers.dialect import (
-    EVERYWHERE,
-    NO_LOCAL,
-    NO_TEMPORARY,
-    TWO_CLIENTS,
     Dialect,
     destination_of,
 )
@@ -30,7 +26,7 @@ from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.spi import Capabilities
 
-__all__ = ["RABBITMQ", "RABBITMQ_GAPS", "RabbitMQ", "from_amqp_sections", "read_section"]
+__all__ = ["RABBITMQ", "RabbitMQ", "from_amqp_sections", "read_section"]
 
 _READ = re.compile(r"/(?:reply-)?(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[*#]|%2[Ff]")
@@ -259,90 +255,9 @@ def _size(data: bytes, at: int, code: int) -> tuple[int, int]:
     return struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
 
 
-RABBITMQ_GAPS = (
-    CapabilityGap(
-        "transacted_receive",
-        "COMMIT carries the noted frames out one by one; an ERROR among them stops none of the others.",
-        "rabbit_stomp_processor:commit_transaction (3.10)",
-    ),
-    CapabilityGap(
-        "transacted_send",
-        "As transacted_receive. The RECEIPT of COMMIT comes before messages are safe; those of the SENDs do not.",
-        "rabbit_stomp_processor:commit_transaction and do_receipt (3.10)",
-    ),
-    CapabilityGap(
-        "atomic",
-        "As transacted_receive.",
-        "rabbit_stomp_processor:commit_transaction (3.10)",
-    ),
-    CapabilityGap(
-        "give_back",
-        "NACK puts a message back in its place, and the broker sends it to the same subscription again at once,"
-        " redelivered:true: given back it would come as if it had been tried. UNSUBSCRIBE gives nothing back; an"
-        " ACK after it -> ERROR Subscription not found.",
-        "rabbit_stomp_processor:ack_action (3.10)",
-    ),
-    CapabilityGap(
-        "exact_credit",
-        "prefetch-count:1 sends one message before anybody asks; 0 means without limit.",
-        "rabbitmq.com/stomp: prefetch-count",
-    ),
-    CapabilityGap(
-        "delivery_delay",
-        "SEND has no header for it; a plug-in adds an exchange that can.",
-        "rabbitmq.com/stomp: SEND headers",
-    ),
-    CapabilityGap(
-        "priority",
-        "Messages come in the order of sending: a queue minds priorities only if whoever declares it first says"
-        " x-max-priority, and all others must then say the same.",
-        "rabbitmq.com/priority",
-    ),
-    CapabilityGap("selectors", "SUBSCRIBE with a selector delivers everything.", "rabbitmq.com/stomp: no such header"),
-    CapabilityGap("exact_selectors", "As selectors.", "The same"),
-    CapabilityGap("browse", "SUBSCRIBE knows no browser.", "rabbitmq.com/stomp: no such header"),
-    CapabilityGap(
-        "duplicate_detection",
-        "A second SEND with the same _AMQ_DUPL_ID is delivered like the first.",
-        "The property is Artemis'",
-    ),
-    CapabilityGap(
-        "shared",
-        "SUBSCRIBE with an x-queue-name and auto-delete shares a queue; but one more SUBSCRIBE with it to another"
-        " topic -> RECEIPT, and all its consumers get both topics.",
-        "rabbitmq.com/stomp: x-queue-name",
-    ),
-    CapabilityGap(
-        "subscription_lock",
-        "SUBSCRIBE to the queue of a durable subscription that has a consumer -> RECEIPT, and each gets a part."
-        " Over one connection the second is refused here.",
-        "rabbitmq.com/stomp: durable topic subscriptions",
-    ),
-    CapabilityGap(
-        "no_local",
-        "SUBSCRIBE with no-local:true -> MESSAGE of the same connection.",
-        "rabbitmq.com/stomp: no such header",
-    ),
-    CapabilityGap(
-        "temporary",
-        "SEND with reply-to:/temp-queue/x makes a queue that acknowledges by itself. SEND to it when its connection"
-        " is gone -> RECEIPT, and the message with it.",
-        "rabbitmq.com/stomp: temp queue destinations",
-    ),
-    CapabilityGap(
-        "groups",
-        "Messages of one JMSXGroupID go to two subscriptions in turn.",
-        "rabbitmq.com/consumers: no such property",
-    ),
-    TWO_CLIENTS,
-    NO_LOCAL,
-    *NO_TEMPORARY,
-    *EVERYWHERE,
-)
 RABBITMQ = BrokerProfile(
     "RabbitMQ",
     "STOMP",
     "3.10.8",
     Capabilities(give_back="local", counts_lost=True, durable=True, structured=True, shared_between_processes=True),
-    RABBITMQ_GAPS,
 )

@@ -1,5 +1,7 @@
 """STOMP frames: written, and read exactly and within bounds."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false  # stomp.py has no annotations
+
 import re
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """Heart-beats: negotiation, deadlines for writes and reads, and for frames that have begun."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false  # stomp.py has no annotations
+
 from collections.abc import Mapping
 
 from jmsjca.config import Clock

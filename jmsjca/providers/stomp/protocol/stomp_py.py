@@ -5,6 +5,9 @@ classes, its frame encoder and its heart-beat negotiation. docs/providers.md say
 gives the measurements and the defects that were the reason.
 """
 
+# stomp.py has no annotations.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+
 import os
 
 # stomp.py looks up the names of this host while it is imported, unless this variable is set. That can take seconds, and

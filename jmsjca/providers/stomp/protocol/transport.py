@@ -1,5 +1,7 @@
 """The connection to a broker: a non-blocking socket, and stomp.py's transport over it with an exact, bounded reader."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false  # stomp.py has no annotations
+
 import select
 import socket
 import ssl
@@ -153,6 +155,7 @@ class STOMPTransport(BaseTransport):
         self._clock = clock
         self._heartbeat = Heartbeat(clock)
         self._frame_deadline = FrameDeadline(clock, frame_timeout)
+        self.io_thread: threading.Thread | None = None
         self.reason: JMSError | None = None
 
     def start(self) -> None:

@@ -9,6 +9,7 @@ from jmsjca.errors import IllegalStateError, TransactionInDoubtError, Transactio
 from jmsjca.messages import TextMessage
 from jmsjca.providers.stomp.brokers.registry import BROKERS
 from jmsjca.spi import Order
+from tests.support.evidence import gaps_of
 from tests.unit.providers.stomp.reference_frames import read
 
 QUEUE = Queue("q")
@@ -82,8 +83,8 @@ def test_redelivered_header_is_a_lower_bound(line):
 def test_every_gap_names_what_is_lacking():
     for broker in BROKERS:
         values = {f.name: getattr(broker.capabilities, f.name) for f in fields(broker.capabilities)}
-        assert {gap.capability for gap in broker.gaps} == {n for n, v in values.items() if v in {False, "local"}}
-        assert all(gap.observed and gap.reference for gap in broker.gaps)
+        assert {gap.capability for gap in gaps_of(broker)} == {n for n, v in values.items() if v in {False, "local"}}
+        assert all(gap.observed and gap.reference for gap in gaps_of(broker))
 
 
 def _frames(line):

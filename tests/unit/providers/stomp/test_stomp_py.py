@@ -79,7 +79,7 @@ def test_nothing_else_is_imported():
 
 
 def test_installed_release_is_one_that_is_allowed():
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["optional-dependencies"]["stomp"] == ["stomp.py>=9,<10"]
     assert version("stomp.py").partition(".")[0] == "9"
 

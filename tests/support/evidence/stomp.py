@@ -1,0 +1,62 @@
+"""The gaps that all or several brokers have over STOMP."""
+
+from tests.support.evidence import CapabilityGap
+
+__all__ = ["EVERYWHERE", "GROUPS_WAIT", "NO_LOCAL", "NO_TEMPORARY", "TEXT_IS_NUMBER", "TWO_CLIENTS"]
+
+_NO_COUNT = CapabilityGap(
+    "delivery_count",
+    "MESSAGE says redelivered:true from the second delivery on, and no header counts. Delivery.count is a lower bound:"
+    " 1, or 2 with that header, and one more for each rollback here.",
+    "STOMP 1.2, MESSAGE: no such header",
+)
+_NO_DELAY = CapabilityGap(
+    "redelivery_delay",
+    "NACK and ABORT know no delay; a rolled-back message stays with this client, where no broker holds it.",
+    "STOMP 1.2, NACK and ABORT",
+)
+_NO_BROWSE_COUNTS = CapabilityGap("browse_counts", "As browse.", "The same")
+_NO_ADMIN = CapabilityGap("admin", "STOMP has no frame that asks for queues or depths.", "STOMP 1.2, client frames")
+_NO_CHECK = CapabilityGap(
+    "checks",
+    "No frame asks whether SEND would be accepted; the first SEND tells, and its ERROR may end the connection.",
+    "STOMP 1.2, client frames",
+)
+TEXT_IS_NUMBER = CapabilityGap(
+    "exact_selectors",
+    "SEND with n:2, SUBSCRIBE with the selector n = 2 -> MESSAGE: headers are text, so a text compares as the number"
+    " that it holds. Artemis also knows no JMSMessageID: AMQUserID is null.",
+    "activemq.apache.org/stomp: selectors; Artemis manual: convert_string_expressions",
+)
+_NOT_CONFIGURABLE = CapabilityGap(
+    "configurable",
+    "STOMP has no frame that changes what a destination does; its operator does that.",
+    "STOMP 1.2, client frames",
+)
+TWO_CLIENTS = CapabilityGap(
+    "client_ids",
+    "CONNECT with the client-id of another connection -> CONNECTED, and both go on.",
+    "STOMP 1.2, CONNECT: no such header",
+)
+GROUPS_WAIT = CapabilityGap(
+    "groups",
+    "With two subscriptions of one connection, messages of one JMSXGroupID all go to the first. A queue's consumer here"
+    " is several subscriptions when it holds more than one of them may, so a group would wait for the wrong one.",
+    "STOMP 1.2: nothing widens what a subscription may hold",
+)
+_FURTHER = (
+    CapabilityGap("volatile_reuse", "As shared.", "The same"),
+    CapabilityGap("subscription_kinds", "As shared.", "The same"),
+    CapabilityGap(
+        "ends_at_close",
+        "UNSUBSCRIBE gives back what is unsettled, so a closed consumer stays until its units have ended.",
+        "STOMP 1.2, UNSUBSCRIBE",
+    ),
+    CapabilityGap("groups_apart", "As groups.", "The same"),
+)
+NO_LOCAL = CapabilityGap("durable_no_local", "As no_local.", "The same")
+NO_TEMPORARY = (
+    CapabilityGap("temporary_guarded", "As temporary.", "The same"),
+    CapabilityGap("temporary_ends", "As temporary.", "The same"),
+)
+EVERYWHERE = (_NO_CHECK, _NO_COUNT, _NO_BROWSE_COUNTS, _NO_DELAY, _NO_ADMIN, _NOT_CONFIGURABLE, *_FURTHER)

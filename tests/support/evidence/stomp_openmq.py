@@ -1,0 +1,72 @@
+"""The gaps of Open MQ over STOMP."""
+
+from tests.support.evidence import CapabilityGap
+from tests.support.evidence.stomp import EVERYWHERE, NO_TEMPORARY
+
+__all__ = ["GAPS"]
+
+GAPS = (
+    CapabilityGap(
+        "transacted_receive",
+        "ACK with a transaction, of a message whose SUBSCRIBE named none -> ERROR BSS4031. To a subscription whose"
+        " SUBSCRIBE named one, messages come only while a transaction is open, and ACK settles all up to that one.",
+        "StompTransactedSession.ack and .run (6.5.1, 6.7.0)",
+    ),
+    CapabilityGap("atomic", "As transacted_receive.", "The same"),
+    CapabilityGap(
+        "give_back",
+        "NACK -> ERROR BSS4038, and the connection closes. UNSUBSCRIBE -> RECEIPT: all that was unsettled goes to"
+        " others, in order, redelivered:true; an ACK after it -> ERROR BSS4021.",
+        "StompMessageDispatchFilter.handleRead; StompConnectionImpl.ack: not implemented (6.5.1)",
+    ),
+    CapabilityGap(
+        "exact_credit",
+        "SUBSCRIBE to a queue of 20,000 messages -> all 20,000, before one is acknowledged: it has no header for a"
+        " window, and the bridge's consumerFlowLimit does not count what waits for an ACK.",
+        "StompSubscriberSession.onMessage (6.5.1)",
+    ),
+    CapabilityGap(
+        "counts_lost",
+        "Two messages, ACK of the second one in the mode client-individual, and the connection is cut -> the first one"
+        " comes again with redelivered:false. In the mode client it comes with redelivered:true.",
+        "JMS 3.1, section 3.4.7, wants it otherwise",
+    ),
+    CapabilityGap(
+        "delivery_count",
+        "MESSAGE has JMSXDeliveryCount, but what is described for counts_lost comes again with 1. Delivery.count is a"
+        " lower bound: 1, or 2 with redelivered:true, and one more for each rollback here.",
+        "As counts_lost",
+    ),
+    CapabilityGap("delivery_delay", "SEND has no header for it.", "StompFrameMessage.SendHeader (6.5.1)"),
+    CapabilityGap(
+        "selectors",
+        "SEND with n:2, SUBSCRIBE with the selector n = 2 -> nothing: all headers become properties that are text, and"
+        " text is no number unless the broker has imq.selector.convertTypes, of which it tells nothing.",
+        "StompSenderSession.setProperty; Selector.java: convertTypes (6.5.1)",
+    ),
+    CapabilityGap("exact_selectors", "As selectors.", "The same"),
+    CapabilityGap("browse", "SUBSCRIBE knows no browser.", "StompFrameMessage.SubscribeHeader (6.5.1)"),
+    CapabilityGap(
+        "duplicate_detection",
+        "A second SEND with the same _AMQ_DUPL_ID is delivered like the first.",
+        "The property is Artemis'",
+    ),
+    CapabilityGap(
+        "shared",
+        "SUBSCRIBE with the durable-subscriber-name of another consumer -> ERROR B4095, already active.",
+        "StompSubscriberSession.createSubscriber: createDurableSubscriber (6.5.1)",
+    ),
+    CapabilityGap(
+        "temporary",
+        "SEND with reply-to:/temp-queue/x makes one, and tells its name to whoever gets that message. Over any other"
+        " connection, SEND to that name -> ERROR TemporaryQueue not found.",
+        "StompProtocolHandler.getMQTempStompDestination (6.5.1)",
+    ),
+    *NO_TEMPORARY,
+    CapabilityGap(
+        "groups",
+        "Messages of one JMSXGroupID go to two subscriptions in turn.",
+        "Nothing in its source reads the property (6.5.1)",
+    ),
+    *(gap for gap in EVERYWHERE if gap.capability != "delivery_count"),
+)
