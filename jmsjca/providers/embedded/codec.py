@@ -6,8 +6,7 @@ The checksum detects that before the message reaches the application. The file c
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -25,10 +24,10 @@ from jmsjca.providers.common.json_codec import (
     to_json_with_infinities,
     type_tag,
 )
+from jmsjca.providers.common.lazy_headers import UNDECODABLE, LazyHeaders, to_datetime, to_milliseconds
 
 __all__ = [
     "SELECTOR_FIELDS",
-    "UNDECODABLE",
     "Outgoing",
     "StoredHeaders",
     "checksum_of",
@@ -41,19 +40,70 @@ __all__ = [
     "verify_checksum",
 ]
 
-UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
-"""Errors that decoding the stored text of a message may raise: it may hold any value, of any depth and size."""
-
 # The beginning of nearly every text; it is matched without parsing the rest.
 _OPENING = re.compile(rb'\{"kind":"([^"\\]*)","id":(?:null|"([^"\\]*)"),')
 _NO_PROPERTIES = Properties.received({})  # immutable, so all messages share one
 _MODES = {int(mode): mode for mode in DeliveryMode}  # a dictionary is faster than a call of the enumeration
 
 
-class StoredHeaders(Mapping[str, Any]):
-    """The headers of a stored message, decoded on access, by the names of the attributes of `Message`.
+def decoding_error(error: Exception) -> MessageFormatError:
+    """Return the error of a message that cannot be decoded."""
+    return MessageFormatError(f"The stored message cannot be decoded: {error}.")
 
-    Access to a damaged header raises `MessageFormatError`.
+
+def _message_id(headers: "StoredHeaders") -> str | None:
+    opening = headers.opening
+    if opening is None:
+        return expect_text(headers.fields.get("id"))
+    message_id: bytes | None = opening[2]
+    return None if message_id is None else message_id.decode()
+
+
+def _properties(headers: "StoredHeaders") -> Properties:
+    fields = headers.fields
+    if "p" not in fields and "t" not in fields:
+        return _NO_PROPERTIES
+    types = fields.get("t", {})
+    values = {name: typed_property(value, types.get(name)) for name, value in fields["p"].items()}
+    if types:
+        values.update({name: typed_property(math.nan, mark) for name, mark in types.items() if values[name] is None})
+    return Properties.received(values)
+
+
+def _delivery_mode(headers: "StoredHeaders") -> DeliveryMode:
+    mode = headers.fields["mode"]
+    return _MODES.get(mode) or DeliveryMode(mode)
+
+
+def _decode_destination(address: list[str | bool]) -> Destination:
+    kind, name, *temporary = address
+    return destination(str(name), str(kind), temporary=bool(temporary))
+
+
+def _reply_to(headers: "StoredHeaders") -> Destination | None:
+    address = headers.fields.get("reply")
+    return _decode_destination(address) if address else None
+
+
+_DECODERS: dict[str, Callable[["StoredHeaders"], Any]] = {
+    "properties": _properties,
+    "message_id": _message_id,
+    "destination": lambda headers: _decode_destination(headers.fields["to"]),
+    "correlation_id": lambda headers: expect_text(headers.fields.get("correlation")),
+    "reply_to": _reply_to,
+    "type": lambda headers: expect_text(headers.fields.get("type")),
+    "delivery_mode": _delivery_mode,
+    "priority": lambda headers: headers.fields["priority"],
+    "timestamp": lambda headers: to_datetime(headers.fields.get("time")),
+    "expiration": lambda headers: to_datetime(headers.expires),
+    "delivery_time": lambda headers: to_datetime(headers.fields.get("due")),
+    "delivery_count": lambda headers: headers.deliveries,
+    "redelivered": lambda headers: headers.deliveries > 1,
+}
+
+
+class StoredHeaders(LazyHeaders):
+    """The headers of a stored message.
 
     Args:
         text: The stored headers.
@@ -65,6 +115,11 @@ class StoredHeaders(Mapping[str, Any]):
     """
 
     __slots__ = ("_fields", "_text", "deliveries", "expires", "opening")
+
+    decoders = _DECODERS
+
+    deliveries: int
+    expires: int | None
 
     def __init__(self, text: bytes, deliveries: int, expires: int | None) -> None:
         self._text = text
@@ -83,85 +138,14 @@ class StoredHeaders(Mapping[str, Any]):
         self._fields = fields
         return fields
 
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return _DECODERS[name](self)
-        except UNDECODABLE as error:
-            raise decoding_error(error) from error
+    def decoding_error(self, error: Exception) -> MessageFormatError:
+        """Return the error for a header that cannot be decoded."""
+        return decoding_error(error)
 
     def mentions(self, name: str) -> bool:
         """Return False if no property has this name (ASCII); found without decoding."""
         return name.encode() in self._text
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(_DECODERS)
-
-    def __len__(self) -> int:
-        return len(_DECODERS)
-
-    def __call__(self) -> Mapping[str, Any]:
-        """Return the headers themselves: `Message.received` takes a function that returns them."""
-        return self
-
-
-def decoding_error(error: Exception) -> MessageFormatError:
-    """Return the error of a message that cannot be decoded."""
-    return MessageFormatError(f"The stored message cannot be decoded: {error}.")
-
-
-def _message_id(headers: StoredHeaders) -> str | None:
-    opening = headers.opening
-    if opening is None:
-        return expect_text(headers.fields.get("id"))
-    message_id: bytes | None = opening[2]
-    return None if message_id is None else message_id.decode()
-
-
-def _properties(headers: StoredHeaders) -> Properties:
-    fields = headers.fields
-    if "p" not in fields and "t" not in fields:
-        return _NO_PROPERTIES
-    types = fields.get("t", {})
-    values = {name: typed_property(value, types.get(name)) for name, value in fields["p"].items()}
-    if types:
-        values.update({name: typed_property(math.nan, mark) for name, mark in types.items() if values[name] is None})
-    return Properties.received(values)
-
-
-def _delivery_mode(headers: StoredHeaders) -> DeliveryMode:
-    mode = headers.fields["mode"]
-    return _MODES.get(mode) or DeliveryMode(mode)
-
-
-def _decode_destination(address: list[str | bool]) -> Destination:
-    kind, name, *temporary = address
-    return destination(str(name), str(kind), temporary=bool(temporary))
-
-
-def _reply_to(headers: StoredHeaders) -> Destination | None:
-    address = headers.fields.get("reply")
-    return _decode_destination(address) if address else None
-
-
-def _moment(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-_DECODERS: dict[str, Callable[[StoredHeaders], Any]] = {
-    "properties": _properties,
-    "message_id": _message_id,
-    "destination": lambda headers: _decode_destination(headers.fields["to"]),
-    "correlation_id": lambda headers: expect_text(headers.fields.get("correlation")),
-    "reply_to": _reply_to,
-    "type": lambda headers: expect_text(headers.fields.get("type")),
-    "delivery_mode": _delivery_mode,
-    "priority": lambda headers: headers.fields["priority"],
-    "timestamp": lambda headers: _moment(headers.fields.get("time")),
-    "expiration": lambda headers: _moment(headers.expires),
-    "delivery_time": lambda headers: _moment(headers.fields.get("due")),
-    "delivery_count": lambda headers: headers.deliveries,
-    "redelivered": lambda headers: headers.deliveries > 1,
-}
 
 _BUCKETS = 1024
 
@@ -207,7 +191,7 @@ def encode(message: Message, to: Destination, *, with_checksum: bool = False) ->
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
     duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if has_properties(message) else (None, None)
-    expires, due = _milliseconds(message.expiration), _milliseconds(message.delivery_time)
+    expires, due = to_milliseconds(message.expiration), to_milliseconds(message.delivery_time)
     checksum = checksum_of(written, body) if with_checksum else None
     return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket, checksum)
 
@@ -219,7 +203,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
         "to": _encode_destination(to),
         "mode": int(message.delivery_mode),
         "priority": message.priority,
-        "time": _milliseconds(message.timestamp),
+        "time": to_milliseconds(message.timestamp),
     }
     if message.correlation_id is not None:
         fields["correlation"] = message.correlation_id
@@ -228,7 +212,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     if message.type is not None:
         fields["type"] = message.type
     if message.delivery_time is not None:
-        fields["due"] = _milliseconds(message.delivery_time)
+        fields["due"] = to_milliseconds(message.delivery_time)
     if has_properties(message):
         values = fields["p"] = dict(message.properties)
         fields["t"] = {name: special for name, value in values.items() if (special := type_tag(value))}
@@ -293,10 +277,6 @@ def selector_values(headers: str | bytes) -> dict[str, Any]:
 
 def _encode_destination(of: Destination) -> list[str | bool]:
     return [of.kind, of.name, True] if of.temporary else [of.kind, of.name]
-
-
-def _milliseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
 
 
 def checksum_of(headers: bytes, body: bytes | None) -> int:

@@ -7,7 +7,6 @@ no header can hold stand in one header of our own, JSON in pieces, which others 
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -25,13 +24,13 @@ from jmsjca.messages import (
     typed_property,
 )
 from jmsjca.providers.common.json_codec import BODY_DECODERS, encode_body, expect_text
+from jmsjca.providers.common.lazy_headers import UNDECODABLE, to_datetime, to_milliseconds
 from jmsjca.providers.stomp.protocol.frames import Frame
 
 __all__ = ["METADATA_HEADER", "NO_BODY", "Content", "Outgoing", "decode", "encode", "is_property"]
 
 _IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")  # as RabbitMQ and Artemis show what came over AMQP
 _NAMED = 2  # kind and name; a third value marks a temporary destination
-_UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 
 
 class Content(Enum):
@@ -65,14 +64,14 @@ def decode(
         """All of them by the names of the attributes of `Message`."""
         try:
             return {**_decode_headers(frame.headers, ours, read_address), **more()}
-        except _UNDECODABLE as error:
+        except UNDECODABLE as error:
             raise _undecodable(error) from error
 
     try:
         ours = _metadata(frame.headers)
         made, body = _decode_body(ours.get("k"), content, frame.body)
         return made.received(body, headers)
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         raise _undecodable(error) from error
 
 
@@ -100,9 +99,9 @@ def _decode_headers(
         "reply_to": _reply_to(ours.get("r"), headers.get("reply-to"), read_address),
         "delivery_mode": DeliveryMode.PERSISTENT if persistent else DeliveryMode.NON_PERSISTENT,
         "priority": int(headers.get("priority", "4")),
-        "timestamp": _to_datetime(ours.get("s") or int(headers.get("timestamp", "0"))),
-        "expiration": _to_datetime(ours.get("x") or int(headers.get("expires", "0"))),
-        "delivery_time": _to_datetime(ours.get("d")),
+        "timestamp": to_datetime(ours.get("s") or int(headers.get("timestamp", "0")) or None),
+        "expiration": to_datetime(ours.get("x") or int(headers.get("expires", "0")) or None),
+        "delivery_time": to_datetime(ours.get("d") or None),
     }
 
 
@@ -143,10 +142,6 @@ def _guess(body: bytes) -> tuple[type[Message], str | bytes]:
         return TextMessage, body.decode()
     except UnicodeDecodeError:
         return BytesMessage, body
-
-
-def _to_datetime(milliseconds: int | None) -> datetime | None:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
 
 
 METADATA_HEADER = "_jmsjca"
@@ -256,7 +251,7 @@ def _encode_headers(message: Message, reply_to: str | None, headers: dict[str, s
         to = message.reply_to
         ours["r"] = [to.kind, to.name, True] if to.temporary else [to.kind, to.name]
     ours["s"], ours["x"], ours["d"] = (
-        _milliseconds(moment) for moment in (message.timestamp, message.expiration, message.delivery_time)
+        to_milliseconds(moment) for moment in (message.timestamp, message.expiration, message.delivery_time)
     )
     if message.timestamp is not None:
         headers["timestamp"] = str(ours["s"])
@@ -299,7 +294,3 @@ def _body_of(message: Message) -> tuple[str, bytes | None]:
     """Name the kind of a message and encode its body; what has none says so, as an empty frame does not."""
     kind, body = encode_body(message)
     return (f"{NO_BODY}{kind}" if body is None and kind != "plain" else kind), body
-
-
-def _milliseconds(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)

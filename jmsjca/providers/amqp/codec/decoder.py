@@ -1,8 +1,8 @@
 """Decoding of received messages: the body immediately, headers on demand."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from jmsjca.destinations import Destination
@@ -46,6 +46,7 @@ from jmsjca.providers.amqp.codec.sections import (
     values_of,
 )
 from jmsjca.providers.common.amqp_types import MALFORMED, read, read_uint32
+from jmsjca.providers.common.lazy_headers import LazyHeaders, to_datetime
 
 __all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "decode_body", "decode_usual_body", "undecodable_error"]
 
@@ -54,32 +55,6 @@ UNDECODABLE = (*MALFORMED, OSError)
 
 _DELIVERY_TIME = "x-opt-delivery-time"
 _MAX_PRIORITY, _DEFAULT_PRIORITY = 9, 4
-
-
-class ReceivedHeaders(EncodedMessage, Mapping[str, Any]):
-    """The headers of a message by the names of the attributes of `Message`, decoded on access.
-
-    Accessing a damaged header raises `MessageFormatError`. The mapping is the encoded message itself, which saves one
-    object for each message.
-    """
-
-    __slots__ = ()
-
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return _DECODERS[name](self)
-        except UNDECODABLE as error:
-            raise undecodable_error(self.context.source, error) from error
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_DECODERS)
-
-    def __len__(self) -> int:
-        return len(_DECODERS)
-
-    def __call__(self) -> Mapping[str, Any]:
-        """Return the headers: `Message.received` calls this."""
-        return self
 
 
 def undecodable_error(source: Destination | None, error: Exception) -> MessageFormatError:
@@ -109,8 +84,8 @@ def _expiration(encoded: EncodedMessage) -> datetime | None:
     """Return the absolute expiry time; without one the time to live counts from the arrival."""
     told, time_to_live = encoded.fields[8], encoded.header[2]
     if told or not time_to_live:
-        return _to_datetime(told)
-    return _to_datetime(round(encoded.arrival_time * 1000) + time_to_live)
+        return to_datetime(told or None)
+    return to_datetime(round(encoded.arrival_time * 1000) + time_to_live)
 
 
 def _properties(encoded: EncodedMessage) -> Any:
@@ -134,21 +109,33 @@ _DECODERS: dict[str, Callable[[EncodedMessage], Any]] = {
     "type": lambda encoded: _text(encoded.fields[3]),
     "delivery_mode": _delivery_mode,
     "priority": _priority,
-    "timestamp": lambda encoded: _to_datetime(encoded.fields[9]),
+    "timestamp": lambda encoded: to_datetime(encoded.fields[9] or None),
     "expiration": _expiration,
-    "delivery_time": lambda encoded: _to_datetime(encoded.annotations.get(_DELIVERY_TIME)),
+    "delivery_time": lambda encoded: to_datetime(encoded.annotations.get(_DELIVERY_TIME) or None),
     "properties": _properties,
     "delivery_count": _delivery_count,
     "redelivered": _redelivered,
 }
 
 
+class ReceivedHeaders(EncodedMessage, LazyHeaders):
+    """The headers of a received message.
+
+    The mapping is the encoded message itself, which saves one object for each message.
+    """
+
+    __slots__ = ()
+
+    decoders = _DECODERS
+    undecodable = UNDECODABLE
+
+    def decoding_error(self, error: Exception) -> MessageFormatError:
+        """Return the error for a header that cannot be decoded."""
+        return undecodable_error(self.context.source, error)
+
+
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
-
-
-def _to_datetime(milliseconds: int | None) -> datetime | None:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
 
 
 def decode_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:

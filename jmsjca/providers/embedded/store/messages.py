@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from jmsjca.destinations import Destination, Topic
 from jmsjca.providers.common.json_codec import from_json
+from jmsjca.providers.common.lazy_headers import UNDECODABLE
 from jmsjca.providers.embedded.codec import (
-    UNDECODABLE,
     Outgoing,
     checksum_with_headers,
     encode_headers,
