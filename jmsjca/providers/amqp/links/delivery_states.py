@@ -7,7 +7,7 @@ from proton import Condition, Delivery, symbol
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.codec.sections import fields_of
-from jmsjca.providers.common.amqp_types import MALFORMED, Described, read
+from jmsjca.providers.common.amqp_types import MALFORMED, Described, binary, list_of, read
 
 __all__ = [
     "ACCEPTED",
@@ -36,7 +36,6 @@ REJECTED: int = Delivery.REJECTED
 COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
 
 _VALUE = b"\0\x53\x77"  # the amqp-value section, which holds one value
-_SHORT = 255  # the longest that one byte can encode
 _ACCEPTED = b"\0\x53\x24\x45"  # that outcome, encoded
 
 #: The message that declares a transaction.
@@ -64,17 +63,17 @@ _OUTCOME_CODES: dict[Any, int] = {
 
 def discharge(transaction: bytes, fail: bool) -> bytes:
     """Return the message that discharges a transaction."""
-    return _VALUE + b"\0\x53\x32" + _list(_binary(transaction), b"\x41" if fail else b"\x42")
+    return _VALUE + b"\0\x53\x32" + list_of([binary(transaction), b"\x41" if fail else b"\x42"])
 
 
 def transactional_state(transaction: bytes) -> bytes:
     """Return the fields of the state of a message sent in a transaction."""
-    return _list(_binary(transaction))
+    return list_of([binary(transaction)])
 
 
 def transactional_accepted(transaction: bytes) -> bytes:
     """Return the fields of the state of a delivery that is accepted in a transaction."""
-    return _list(_binary(transaction), _ACCEPTED)
+    return list_of([binary(transaction), _ACCEPTED])
 
 
 def transactional_accepted_wide(transaction: bytes) -> bytes:
@@ -82,25 +81,12 @@ def transactional_accepted_wide(transaction: bytes) -> bytes:
 
     This is how proton encodes it.
     """
-    return _long_list(_binary(transaction), _ACCEPTED)
-
-
-def _list(*fields: bytes) -> bytes:
-    size = sum(map(len, fields))
-    if size < _SHORT:
-        return bytes((0xC0, size + 1, len(fields))) + b"".join(fields)
-    return _long_list(*fields)
+    return _long_list(binary(transaction), _ACCEPTED)
 
 
 def _long_list(*fields: bytes) -> bytes:
     size = sum(map(len, fields))
     return b"\xd0" + (size + 4).to_bytes(4, "big") + len(fields).to_bytes(4, "big") + b"".join(fields)
-
-
-def _binary(value: bytes) -> bytes:
-    if len(value) <= _SHORT:
-        return bytes((0xA0, len(value))) + value
-    return b"\xb0" + len(value).to_bytes(4, "big") + value
 
 
 def outcome_of(delivery: Any) -> tuple[int | None, Any]:
