@@ -57,7 +57,7 @@ class AMQPConnection:
     @property
     def capabilities(self) -> Capabilities:
         """The capabilities of this connection."""
-        return self._broker.data.capabilities
+        return self._broker.capabilities
 
     def consumer(
         self,
@@ -82,7 +82,7 @@ class AMQPConnection:
     ) -> Iterator[Sequence[ReceivedMessage]]:
         """Yield the messages of a queue in order, in chunks, without consuming them."""
         self._check_open()
-        self._broker.data.require("browse")
+        self._broker.require("browse")
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
         source = self._sources.for_browser(queue, selector)
@@ -103,7 +103,7 @@ class AMQPConnection:
         """
         self._check_open()
         if atomic:
-            self._broker.data.require("atomic")
+            self._broker.require("atomic")
         check_target = self._temporary_destinations.check_not_removed
         return AMQPUnit(self._links, self._limits.message_bytes, self._clock, check_target, atomic=atomic)
 
@@ -120,7 +120,7 @@ class AMQPConnection:
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
         """Create a destination that the broker deletes together with this connection."""
         self._check_open()
-        self._broker.data.require("temporary")
+        self._broker.require("temporary")
         return self._temporary_destinations.create(kind)
 
     def remove(self, what: Destination | Subscription) -> None:

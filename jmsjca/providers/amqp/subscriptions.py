@@ -144,16 +144,16 @@ class SourceFactory:
             InvalidDestinationError: The source is a temporary destination of another connection, or not valid for
                 such a consumer.
         """
-        data = self._broker.data
-        data.require("no_local", requested=no_local)
+        broker = self._broker
+        broker.require("no_local", requested=no_local)
         if not isinstance(source, Subscription):
             if no_local and isinstance(source, Queue):
                 raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
             self._temporaries.check_owned(source)
             return
-        data.require("shared", requested=source.shared)
-        data.require("durable", requested=source.durable)
-        data.require("durable_no_local", requested=source.durable and not source.shared and no_local)
+        broker.require("shared", requested=source.shared)
+        broker.require("durable", requested=source.durable)
+        broker.require("durable_no_local", requested=source.durable and not source.shared and no_local)
         if no_local and source.shared:
             raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
         self.check_client_id(source)
@@ -186,7 +186,7 @@ class SourceFactory:
         if not what.durable:
             raise InvalidDestinationError(f"A subscription of {what.topic} that is not durable ends by itself.")
         self.check_client_id(what)
-        self._broker.data.require("shared", requested=what.shared and what.client_id is None)
+        self._broker.require("shared", requested=what.shared and what.client_id is None)
 
     def for_consumer(self, terms: ConsumerSpec) -> Source:
         """Return the source of a consumer."""
@@ -210,5 +210,5 @@ class SourceFactory:
         return address_of(self._temporaries.resolve(what), self._broker.naming)
 
     def _translate_selector(self, selector: str | None) -> str | None:
-        self._broker.data.require("selectors", requested=bool(selector))
+        self._broker.require("selectors", requested=bool(selector))
         return self._broker.translate_selector(selector) if selector else None

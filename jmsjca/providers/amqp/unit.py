@@ -92,7 +92,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         Raises:
             NotSupportedError: `delay` is not 0; brokers do not support it over AMQP.
         """
-        self._links.broker.data.require("redelivery_delay", requested=bool(delay))
+        self._links.broker.require("redelivery_delay", requested=bool(delay))
         self._run_final(lambda: self._requeue_taken(unused))
 
     def mark_lost(self) -> None:
@@ -112,7 +112,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         """Return an encoded message that has rare features, and the list of payloads that it belongs to."""
         broker = self._links.broker
         if message.delivery_time is not None:
-            broker.data.require("delivery_delay")
+            broker.require("delivery_delay")
         if to.temporary:
             self._check_target(to)
         now = 0.0 if message.expiration is None else self._clock.now()
@@ -136,7 +136,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
     def _write(self, seconds: float, *, confirmed: bool) -> None:
         first = self._untransacted and _without_empty(self._untransacted)
         outgoing = self._outgoing and _without_empty(self._outgoing)
-        in_transaction = self._atomic or (confirmed and self._links.broker.data.capabilities.atomic)
+        in_transaction = self._atomic or (confirmed and self._links.broker.capabilities.atomic)
         if first or outgoing or (self._taken and in_transaction):
             self._write_batch(first, outgoing, seconds, in_transaction=in_transaction)
         if not self._taken or in_transaction:

@@ -1,12 +1,12 @@
 """ActiveMQ Classic over AMQP 1.0: capabilities."""
 
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
-from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.spi import Capabilities
 
 __all__ = ["ACTIVEMQ"]
 
-_DATA = BrokerProfile(
+
+ACTIVEMQ = AMQPBrokerProfile(
     "Apache ActiveMQ Classic",
     "AMQP",
     "6.3.1",
@@ -32,8 +32,7 @@ _DATA = BrokerProfile(
         shared_between_processes=True,
         structured=True,
     ),
-)
-
-ACTIVEMQ = AMQPBrokerProfile(
-    "ActiveMQ", "scheme", _DATA, in_use_texts=("Durable consumer is in use", "created by another connection")
+    product="ActiveMQ",
+    naming="scheme",
+    in_use_texts=("Durable consumer is in use", "created by another connection"),
 )

@@ -17,7 +17,6 @@ from jmsjca.providers.amqp.admin import (
 )
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.common.artemis_filter import to_artemis_filter
-from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.spi import Capabilities, Depth
 
 __all__ = ["ADDRESS", "ARTEMIS", "ArtemisAdmin"]
@@ -148,7 +147,7 @@ def _destination(row: ResponseFields, temporary: set[str]) -> Destination:
     return destination(name, kind, temporary=row.text("address") in temporary)
 
 
-_DATA = BrokerProfile(
+ARTEMIS = AMQPBrokerProfile(
     "Apache Artemis",
     "AMQP",
     "2.56.0",
@@ -178,12 +177,8 @@ _DATA = BrokerProfile(
         shared_between_processes=True,
         structured=True,
     ),
-)
-
-ARTEMIS = AMQPBrokerProfile(
-    "apache-activemq-artemis",
-    "capability",
-    _DATA,
+    product="apache-activemq-artemis",
+    naming="capability",
     duplicate_ids_before_transaction=True,
     translate_selector=to_artemis_filter,
     in_use_texts=("AMQ229200", "AMQ229082"),

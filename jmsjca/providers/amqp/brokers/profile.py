@@ -13,14 +13,13 @@ __all__ = ["AMQPBrokerProfile"]
 _ANONYMOUS_RELAY = "ANONYMOUS-RELAY"
 
 
-@dataclass(frozen=True, slots=True)
-class AMQPBrokerProfile:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AMQPBrokerProfile(BrokerProfile):
     """A broker, identified by the product name in its open frame.
 
     Args:
         product: The product name; empty for brokers that were not tested.
         naming: The style of its addresses.
-        data: Its capabilities.
         supports_drain: True if the broker implements drain.
         counts_deliveries: True if it fills in the delivery count; otherwise it only marks the first delivery.
         duplicate_ids_before_transaction: True if a transaction rolls back because of a message whose duplicate id is
@@ -39,7 +38,6 @@ class AMQPBrokerProfile:
 
     product: str
     naming: AddressStyle
-    data: BrokerProfile
     supports_drain: bool = True
     counts_deliveries: bool = True
     duplicate_ids_before_transaction: bool = False
@@ -60,14 +58,13 @@ class AMQPBrokerProfile:
         missing: dict[str, Any] = {
             capability: False for capability, needed in self.required_offers.items() if needed not in offered
         }
-        capabilities = replace(self.data.capabilities, **missing)
-        data = replace(self.data, capabilities=capabilities)
-        return replace(self, data=data, offers_relay=_ANONYMOUS_RELAY in offered)
+        capabilities = replace(self.capabilities, **missing)
+        return replace(self, capabilities=capabilities, offers_relay=_ANONYMOUS_RELAY in offered)
 
     def with_transactions(self) -> "AMQPBrokerProfile":
         """Return the profile with transactions."""
-        capabilities = replace(self.data.capabilities, transacted_receive=True, transacted_send=True, atomic=True)
-        return replace(self, data=replace(self.data, capabilities=capabilities))
+        capabilities = replace(self.capabilities, transacted_receive=True, transacted_send=True, atomic=True)
+        return replace(self, capabilities=capabilities)
 
     def can_relay_to(self, to: Destination) -> bool:
         """Return True if the link to all destinations reaches this one."""

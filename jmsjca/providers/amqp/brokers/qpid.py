@@ -9,12 +9,12 @@ from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, 
 from jmsjca.messages import MapMessage
 from jmsjca.providers.amqp.admin import ManagementClient, ResponseFields, expect_list, expect_number
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
-from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.spi import Capabilities, Depth
 
 __all__ = ["ADDRESS", "QPID", "QpidAdmin"]
 
-_DATA = BrokerProfile(
+
+QPID = AMQPBrokerProfile(
     "Apache Qpid Broker-J",
     "AMQP",
     "10.1.0",
@@ -43,12 +43,8 @@ _DATA = BrokerProfile(
         shared_between_processes=True,
         structured=True,
     ),
-)
-
-QPID = AMQPBrokerProfile(
-    "Apache Qpid Broker-J Core",
-    "exchange",
-    _DATA,
+    product="Apache Qpid Broker-J Core",
+    naming="exchange",
     presettles_in_transaction=True,
     required_offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
 )

@@ -10,21 +10,21 @@ from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.brokers.qpid import ADDRESS as QPID_ADDRESS
 from jmsjca.providers.amqp.brokers.qpid import QPID, QpidAdmin
 from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ
-from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.spi import Capabilities
 
 __all__ = ["BROKERS", "admin_for", "profile_for"]
 
-_KNOWN = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ)
+BROKERS = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ)
 _UNKNOWN_CAPABILITIES = Capabilities(give_back="local", client_ids=True, structured=True, shared_between_processes=True)
 _UNKNOWN = AMQPBrokerProfile(
+    "any other",
+    "AMQP",
     "",
-    "capability",
-    BrokerProfile("any other", "AMQP", "", _UNKNOWN_CAPABILITIES),
+    _UNKNOWN_CAPABILITIES,
+    product="",
+    naming="capability",
     required_offers={"client_ids": "sole-connection-for-container"},
 )
-
-BROKERS = tuple(broker.data for broker in _KNOWN)
 
 
 def profile_for(product: str, offered: Collection[str]) -> AMQPBrokerProfile:
@@ -38,7 +38,7 @@ def profile_for(product: str, offered: Collection[str]) -> AMQPBrokerProfile:
         product: The product name.
         offered: The capabilities that the broker offers.
     """
-    found = next((broker for broker in _KNOWN if broker.product == product), _UNKNOWN)
+    found = next((broker for broker in BROKERS if broker.product == product), _UNKNOWN)
     return found.negotiated(offered)
 
 
