@@ -10,7 +10,6 @@ from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
 from jmsjca.forking import ForkGuard
 from jmsjca.providers.amqp.admin import ManagementAdmin
-from jmsjca.providers.amqp.brokers.registry import admin_for
 from jmsjca.providers.amqp.browser import browse
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.consumer import AMQPConsumer
@@ -180,7 +179,7 @@ class AMQPConnection:
             reply_timeout=self._links.reply_timeout,
             supports_drain=broker.supports_drain,
             failure_counts=self._failure_counts,
-            redelivers_locally=broker.data.capabilities.give_back == "local",
+            redelivers_locally=broker.capabilities.give_back == "local",
         )
         try:
             consumer.open()
@@ -198,7 +197,9 @@ class AMQPConnection:
 
     def _management_admin(self) -> ManagementAdmin | None:
         with self._lock:
-            self._admin = self._admin or admin_for(self._broker.product, self, self._links.reply_timeout)
+            create = self._broker.create_admin
+            if self._admin is None and create is not None:
+                self._admin = create(self, self._links.reply_timeout)
             return self._admin
 
     def _unsubscribe(self, what: Subscription) -> None:

@@ -10,6 +10,7 @@ from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, 
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.admin import (
     ManagementClient,
+    ManagementConnection,
     ResponseFields,
     expect_list,
     expect_number,
@@ -19,9 +20,9 @@ from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.common.artemis_filter import to_artemis_filter
 from jmsjca.spi import Capabilities, Depth
 
-__all__ = ["ADDRESS", "ARTEMIS", "ArtemisAdmin"]
+__all__ = ["ARTEMIS", "ArtemisAdmin"]
 
-ADDRESS = "activemq.management"
+_ADDRESS = "activemq.management"
 
 _PAGE_ROWS = 500
 _MAX_PAGES = 2000
@@ -39,6 +40,11 @@ class ArtemisAdmin:
 
     def __init__(self, client: ManagementClient) -> None:
         self._client = client
+
+    @classmethod
+    def connect(cls, connection: ManagementConnection, timeout: float) -> "ArtemisAdmin":
+        """Administer the broker of a connection, with a timeout in seconds for each response."""
+        return cls(ManagementClient(connection, _ADDRESS, timeout))
 
     def destinations(self) -> Sequence[Destination]:
         """Return all queues, and the topics with subscriptions; those without a name are unusable and left out."""
@@ -183,7 +189,8 @@ ARTEMIS = AMQPBrokerProfile(
     translate_selector=to_artemis_filter,
     in_use_texts=("AMQ229200", "AMQ229082"),
     other_kind_texts=("is not configured for queue support", "is not configured for topic support"),
-    relay_exclusions=(ADDRESS,),
+    relay_exclusions=(_ADDRESS,),
+    create_admin=ArtemisAdmin.connect,
     required_offers={
         "client_ids": "sole-connection-for-container",
         "delivery_delay": "DELAYED_DELIVERY",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jmsjca.destinations import Destination
+from jmsjca.providers.amqp.admin import ManagementAdmin, ManagementConnection
 from jmsjca.providers.amqp.codec.addresses import AddressStyle
 from jmsjca.providers.common.broker_profile import BrokerProfile
 
@@ -32,6 +33,7 @@ class AMQPBrokerProfile(BrokerProfile):
         relay_exclusions: Names of destinations that cannot be reached over that link.
         presettles_in_transaction: True if it ends the link because of a message of a transaction that it rejects,
             settled or not, and ignores all later messages of the link. Then it need not reply to each.
+        create_admin: Creates its management, with seconds to wait for each response; None without management over AMQP.
         required_offers: The capability that the open frame must offer for a capability of JMS; without the offer the
             connection does not have it.
     """
@@ -47,6 +49,7 @@ class AMQPBrokerProfile(BrokerProfile):
     offers_relay: bool = False
     relay_exclusions: tuple[str, ...] = ()
     presettles_in_transaction: bool = False
+    create_admin: Callable[[ManagementConnection, float], ManagementAdmin] | None = None
     required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def negotiated(self, offered: Collection[str]) -> "AMQPBrokerProfile":

@@ -7,49 +7,20 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import MapMessage
-from jmsjca.providers.amqp.admin import ManagementClient, ResponseFields, expect_list, expect_number
+from jmsjca.providers.amqp.admin import (
+    ManagementClient,
+    ManagementConnection,
+    ResponseFields,
+    expect_list,
+    expect_number,
+)
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.spi import Capabilities, Depth
 
-__all__ = ["ADDRESS", "QPID", "QpidAdmin"]
+__all__ = ["QPID", "QpidAdmin"]
 
 
-QPID = AMQPBrokerProfile(
-    "Apache Qpid Broker-J",
-    "AMQP",
-    "10.1.0",
-    Capabilities(
-        transacted_receive=True,
-        transacted_send=True,
-        atomic=True,
-        give_back="uncounted",
-        exact_credit=True,
-        delivery_count=True,
-        counts_lost=True,
-        selectors=True,
-        browse=True,
-        browse_counts=True,
-        durable=True,
-        client_ids=True,
-        shared=True,
-        volatile_reuse=True,
-        subscription_lock=True,
-        subscription_kinds=True,
-        temporary=True,
-        temporary_guarded=True,
-        temporary_ends=True,
-        no_local=True,
-        admin=True,
-        shared_between_processes=True,
-        structured=True,
-    ),
-    product="Apache Qpid Broker-J Core",
-    naming="exchange",
-    presettles_in_transaction=True,
-    required_offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
-)
-
-ADDRESS = "$management"
+_ADDRESS = "$management"
 
 _MANAGEMENT_NODE, _QUEUE, _EXCHANGE = "org.amqp.management", "org.apache.qpid.Queue", "org.apache.qpid.Exchange"
 _DELETE_WITH_LINK = "DELETE_ON_CREATING_LINK_CLOSE"
@@ -67,6 +38,11 @@ class QpidAdmin:
 
     def __init__(self, client: ManagementClient) -> None:
         self._client = client
+
+    @classmethod
+    def connect(cls, connection: ManagementConnection, timeout: float) -> "QpidAdmin":
+        """Administer the broker of a connection, with a timeout in seconds for each response."""
+        return cls(ManagementClient(connection, _ADDRESS, timeout))
 
     def destinations(self) -> Sequence[Destination]:
         """Return all queues, the topics with subscriptions, and all temporary topics.
@@ -188,3 +164,40 @@ def _queue_name(source: Subscription) -> str:
     owner = "_global_" if source.client_id is None else source.client_id.translate(_ESCAPES)
     kind = "nondurable" if source.volatile else "durable"
     return f"{_SUBSCRIPTION_PREFIX}{owner}_/{str(source.name).translate(_ESCAPES)}_/{kind}"
+
+
+QPID = AMQPBrokerProfile(
+    "Apache Qpid Broker-J",
+    "AMQP",
+    "10.1.0",
+    Capabilities(
+        transacted_receive=True,
+        transacted_send=True,
+        atomic=True,
+        give_back="uncounted",
+        exact_credit=True,
+        delivery_count=True,
+        counts_lost=True,
+        selectors=True,
+        browse=True,
+        browse_counts=True,
+        durable=True,
+        client_ids=True,
+        shared=True,
+        volatile_reuse=True,
+        subscription_lock=True,
+        subscription_kinds=True,
+        temporary=True,
+        temporary_guarded=True,
+        temporary_ends=True,
+        no_local=True,
+        admin=True,
+        shared_between_processes=True,
+        structured=True,
+    ),
+    product="Apache Qpid Broker-J Core",
+    naming="exchange",
+    presettles_in_transaction=True,
+    create_admin=QpidAdmin.connect,
+    required_offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
+)

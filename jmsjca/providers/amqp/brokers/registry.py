@@ -1,18 +1,15 @@
-"""The known brokers by the product names of their open frames, and their management."""
+"""The known brokers by the product names of their open frames."""
 
 from collections.abc import Collection
 
-from jmsjca.providers.amqp.admin import ManagementAdmin, ManagementClient, ManagementConnection
 from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
-from jmsjca.providers.amqp.brokers.artemis import ADDRESS as ARTEMIS_ADDRESS
-from jmsjca.providers.amqp.brokers.artemis import ARTEMIS, ArtemisAdmin
+from jmsjca.providers.amqp.brokers.artemis import ARTEMIS
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
-from jmsjca.providers.amqp.brokers.qpid import ADDRESS as QPID_ADDRESS
-from jmsjca.providers.amqp.brokers.qpid import QPID, QpidAdmin
+from jmsjca.providers.amqp.brokers.qpid import QPID
 from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ
 from jmsjca.spi import Capabilities
 
-__all__ = ["BROKERS", "admin_for", "profile_for"]
+__all__ = ["BROKERS", "profile_for"]
 
 BROKERS = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ)
 _UNKNOWN_CAPABILITIES = Capabilities(give_back="local", client_ids=True, structured=True, shared_between_processes=True)
@@ -40,18 +37,3 @@ def profile_for(product: str, offered: Collection[str]) -> AMQPBrokerProfile:
     """
     found = next((broker for broker in BROKERS if broker.product == product), _UNKNOWN)
     return found.negotiated(offered)
-
-
-def admin_for(product: str, connection: ManagementConnection, timeout: float) -> ManagementAdmin | None:
-    """Return the management of a broker; None if it has none over AMQP.
-
-    Args:
-        product: The product name.
-        connection: The connection to the broker.
-        timeout: Seconds to wait for each response.
-    """
-    if product == "apache-activemq-artemis":
-        return ArtemisAdmin(ManagementClient(connection, ARTEMIS_ADDRESS, timeout))
-    if product == "Apache Qpid Broker-J Core":
-        return QpidAdmin(ManagementClient(connection, QPID_ADDRESS, timeout))
-    return None
