@@ -1,6 +1,7 @@
 """STOMP frames: written, and read exactly and within bounds."""
 
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false  # stomp.py has no annotations
+# stomp.py has no annotations.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 
 import re
 from collections.abc import Mapping

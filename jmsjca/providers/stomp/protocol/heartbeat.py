@@ -1,6 +1,7 @@
 """Heart-beats: negotiation, deadlines for writes and reads, and for frames that have begun."""
 
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false  # stomp.py has no annotations
+# stomp.py has no annotations.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from collections.abc import Mapping
 

@@ -1,6 +1,7 @@
 """A session with a broker: login, requests and receipts, one transaction at a time, frame dispatch."""
 
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false  # stomp.py has no annotations
+# stomp.py has no annotations.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence

@@ -1,6 +1,7 @@
 """The connection to a broker: a non-blocking socket, and stomp.py's transport over it with an exact, bounded reader."""
 
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false  # stomp.py has no annotations
+# stomp.py has no annotations.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 
 import select
 import socket
