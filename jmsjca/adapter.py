@@ -6,18 +6,20 @@ from concurrent.futures import Executor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from jmsjca.config import ConnectionURL, Limits, add_options, provider_options, read_options
+from jmsjca.config.connection_url import ConnectionURL, add_options
+from jmsjca.config.options import provider_options, read_options
+from jmsjca.config.settings import Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSupportedError
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.shutdown import serve, stop_all
-from jmsjca.outbound import ConnectionFactory
+from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
-    from jmsjca.config import ActivationSpec
+    from jmsjca.config.activation_spec import ActivationSpec
 
 __all__ = ["ResourceAdapter"]
 
@@ -103,7 +105,7 @@ class ResourceAdapter:
             InvalidActivationSpecError: Fields are invalid; the message lists all of them.
             ConfigurationError: The function has a parameter for which there is no argument.
         """
-        from jmsjca.config import ActivationSpec  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415  # loads pydantic
 
         activation_spec = ActivationSpec(destination=destination, **spec)
 
@@ -141,7 +143,7 @@ class ResourceAdapter:
                 another concurrency mode than "cc".
             NotSupportedError: The spec needs a feature that this release does not have.
         """
-        from jmsjca.config import resolve_spec  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.effective_spec import resolve_spec  # noqa: PLC0415  # loads pydantic
 
         effective = resolve_spec(spec, self._options, self._connection_url)
         if executor is not None and effective.concurrency_mode != "cc":

@@ -12,7 +12,8 @@ from functools import partial
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError
-from jmsjca.messages import Message, Outcome
+from jmsjca.messages.message import Message
+from jmsjca.messages.settlement import Outcome
 
 __all__ = ["HookChain", "Hooks", "Send"]
 

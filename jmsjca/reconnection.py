@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from jmsjca.config import SYSTEM_CLOCK, Address, Clock, ConnectionURL, Credentials, Limits
+from jmsjca.config.connection_url import Address, ConnectionURL
+from jmsjca.config.settings import SYSTEM_CLOCK, Clock, Credentials, Limits
 from jmsjca.config.text import check_text
 from jmsjca.errors import (
     ConfigurationError,

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol
 
-from jmsjca.config import Clock, ConnectionURL, Credentials, DestinationSettings, Limits
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.settings import Clock, Credentials, DestinationSettings, Limits
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError
-from jmsjca.messages import Message
+from jmsjca.messages.message import Message
 
 __all__ = ["Admin", "Capabilities", "Connection", "Consumer", "Delivery", "Depth", "Order", "Provider", "Unit"]
 

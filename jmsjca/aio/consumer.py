@@ -7,7 +7,7 @@ from typing import Self
 from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, SingleThreadExecutor, run_in_thread
 from jmsjca.errors import IllegalStateError, MessageFormatError
-from jmsjca.messages import Message
+from jmsjca.messages.message import Message
 from jmsjca.outbound.consumer import PrefetchingReceiver
 
 __all__ = ["Consumer"]

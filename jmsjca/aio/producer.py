@@ -5,7 +5,7 @@ from functools import partial
 from jmsjca import outbound
 from jmsjca.aio.base import SingleThreadExecutor
 from jmsjca.destinations import Destination
-from jmsjca.messages import DeliveryMode, Message
+from jmsjca.messages.message import DeliveryMode, Message
 
 __all__ = ["Producer"]
 

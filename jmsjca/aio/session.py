@@ -11,7 +11,7 @@ from jmsjca.aio.consumer import Consumer
 from jmsjca.aio.producer import Producer
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import IllegalStateError
-from jmsjca.messages import Message
+from jmsjca.messages.message import Message
 from jmsjca.outbound.message_factory import MessageFactory
 
 __all__ = ["Session"]

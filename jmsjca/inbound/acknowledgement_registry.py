@@ -5,7 +5,7 @@ from threading import Lock
 from typing import Protocol
 
 from jmsjca.errors import ConfigurationError, IllegalStateError
-from jmsjca.messages import Outcome, Settlement
+from jmsjca.messages.settlement import Outcome, Settlement
 
 __all__ = ["AcknowledgementRegistry", "HeldMessage"]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jmsjca.config import ConnectionURL
+from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.errors import IllegalStateError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
@@ -19,11 +19,11 @@ from jmsjca.inbound.lifecycle import ActivationRun, ActivationState, Status
 from jmsjca.inbound.listener_context import as_listener, in_listener
 from jmsjca.inbound.shutdown import stop_at_exit
 from jmsjca.inbound.statistics import Statistics
-from jmsjca.messages import Settlement
+from jmsjca.messages.settlement import Settlement
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
-    from jmsjca.config import ActivationSpec
+    from jmsjca.config.activation_spec import ActivationSpec
 
 __all__ = ["Activation", "Status", "display_name"]
 

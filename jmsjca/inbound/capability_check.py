@@ -10,10 +10,10 @@ from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError, NotSupportedError, excerpt
 from jmsjca.inbound.endpoint import EndpointSettings
-from jmsjca.redelivery import Move, RedeliveryPolicy
+from jmsjca.redelivery.policy import Move, RedeliveryPolicy
 
 if TYPE_CHECKING:
-    from jmsjca.config import ActivationSpec
+    from jmsjca.config.activation_spec import ActivationSpec
 
 __all__ = ["CapabilityCheck", "refuse_unsupported", "refuse_unsupported_handling"]
 

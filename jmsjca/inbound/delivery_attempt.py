@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Self
 from weakref import ref
 
 from jmsjca import spi
-from jmsjca.config import AcknowledgeMode
+from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
 from jmsjca.inbound.capability_check import refuse_unsupported_handling
 from jmsjca.inbound.handler import is_current
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.replies import send_replies
-from jmsjca.messages import Message, Outcome, Settlement
 from jmsjca.messages.delivery import bind_delivery, original_message_id
 from jmsjca.messages.end_of_batch import end_of_batch_message
-from jmsjca.messages.settlement import forbid_waiting
+from jmsjca.messages.message import Message
+from jmsjca.messages.settlement import Outcome, Settlement, forbid_waiting
 from jmsjca.outbound.connection_state import ConnectionContext
 from jmsjca.outbound.session import Session, session_for_delivery
-from jmsjca.redelivery import Failure
+from jmsjca.redelivery.encounter import Failure
 
 if TYPE_CHECKING:
     from jmsjca.inbound.concurrency import InFlightLimit

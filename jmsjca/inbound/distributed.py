@@ -11,13 +11,14 @@ from jmsjca.destinations import Queue
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.handler import HandlerLoop
-from jmsjca.messages import Message
-from jmsjca.outbound import Session
+from jmsjca.messages.message import Message
+from jmsjca.outbound.session import Session
 from jmsjca.reconnection import ConnectionSettings
-from jmsjca.redelivery import plain_copy
+from jmsjca.redelivery.moved_copy import plain_copy
 
 if TYPE_CHECKING:
-    from jmsjca.config import ActivationSpec, DistributedSubscription
+    from jmsjca.config.activation_spec import ActivationSpec
+    from jmsjca.config.distributed_subscription import DistributedSubscription
 
 __all__ = ["DistributedActivation"]
 

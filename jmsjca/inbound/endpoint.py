@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from jmsjca import spi
-from jmsjca.config import AcknowledgeMode, Clock, Limits
+from jmsjca.config.settings import AcknowledgeMode, Clock, Limits
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.hooks import HookChain
@@ -16,13 +16,15 @@ from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.listener_context import log_context
 from jmsjca.inbound.statistics import Statistics
-from jmsjca.messages import Outcome
 from jmsjca.messages.delivery import original_message_id
+from jmsjca.messages.settlement import Outcome
 from jmsjca.outbound.unit_of_work import UnitOfWork
-from jmsjca.redelivery import Failure, RedeliveryHandler, RedeliveryPolicy
+from jmsjca.redelivery.encounter import Failure
+from jmsjca.redelivery.handler import RedeliveryHandler
+from jmsjca.redelivery.policy import RedeliveryPolicy
 
 if TYPE_CHECKING:
-    from jmsjca.config import ActivationSpec
+    from jmsjca.config.activation_spec import ActivationSpec
 
 __all__ = ["Endpoint", "EndpointSettings", "InFlightUnit", "Mode", "message_identity", "terms_of"]
 

@@ -9,8 +9,9 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from jmsjca.errors import ConfigurationError, MessageFormatError
-from jmsjca.messages import BytesMessage, Message, TextMessage
-from jmsjca.outbound import Session
+from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.message import Message, TextMessage
+from jmsjca.outbound.session import Session
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

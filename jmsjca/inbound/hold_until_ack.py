@@ -11,14 +11,13 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from jmsjca import spi
-from jmsjca.config import Clock
+from jmsjca.config.settings import Clock
 from jmsjca.errors import IllegalStateError
 from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt, EndpointDeliveryContext
 from jmsjca.inbound.listener_context import as_listener
-from jmsjca.messages import Message, Settlement
-from jmsjca.messages.message import may_contain_property
-from jmsjca.messages.settlement import forbid_waiting
+from jmsjca.messages.message import Message, may_contain_property
+from jmsjca.messages.settlement import Settlement, forbid_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

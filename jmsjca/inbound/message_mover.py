@@ -9,8 +9,12 @@ from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, MessageFormatError, TransactionRolledBackError
 from jmsjca.inbound.endpoint import Endpoint, message_identity
-from jmsjca.messages import BytesMessage, Message, Outcome
-from jmsjca.redelivery import Delete, Move, MoveFacts, moved_copy, redirected_copy
+from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.message import Message
+from jmsjca.messages.settlement import Outcome
+from jmsjca.redelivery import moved_copy
+from jmsjca.redelivery.moved_copy import MoveFacts, redirected_copy
+from jmsjca.redelivery.policy import Delete, Move
 
 __all__ = ["MessageMover"]
 

@@ -8,8 +8,8 @@ from jmsjca.inbound.concurrency import InFlightLimit
 from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.inbound.endpoint import Endpoint, message_identity
 from jmsjca.inbound.message_mover import MessageMover
-from jmsjca.messages import Outcome
-from jmsjca.redelivery import Delay, Delete, Move
+from jmsjca.messages.settlement import Outcome
+from jmsjca.redelivery.policy import Delay, Delete, Move
 
 __all__ = ["RedeliveryProcessor"]
 

@@ -5,10 +5,11 @@ from dataclasses import is_dataclass
 from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import Message, Settlement, TextMessage
 from jmsjca.messages.delivery import original_message_id
-from jmsjca.outbound import Session
+from jmsjca.messages.message import Message, TextMessage
+from jmsjca.messages.settlement import Settlement
 from jmsjca.outbound.producer import message_from_body
+from jmsjca.outbound.session import Session
 
 __all__ = ["send_replies"]
 

@@ -8,7 +8,7 @@ from jmsjca.inbound.concurrency import InFlightLimit
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt
 from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
-from jmsjca.messages import Outcome
+from jmsjca.messages.settlement import Outcome
 
 __all__ = ["SerialDispatcher"]
 

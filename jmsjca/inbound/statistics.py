@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from types import TracebackType
 
-from jmsjca.config import SYSTEM_CLOCK, Clock
+from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 
 __all__ = ["SAMPLES", "Statistics", "as_map", "as_text"]
 

@@ -6,7 +6,7 @@ from itertools import chain
 from jmsjca import spi
 from jmsjca.destinations import Queue
 from jmsjca.errors import IllegalStateError
-from jmsjca.messages import Message
+from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session_lock import SessionLock
 

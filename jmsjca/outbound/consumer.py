@@ -10,7 +10,7 @@ from typing import TypeVar
 from jmsjca import spi
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
-from jmsjca.messages import Message
+from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.session_mode import SessionMode
 

@@ -4,7 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from jmsjca.destinations import Queue, Topic
-from jmsjca.messages import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
+from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.map_message import MapMessage
+from jmsjca.messages.message import Message, TextMessage
+from jmsjca.messages.object_message import ObjectMessage
+from jmsjca.messages.stream_message import StreamMessage
 
 __all__ = ["MessageFactory"]
 

@@ -9,8 +9,11 @@ from typing import Self, TypedDict, Unpack
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.hooks import Send
-from jmsjca.messages import BytesMessage, DeliveryMode, MapMessage, Message, Properties, TextMessage
+from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.delivery import begin_resend
+from jmsjca.messages.map_message import MapMessage
+from jmsjca.messages.message import DeliveryMode, Message, TextMessage
+from jmsjca.messages.properties import Properties
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session_lock import SessionLock
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from jmsjca.config.settings import AcknowledgeMode, Deadline
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
-from jmsjca.messages import Message
+from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session import BaseSession

@@ -10,9 +10,9 @@ from jmsjca import spi
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError, TransactionRolledBackError
-from jmsjca.messages import Message, Outcome, Settlement
 from jmsjca.messages.delivery import bind_delivery
-from jmsjca.messages.settlement import complete_settlement
+from jmsjca.messages.message import Message
+from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.session_lock import SessionLock
 from jmsjca.outbound.unit_of_work import CurrentUnit, PrefetchOwner, UnitOfWork
 

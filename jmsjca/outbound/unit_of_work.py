@@ -7,9 +7,9 @@ from typing import Protocol, Self
 from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, NotSupportedError, TransactionInDoubtError
-from jmsjca.messages import DeliveryContext, Message, Outcome, Settlement
-from jmsjca.messages.delivery import bind_delivery
-from jmsjca.messages.settlement import complete_settlement
+from jmsjca.messages.delivery import DeliveryContext, bind_delivery
+from jmsjca.messages.message import Message
+from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.session_lock import SessionLock
 
 __all__ = ["CurrentUnit", "PrefetchOwner", "UnitOfWork"]

@@ -4,8 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jmsjca.destinations import JAVA_TYPES, Destination
-from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, ObjectMessage, Properties, vendor_names
-from jmsjca.messages.vendor_properties import rollback_names
+from jmsjca.messages.message import Message
+from jmsjca.messages.object_message import ObjectMessage
+from jmsjca.messages.properties import DUPLICATE_ID, Properties
+from jmsjca.messages.value_types import Int, Long
+from jmsjca.messages.vendor_properties import PREFIX, rollback_names, vendor_names
 from jmsjca.redelivery.encounter import Failure
 
 __all__ = ["MoveFacts", "moved_copy", "plain_copy", "redirected_copy"]
