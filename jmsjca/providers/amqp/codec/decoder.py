@@ -72,17 +72,17 @@ def _reply_to(encoded: EncodedMessage) -> Destination | None:
 
 
 def _delivery_mode(encoded: EncodedMessage) -> DeliveryMode:
-    return DeliveryMode.PERSISTENT if encoded.header[0] else DeliveryMode.NON_PERSISTENT
+    return DeliveryMode.PERSISTENT if encoded.header.durable else DeliveryMode.NON_PERSISTENT
 
 
 def _priority(encoded: EncodedMessage) -> int:
-    priority = encoded.header[1]
+    priority = encoded.header.priority
     return _DEFAULT_PRIORITY if priority is None else min(int(priority), _MAX_PRIORITY)
 
 
 def _expiration(encoded: EncodedMessage) -> datetime | None:
     """Return the absolute expiry time; without one the time to live counts from the arrival."""
-    told, time_to_live = encoded.fields[8], encoded.header[2]
+    told, time_to_live = encoded.fields[8], encoded.header.ttl
     if told or not time_to_live:
         return to_datetime(told or None)
     return to_datetime(round(encoded.arrival_time * 1000) + time_to_live)

@@ -1,6 +1,6 @@
 """Message sections (AMQP 1.0, section 3.2): located in the encoded message, and decoded on demand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from struct import Struct
@@ -52,7 +52,7 @@ _BODY_SECTIONS = {DATA, SEQUENCE, VALUE}
 _REPEATABLE_SECTIONS = {DATA, SEQUENCE}
 
 _DESCRIBED = 0
-_USUAL_DESCRIPTOR = 0x0053  # how all write it: described by a small number
+_USUAL_DESCRIPTOR = 0x0053  # the encoding that all clients use: smallulong
 _HEAD_SECTIONS = range(HEADER, ANNOTATIONS + 1)
 _unpack_section = Struct(
     ">HBB"
@@ -194,16 +194,19 @@ def _end_of_any_value(raw: bytes, at: int) -> int:
     return at
 
 
-_USUAL_HEADER = b"\x00\x53\x70\xc0"  # how all write it: described by a small number, a short list
+_USUAL_HEADER = b"\x00\x53\x70\xc0"  # the encoding that all clients use: smallulong, list8
 _HEADER_NAME = "amqp:header:list"
-_MAX_HEADER_BYTES = 64  # it is never longer: two flags and three small numbers
+_MAX_HEADER_BYTES = 64  # a header holds two booleans and three small integers
 
 
 class Header(NamedTuple):
-    """The fields of a message header that concern its deliveries."""
+    """The fields of the header section; the first three are None if omitted, and of any type if damaged."""
 
-    delivery_count: int  #: the number of earlier deliveries
+    durable: Any
+    priority: Any
+    ttl: Any
     first_acquirer: bool  #: True if no other link has acquired the message before
+    delivery_count: int  #: the number of earlier deliveries
 
     def jms_delivery_count(self, failures: int, *, counts: bool) -> int | None:
         """Return the number of deliveries including the current one; None if it is unknown.
@@ -219,35 +222,36 @@ class Header(NamedTuple):
         return failures > 0 or (self.delivery_count > 0 if counts else not self.first_acquirer)
 
 
-_NO_DELIVERIES = Header(0, first_acquirer=False)
+_NO_HEADER = Header(None, None, None, first_acquirer=False, delivery_count=0)
 
 
 def read_header(raw: bytes) -> Header:
-    """Decode the header alone: poison behind it does no harm."""
+    """Decode the header alone, so that damage after it has no effect; a damaged header counts as a missing one."""
     try:
         if raw.startswith(_USUAL_HEADER):
             return _cached_header(raw[3 : 5 + raw[4]])
         section, _ = read(raw[:_MAX_HEADER_BYTES])
         is_header = isinstance(section, Described) and section.descriptor in {HEADER, _HEADER_NAME}
-        return _parse_header(section.value) if is_header else _NO_DELIVERIES
+        return _header_of_fields(section.value) if is_header else _NO_HEADER
     except MALFORMED:
-        return _NO_DELIVERIES
+        return _NO_HEADER
 
 
-@lru_cache(256)  # most messages have one of a few
-def _cached_header(encoded: bytes) -> Header:
-    return _parse_header(read(encoded)[0])
+def _parse_header(encoded: bytes) -> Header:
+    return _header_of_fields(read(encoded)[0])
 
 
-def _parse_header(fields: Any) -> Header:
-    first, before = fields_of(fields, 5)[3:]
-    return Header(int(before) if isinstance(before, UInt) else 0, first is True)
+def _header_of_fields(value: Any) -> Header:
+    durable, priority, ttl, first, count = fields_of(value, 5)
+    return Header(durable, priority, ttl, first is True, int(count) if isinstance(count, UInt) else 0)
+
+
+_cached_header = lru_cache(256)(_parse_header)  # most messages have one of a few
 
 
 _VBIN32 = 0xB0
-_MAX_CACHED_BYTES = 128  # bytes
+_MAX_CACHED_BYTES = 128
 _EMPTY: dict[Any, Any] = {}
-_NO_FIELDS: Sequence[Any] = (None,) * 5
 
 
 class EncodedMessage:
@@ -312,13 +316,13 @@ class EncodedMessage:
         return _cached_annotations(encoded) if len(encoded) <= _MAX_CACHED_BYTES else _parse_annotations(encoded)
 
     @property
-    def header(self) -> Sequence[Any]:
-        """The fields of the header section; omitted fields are None."""
+    def header(self) -> Header:
+        """The header section."""
         begin = self.sections.get(HEADER)
         if begin is None:
-            return _NO_FIELDS
+            return _NO_HEADER
         encoded = self.raw[begin : end_of_value(self.raw, begin)]
-        return _cached_fields(encoded) if len(encoded) <= _MAX_CACHED_BYTES else _parse_fields(encoded)
+        return _cached_header(encoded) if len(encoded) <= _MAX_CACHED_BYTES else _parse_header(encoded)
 
     @property
     def fields(self) -> list[Any]:
@@ -339,9 +343,4 @@ def _parse_annotations(encoded: bytes) -> Mapping[Any, Any]:
     return found
 
 
-def _parse_fields(encoded: bytes) -> Sequence[Any]:
-    return fields_of(read(encoded)[0], len(_NO_FIELDS))
-
-
-_cached_annotations, _cached_fields = lru_cache(256)(_parse_annotations), lru_cache(256)(_parse_fields)
-"""What is short, a sender writes again and again."""
+_cached_annotations = lru_cache(256)(_parse_annotations)  # short annotations of a sender are mostly equal
