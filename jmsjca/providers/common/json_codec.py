@@ -1,4 +1,4 @@
-"""Message bodies as bytes, and typed values as JSON."""
+"""Message bodies as bytes, and typed values and destinations as JSON."""
 
 import json
 import math
@@ -6,6 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from jmsjca.destinations import Destination, destination
 from jmsjca.messages import (
     BytesMessage,
     EntryValue,
@@ -22,6 +23,8 @@ from jmsjca.messages import (
 __all__ = [
     "BODY_DECODERS",
     "BodyDecoder",
+    "destination_from_json",
+    "destination_to_json",
     "encode_body",
     "expect_text",
     "from_json",
@@ -129,6 +132,25 @@ def expect_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise TypeError(f"it has {type(value).__name__} where a text should be")
+
+
+def destination_to_json(of: Destination) -> list[str | bool]:
+    """Return a destination as a JSON value: kind and name, and a third element for a temporary destination."""
+    return [of.kind, of.name, True] if of.temporary else [of.kind, of.name]
+
+
+def destination_from_json(address: Any) -> Destination:
+    """Return the destination of a JSON value.
+
+    Raises:
+        ValueError: The value has no kind and name.
+        TypeError: The value is no list, or the name no string.
+        InvalidDestinationError: The kind is unknown, or the name empty.
+    """
+    kind, name, *temporary = address
+    if not isinstance(name, str):
+        raise TypeError(f"it has {type(name).__name__} where the name of a destination should be")
+    return destination(name, kind, temporary=bool(temporary))
 
 
 def type_tag(value: EntryValue) -> str | None:

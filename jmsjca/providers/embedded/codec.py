@@ -10,13 +10,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from jmsjca.destinations import Destination, destination
+from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DUPLICATE_ID, GROUP_ID, DeliveryMode, Message, Properties, type_name, typed_property
 from jmsjca.messages.message import has_properties
 from jmsjca.providers.common.json_codec import (
     BODY_DECODERS,
     BodyDecoder,
+    destination_from_json,
+    destination_to_json,
     encode_body,
     expect_text,
     from_json,
@@ -75,20 +77,15 @@ def _delivery_mode(headers: "StoredHeaders") -> DeliveryMode:
     return _MODES.get(mode) or DeliveryMode(mode)
 
 
-def _decode_destination(address: list[str | bool]) -> Destination:
-    kind, name, *temporary = address
-    return destination(str(name), str(kind), temporary=bool(temporary))
-
-
 def _reply_to(headers: "StoredHeaders") -> Destination | None:
     address = headers.fields.get("reply")
-    return _decode_destination(address) if address else None
+    return destination_from_json(address) if address else None
 
 
 _DECODERS: dict[str, Callable[["StoredHeaders"], Any]] = {
     "properties": _properties,
     "message_id": _message_id,
-    "destination": lambda headers: _decode_destination(headers.fields["to"]),
+    "destination": lambda headers: destination_from_json(headers.fields["to"]),
     "correlation_id": lambda headers: expect_text(headers.fields.get("correlation")),
     "reply_to": _reply_to,
     "type": lambda headers: expect_text(headers.fields.get("type")),
@@ -200,7 +197,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "kind": kind,  # kind and id come first: see StoredHeaders.opening
         "id": message.message_id,
-        "to": _encode_destination(to),
+        "to": destination_to_json(to),
         "mode": int(message.delivery_mode),
         "priority": message.priority,
         "time": to_milliseconds(message.timestamp),
@@ -208,7 +205,7 @@ def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     if message.correlation_id is not None:
         fields["correlation"] = message.correlation_id
     if message.reply_to is not None:
-        fields["reply"] = _encode_destination(message.reply_to)
+        fields["reply"] = destination_to_json(message.reply_to)
     if message.type is not None:
         fields["type"] = message.type
     if message.delivery_time is not None:
@@ -273,10 +270,6 @@ def selector_values(headers: str | bytes) -> dict[str, Any]:
         return {**fields.get("p", {}), **selected, "JMSDeliveryMode": mode, "JMSXDeliveryCount": 1}
     except UNDECODABLE:
         return {}
-
-
-def _encode_destination(of: Destination) -> list[str | bool]:
-    return [of.kind, of.name, True] if of.temporary else [of.kind, of.name]
 
 
 def checksum_of(headers: bytes, body: bytes | None) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from jmsjca.destinations import Destination, destination
+from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
     BytesMessage,
@@ -23,14 +23,19 @@ from jmsjca.messages import (
     type_name,
     typed_property,
 )
-from jmsjca.providers.common.json_codec import BODY_DECODERS, encode_body, expect_text
+from jmsjca.providers.common.json_codec import (
+    BODY_DECODERS,
+    destination_from_json,
+    destination_to_json,
+    encode_body,
+    expect_text,
+)
 from jmsjca.providers.common.lazy_headers import UNDECODABLE, to_datetime, to_milliseconds
 from jmsjca.providers.stomp.protocol.frames import Frame
 
 __all__ = ["METADATA_HEADER", "NO_BODY", "Content", "Outgoing", "decode", "encode", "is_property"]
 
 _IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")  # as RabbitMQ and Artemis show what came over AMQP
-_NAMED = 2  # kind and name; a third value marks a temporary destination
 
 
 class Content(Enum):
@@ -122,7 +127,7 @@ def _reply_to(
     ours: list[Any] | None, theirs: str | None, read_address: Callable[[str], Destination | None]
 ) -> Destination | None:
     if ours:
-        return destination(expect_text(ours[1]) or "", ours[0], temporary=len(ours) > _NAMED)
+        return destination_from_json(ours)
     return read_address(theirs) if theirs else None
 
 
@@ -248,8 +253,7 @@ def _encode_headers(message: Message, reply_to: str | None, headers: dict[str, s
         if text is not None:
             _put(name, text, headers, ours, short)
     if message.reply_to:
-        to = message.reply_to
-        ours["r"] = [to.kind, to.name, True] if to.temporary else [to.kind, to.name]
+        ours["r"] = destination_to_json(message.reply_to)
     ours["s"], ours["x"], ours["d"] = (
         to_milliseconds(moment) for moment in (message.timestamp, message.expiration, message.delivery_time)
     )
