@@ -31,11 +31,8 @@ from jmsjca.providers.common.lazy_headers import UNDECODABLE, LazyHeaders, to_da
 __all__ = [
     "SELECTOR_FIELDS",
     "Outgoing",
-    "StoredHeaders",
-    "checksum_of",
     "checksum_with_headers",
     "decode",
-    "decoding_error",
     "encode",
     "encode_headers",
     "selector_values",
@@ -48,12 +45,12 @@ _NO_PROPERTIES = Properties.received({})  # immutable, so all messages share one
 _MODES = {int(mode): mode for mode in DeliveryMode}  # a dictionary is faster than a call of the enumeration
 
 
-def decoding_error(error: Exception) -> MessageFormatError:
+def _decoding_error(error: Exception) -> MessageFormatError:
     """Return the error of a message that cannot be decoded."""
     return MessageFormatError(f"The stored message cannot be decoded: {error}.")
 
 
-def _message_id(headers: "StoredHeaders") -> str | None:
+def _message_id(headers: "_StoredHeaders") -> str | None:
     opening = headers.opening
     if opening is None:
         return expect_text(headers.fields.get("id"))
@@ -61,7 +58,7 @@ def _message_id(headers: "StoredHeaders") -> str | None:
     return None if message_id is None else message_id.decode()
 
 
-def _properties(headers: "StoredHeaders") -> Properties:
+def _properties(headers: "_StoredHeaders") -> Properties:
     fields = headers.fields
     if "p" not in fields and "t" not in fields:
         return _NO_PROPERTIES
@@ -72,17 +69,17 @@ def _properties(headers: "StoredHeaders") -> Properties:
     return Properties.received(values)
 
 
-def _delivery_mode(headers: "StoredHeaders") -> DeliveryMode:
+def _delivery_mode(headers: "_StoredHeaders") -> DeliveryMode:
     mode = headers.fields["mode"]
     return _MODES.get(mode) or DeliveryMode(mode)
 
 
-def _reply_to(headers: "StoredHeaders") -> Destination | None:
+def _reply_to(headers: "_StoredHeaders") -> Destination | None:
     address = headers.fields.get("reply")
     return destination_from_json(address) if address else None
 
 
-_DECODERS: dict[str, Callable[["StoredHeaders"], Any]] = {
+_DECODERS: dict[str, Callable[["_StoredHeaders"], Any]] = {
     "properties": _properties,
     "message_id": _message_id,
     "destination": lambda headers: destination_from_json(headers.fields["to"]),
@@ -99,7 +96,7 @@ _DECODERS: dict[str, Callable[["StoredHeaders"], Any]] = {
 }
 
 
-class StoredHeaders(LazyHeaders):
+class _StoredHeaders(LazyHeaders):
     """The headers of a stored message.
 
     Args:
@@ -135,9 +132,9 @@ class StoredHeaders(LazyHeaders):
         self._fields = fields
         return fields
 
-    def decoding_error(self, error: Exception) -> MessageFormatError:
+    def _decoding_error(self, error: Exception) -> MessageFormatError:
         """Return the error for a header that cannot be decoded."""
-        return decoding_error(error)
+        return _decoding_error(error)
 
     def mentions(self, name: str) -> bool:
         """Return False if no property has this name (ASCII); found without decoding."""
@@ -189,13 +186,13 @@ def encode(message: Message, to: Destination, *, with_checksum: bool = False) ->
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
     duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if has_properties(message) else (None, None)
     expires, due = to_milliseconds(message.expiration), to_milliseconds(message.delivery_time)
-    checksum = checksum_of(written, body) if with_checksum else None
+    checksum = _checksum_of(written, body) if with_checksum else None
     return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket, checksum)
 
 
 def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "kind": kind,  # kind and id come first: see StoredHeaders.opening
+        "kind": kind,  # kind and id come first: see _StoredHeaders.opening
         "id": message.message_id,
         "to": destination_to_json(to),
         "mode": int(message.delivery_mode),
@@ -244,15 +241,15 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
     Raises:
         MessageFormatError: The row does not hold a message. Damaged headers raise it at their first access.
     """
-    fields = StoredHeaders(headers, deliveries, expires)
+    fields = _StoredHeaders(headers, deliveries, expires)
     try:
         message_type, decoder = _body_decoder(fields)
         return message_type.received(decoder(body), fields)
     except UNDECODABLE as error:
-        raise decoding_error(error) from error
+        raise _decoding_error(error) from error
 
 
-def _body_decoder(fields: StoredHeaders) -> BodyDecoder:
+def _body_decoder(fields: _StoredHeaders) -> BodyDecoder:
     """Return the decoder of the body. Headers of the first release, and damaged ones, are decoded here at once."""
     if fields.opening is not None:
         return BODY_DECODERS[fields.opening[1].decode()]
@@ -272,7 +269,7 @@ def selector_values(headers: str | bytes) -> dict[str, Any]:
         return {}
 
 
-def checksum_of(headers: bytes, body: bytes | None) -> int:
+def _checksum_of(headers: bytes, body: bytes | None) -> int:
     """Return the checksum of a message as it is stored."""
     return crc32(headers) ^ crc32(body or b"")
 
@@ -288,5 +285,5 @@ def verify_checksum(checksum: int | None, headers: bytes, body: bytes | None) ->
     Raises:
         MessageFormatError: The checksum does not match.
     """
-    if checksum is not None and checksum != checksum_of(headers, body):
+    if checksum is not None and checksum != _checksum_of(headers, body):
         raise MessageFormatError("The stored message is damaged: its bytes are not those that were sent.")

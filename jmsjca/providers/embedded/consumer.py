@@ -26,7 +26,7 @@ from jmsjca.providers.embedded.store.selector_scan import Candidate, CandidateQu
 from jmsjca.providers.embedded.store.store import Store
 from jmsjca.spi import Delivery, Order
 
-__all__ = ["Claimer", "ConsumerHandle", "EmbeddedConsumer"]
+__all__ = ["ConsumerHandle", "EmbeddedConsumer"]
 
 # A waiting consumer polls at this interval in seconds, in case a wakeup is lost or a process dies.
 _SAFETY_POLL = 0.5
@@ -42,7 +42,7 @@ class ConsumerHandle(NamedTuple):
     consumer_id: int
 
 
-class Claimer:
+class _Claimer:
     """Claims the next messages of a queue that its consumer may receive.
 
     Args:
@@ -194,7 +194,7 @@ class EmbeddedConsumer:
     ) -> None:
         self._store = store
         self._handle = handle
-        self._claimer = Claimer(store, handle, selector, max_bytes, self._register)
+        self._claimer = _Claimer(store, handle, selector, max_bytes, self._register)
         self._woken = False
         self.order = order
         self.closed = False

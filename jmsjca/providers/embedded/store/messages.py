@@ -21,7 +21,6 @@ from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 
 __all__ = [
     "Lease",
-    "Leased",
     "Row",
     "SenderInfo",
     "candidates_by_id",
@@ -31,7 +30,6 @@ __all__ = [
     "enqueue",
     "expire",
     "has_due",
-    "id_ranges",
     "make_due_ready",
     "next_due",
     "ready_messages",
@@ -59,7 +57,7 @@ class Lease(NamedTuple):
     token: int
 
 
-class Leased(Protocol):
+class _Leased(Protocol):
     """A claimed message, as `settle` and `release` need it."""
 
     @property
@@ -73,13 +71,13 @@ class Leased(Protocol):
         ...
 
 
-def settle(cursor: sqlite3.Cursor, deliveries: Sequence[Leased]) -> bool:
+def settle(cursor: sqlite3.Cursor, deliveries: Sequence[_Leased]) -> bool:
     """Delete settled messages. Return False if a lease was lost; then the caller must roll back the transaction."""
     return sum(cursor.execute(_SETTLE, run).rowcount for run in _leased_ranges(deliveries)) == len(deliveries)
 
 
 def release(
-    cursor: sqlite3.Cursor, deliveries: Sequence[Leased], *, uncount: Literal[0, 1], due: int | None = None
+    cursor: sqlite3.Cursor, deliveries: Sequence[_Leased], *, uncount: Literal[0, 1], due: int | None = None
 ) -> None:
     """Release messages to their queue; those that reached the maximum of deliveries are dead-lettered.
 
@@ -97,7 +95,7 @@ def release(
         dead_letter_failed(cursor, queue_id, [d.id for d in deliveries if d.lease.queue_id == queue_id])
 
 
-def id_ranges(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _id_ranges(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Combine consecutive ids to ranges: a statement for a range costs as much as one for a row.
 
     >>> list(runs([4, 5, 6, 9]))
@@ -115,12 +113,12 @@ def id_ranges(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _leased_ranges(deliveries: Iterable[Leased]) -> Iterator[tuple[int, int, int, int]]:
+def _leased_ranges(deliveries: Iterable[_Leased]) -> Iterator[tuple[int, int, int, int]]:
     by_hold: dict[Lease, list[int]] = {}
     for delivery in deliveries:
         by_hold.setdefault(delivery.lease, []).append(delivery.id)
     for lease, ids in by_hold.items():
-        for first, last in id_ranges(sorted(ids)):
+        for first, last in _id_ranges(sorted(ids)):
             yield first, last, lease.owner, lease.token
 
 
@@ -161,7 +159,7 @@ def ready_messages(cursor: sqlite3.Cursor, queue_id: int, limit: int) -> Iterabl
 def candidates_by_id(
     cursor: sqlite3.Cursor, queue_id: int, consumer: int, ids: Sequence[int], max_deliveries: int | None
 ) -> Iterator[Row]:
-    """Yield the messages that are still ready and whose group is free or this consumer's, and claim the group.
+    """Yield the messages that are still ready and in no group of another consumer, and claim their groups.
 
     A message that was delivered too often does not claim its group: the consumer would own it without a message.
     """
@@ -205,7 +203,7 @@ def claim(
         size += len(row[4] or b"")
         if size >= max_bytes:
             break
-    for first, last in id_ranges([row[0] for row in taken]):
+    for first, last in _id_ranges([row[0] for row in taken]):
         cursor.execute(_CLAIM, (lease.owner, lease.token, first, last))
     return taken, failed
 
@@ -238,7 +236,7 @@ def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender
 
     Args:
         cursor: A write transaction.
-        messages: The messages. One whose duplicate id is known for its destination is dropped.
+        messages: The messages. One with a duplicate id that is known for its destination is dropped.
         sender: Identity and settings of the sender.
 
     Raises:

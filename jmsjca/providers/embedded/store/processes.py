@@ -94,7 +94,7 @@ class ProcessMembership:
             )
 
     def dead_owners(self, cursor: sqlite3.Cursor) -> list[int]:
-        """Return the ids of the other owners whose processes have ended."""
+        """Return the ids of other owners that are dead processes."""
         owners = cursor.execute("SELECT id FROM owner WHERE id <> ?", (self.id,)).fetchall()
         return [owner for (owner,) in owners if not _is_locked(_lock_file(self._folder, owner))]
 

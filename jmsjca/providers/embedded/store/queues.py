@@ -16,7 +16,6 @@ from jmsjca.providers.embedded.store.groups import remove_groups_of_queue
 __all__ = [
     "QueueState",
     "count_return",
-    "decode_settings",
     "drop_queue",
     "find_queue",
     "has_consumers",
@@ -67,13 +66,13 @@ class QueueState(NamedTuple):
 def read_queue(cursor: sqlite3.Cursor, queue_id: int, now: int) -> QueueState | None:
     """Return the state of a queue at `now`, in milliseconds since the epoch; None if it was removed."""
     row = cursor.execute(_STATE, (now, now, queue_id)).fetchone()
-    return None if row is None else QueueState(row[0], row[1] == 1, decode_settings(row[2]), *row[3:])
+    return None if row is None else QueueState(row[0], row[1] == 1, _decode_settings(row[2]), *row[3:])
 
 
 def read_queue_settings(cursor: sqlite3.Cursor, queue_id: int) -> DestinationSettings | None:
     """Return the settings of a queue; None without settings, or if it was removed."""
     row = cursor.execute("SELECT settings FROM mailbox WHERE id = ?", (queue_id,)).fetchone()
-    return None if row is None else decode_settings(row[0])
+    return None if row is None else _decode_settings(row[0])
 
 
 def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
@@ -169,18 +168,18 @@ def write_settings(cursor: sqlite3.Cursor, address: Destination | None, settings
 def read_settings(cursor: sqlite3.Cursor, address: Destination | None) -> DestinationSettings:
     """Return the effective settings of an address; None returns the default settings."""
     text = _stored_settings(cursor, _DEFAULT) if address is None else settings_text(cursor, address)
-    return decode_settings(text) or DestinationSettings()
+    return _decode_settings(text) or DestinationSettings()
 
 
 def settings_text(cursor: sqlite3.Cursor, address: Destination) -> str | None:
     """Return the settings of an address as they are stored with a queue, or None."""
     text = _stored_settings(cursor, str(address)) or _stored_settings(cursor, _DEFAULT)
-    settings = decode_settings(text)
+    settings = _decode_settings(text)
     return None if settings is None else _encode_settings(_without_self_reference(settings, address))
 
 
 @lru_cache(1000)
-def decode_settings(text: str | None) -> DestinationSettings | None:
+def _decode_settings(text: str | None) -> DestinationSettings | None:
     """Decode settings that are stored with a queue; None stands for none."""
     if text is None:
         return None

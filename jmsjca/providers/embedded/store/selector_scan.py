@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jmsjca.providers.embedded.codec import SELECTOR_FIELDS
 from jmsjca.providers.embedded.store.store import Store
 
-__all__ = ["Candidate", "CandidateQuery", "IdRange", "QueueScan", "condition_of"]
+__all__ = ["Candidate", "CandidateQuery", "QueueScan", "condition_of"]
 
 _CANDIDATES = """SELECT id FROM message WHERE mailbox = ? AND urgency = ? AND id > ? AND id <= ?
                  AND owner IS NULL AND due IS NULL AND (bucket IS NULL OR NOT EXISTS (
@@ -28,7 +28,7 @@ _HEADERS = {
 }
 
 
-class IdRange(NamedTuple):
+class _IdRange(NamedTuple):
     """The messages of one urgency in a queue whose ids are greater than `after` and at most `last`."""
 
     queue_id: int
@@ -50,7 +50,7 @@ class CandidateQuery:
         self._query = _CANDIDATES + where + _IN_ORDER
         self._consumer = consumer
 
-    def ids(self, cursor: sqlite3.Cursor, where: IdRange, limit: int) -> list[int]:
+    def ids(self, cursor: sqlite3.Cursor, where: _IdRange, limit: int) -> list[int]:
         """Return the ids of the first candidates of a range, in order."""
         rows = cursor.execute(self._query, (*where, self._consumer, *self._parameters, limit))
         return [number for (number,) in rows]
@@ -142,7 +142,7 @@ class QueueScan:
         newest = cursor.execute(_NEWEST).fetchone()[0]  # read before the bound: later messages were not read
         bound = cursor.execute(_BOUND, (self._queue_id, urgency, after, chunk - 1)).fetchone()
         last = newest if bound is None else bound[0]
-        ids = self._query.ids(cursor, IdRange(self._queue_id, urgency, after, last), limit)
+        ids = self._query.ids(cursor, _IdRange(self._queue_id, urgency, after, last), limit)
         self._scanned_to[urgency] = ids[-1] if len(ids) == limit else max(last, after)
         return ids, bound is not None
 

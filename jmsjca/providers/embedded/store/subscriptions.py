@@ -33,14 +33,14 @@ def open_subscription(
 ) -> int:
     """Find or create the queue of a subscription, and return its id.
 
-    A subscription whose definition changed is replaced, which drops its messages.
+    A subscription with a changed definition is replaced, which drops its messages.
 
     Args:
         cursor: A write transaction.
         subscription: The subscription.
         owner: The process with which a subscription without a name ends.
         selector: Only messages that match are delivered to it; None for all.
-        no_local: Tag of the senders whose messages it does not get, from `no_local_tag`; None for none.
+        no_local: Tag of the senders that do not reach it, from `no_local_tag`; None to receive from all senders.
 
     Raises:
         IllegalStateError: It has a consumer already and is not shared, or is in use with another definition.
@@ -65,7 +65,7 @@ def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[Subscriber]:
 
 
 def no_local_tag(subscription: Subscription, connection: str) -> str:
-    """Return the tag of the senders whose messages a subscriber does not get: its client, or else its connection.
+    """Return the tag of the senders that do not reach a subscriber: its client, or else its connection.
 
     Raises:
         NotSupportedError: The subscription is shared, so that there is no one connection (JMS 3.1, section 16.3.8).

@@ -70,7 +70,7 @@ def drop_temporary(cursor: sqlite3.Cursor, what: Destination) -> None:
 
 
 def drop_of_connection(cursor: sqlite3.Cursor, connection: str) -> None:
-    """Delete the temporary destinations of a connection, whose consumers are closed."""
+    """Delete the temporary destinations of a connection. Its consumers must be closed."""
     _drop_found(cursor, "SELECT address FROM temporary WHERE connection = ?", connection)
 
 
@@ -79,8 +79,8 @@ def drop_of_owner(cursor: sqlite3.Cursor, owner: int) -> None:
     _drop_found(cursor, "SELECT address FROM temporary WHERE owner = ?", owner)
 
 
-def _drop_found(cursor: sqlite3.Cursor, query: str, whose: str | int) -> None:
-    for (address,) in cursor.execute(query, (whose,)).fetchall():
+def _drop_found(cursor: sqlite3.Cursor, query: str, creator: str | int) -> None:
+    for (address,) in cursor.execute(query, (creator,)).fetchall():
         _drop(cursor, address)
 
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["WakeupCounter", "WakeupSocket"]
+__all__ = ["WakeupCounter", "WakeupSocket", "remove_wakeup_socket"]
 
 _PREFIX, _NAME = "jmsjca-", "bell"  # earlier releases, which may use the same file, expect this name
 
@@ -95,7 +95,7 @@ class WakeupSocket:
         remove_wakeup_socket(self.path)
 
     def abandon_after_fork(self) -> None:
-        """Close the file descriptors only; for a forked child, whose parent still uses the socket."""
+        """Close the file descriptors only; for a forked child: its parent still uses the socket."""
         self._socket.close()
         self._sender.close()
 
