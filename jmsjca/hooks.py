@@ -112,7 +112,7 @@ def _wrap_send(hook: Hooks, send: Send) -> Send:
 
 
 def _as_jms_error(send: Send) -> Send:
-    def send_or_jms_error(message: Message, to: Destination) -> None:
+    def _send_or_jms_error(message: Message, to: Destination) -> None:
         try:
             send(message, to)
         except JMSError:
@@ -120,7 +120,7 @@ def _as_jms_error(send: Send) -> Send:
         except Exception as error:
             raise JMSError(f"A hook around the send to {to} failed: {error!r:.200}") from error
 
-    return send_or_jms_error
+    return _send_or_jms_error
 
 
 def _notify(notification: Callable[..., None], *args: object) -> None:

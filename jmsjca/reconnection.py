@@ -175,20 +175,20 @@ def retry_with_backoff(
     """
     import tenacity  # noqa: PLC0415  # only listeners need it
 
-    def report(state: tenacity.RetryCallState) -> None:
+    def _report(state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         if error is not None:
             failed(error, state.attempt_number, state.upcoming_sleep)
 
-    def sleep(seconds: float) -> None:
+    def _sleep(seconds: float) -> None:
         wait(stopping, seconds)
 
     attempts = tenacity.Retrying(
         retry=tenacity.retry_if_exception(is_transient),
         wait=tenacity.wait_chain(*(tenacity.wait_random(0.8 * seconds, 1.2 * seconds) for seconds in _BACKOFF)),
-        sleep=sleep,
+        sleep=_sleep,
         stop=tenacity.stop_when_event_set(stopping),
-        before_sleep=report,
+        before_sleep=_report,
         reraise=True,
     )
     try:

@@ -88,6 +88,7 @@ class EndpointDeliveryContext:
 
     @redelivery_handling.setter
     def redelivery_handling(self, text: str) -> None:
+        """Set the redelivery handling of this message."""
         redelivery = self._attempt.endpoint.redelivery
         refuse_unsupported_handling(redelivery.policy.with_text(text))
         redelivery.set_handling(self._id, text)

@@ -51,14 +51,14 @@ _in_listener: ContextVar[bool] = ContextVar("jmsjca.inbound.inside", default=Fal
 def as_listener(work: Callable[[], None]) -> Callable[[], None]:
     """Mark ``work`` as listener code, including the coroutines and threads that inherit its context."""
 
-    def marked() -> None:
+    def _marked() -> None:
         before = _in_listener.set(True)
         try:
             work()
         finally:
             _in_listener.reset(before)
 
-    return marked
+    return _marked
 
 
 def in_listener() -> bool:

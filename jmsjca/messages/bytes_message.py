@@ -40,6 +40,7 @@ class BytesMessage(SequentialMessage):
 
     @body.setter
     def body(self, value: Any) -> None:
+        """Set the body."""
         self._check_writeable()
         self._body = self._checked(value)
 

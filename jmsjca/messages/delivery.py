@@ -72,7 +72,8 @@ class EndpointContext(DeliveryContext, Protocol):
         ...
 
     @redelivery_handling.setter
-    def redelivery_handling(self, text: str) -> None: ...
+    def redelivery_handling(self, text: str) -> None:
+        """Set the redelivery handling of this message."""
 
     @property
     def batch_index(self) -> int | None:
@@ -174,6 +175,7 @@ class DeliveryMixin:
 
     @redelivery_handling.setter
     def redelivery_handling(self, text: str) -> None:
+        """Set the redelivery handling of this message."""
         self._require_endpoint("changes how it is redelivered").redelivery_handling = text
 
     @property

@@ -178,6 +178,7 @@ class Message(DeliveryMixin):
 
     @body.setter
     def body(self, value: Any) -> None:
+        """Set the body."""
         self._check_writeable()
         self._body = self._checked(value)
 
@@ -220,6 +221,7 @@ class Message(DeliveryMixin):
 
     @properties.setter
     def properties(self, value: Properties) -> None:
+        """Replace all properties."""
         self._properties = value
 
     def _has_properties(self) -> bool:

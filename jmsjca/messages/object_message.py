@@ -65,6 +65,7 @@ class ObjectMessage(Message):
 
     @body.setter
     def body(self, value: Any) -> None:
+        """Set the body."""
         self._check_writeable()
         self._body = self._checked(value)
 

@@ -29,6 +29,7 @@ class StreamMessage(SequentialMessage):
 
     @body.setter
     def body(self, value: Any) -> None:
+        """Set the body."""
         self._check_writeable()
         self._body = self._checked(value)
 

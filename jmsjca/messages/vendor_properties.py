@@ -77,17 +77,17 @@ def _rollback_data(name: str) -> VendorProperty | None:
     if key is None:
         return None
 
-    def write(message: DeliveryMixin, value: PropertyValue) -> None:
+    def _write(message: DeliveryMixin, value: PropertyValue) -> None:
         text = as_text(value)
         if text is None:
             message.user_rollback_data.pop(key, None)
         else:
             message.user_rollback_data[key] = text
 
-    def read(message: DeliveryMixin) -> object:
+    def _read(message: DeliveryMixin) -> object:
         return message.user_rollback_data.get(key)
 
-    return VendorProperty(read, write, survives_move=True)
+    return VendorProperty(_read, _write, survives_move=True)
 
 
 def _of_endpoint(read: Callable[[EndpointContext], object]) -> Callable[[DeliveryMixin], object]:

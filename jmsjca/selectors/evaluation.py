@@ -109,34 +109,34 @@ def _operand(node: Expression) -> _Operand:
 
 
 def _field(name: str) -> _Operand:
-    def read(fields: Fields) -> object:
+    def _read(fields: Fields) -> object:
         value = fields.get(name)
         return value if value == value else None  # noqa: PLR0124  # NaN is the one that is not
 
-    return read
+    return _read
 
 
 def _boolean_test(operand: _Operand) -> Predicate:
-    def evaluate(fields: Fields) -> bool | None:
+    def _evaluate(fields: Fields) -> bool | None:
         value = operand(fields)
         return value if isinstance(value, bool) else None
 
-    return evaluate
+    return _evaluate
 
 
 def _negation(condition: Predicate) -> Predicate:
-    def evaluate(fields: Fields) -> bool | None:
+    def _evaluate(fields: Fields) -> bool | None:
         result = condition(fields)
         return None if result is None else not result
 
-    return evaluate
+    return _evaluate
 
 
 def _conjunction_or_disjunction(operands: tuple[Expression, ...], *, decisive: bool) -> Predicate:
     """Return AND or OR: one operand with the decisive value decides."""
     conditions = [compile_condition(operand) for operand in operands]
 
-    def evaluate(fields: Fields) -> bool | None:
+    def _evaluate(fields: Fields) -> bool | None:
         result: bool | None = not decisive
         for condition in conditions:
             value = condition(fields)
@@ -146,27 +146,27 @@ def _conjunction_or_disjunction(operands: tuple[Expression, ...], *, decisive: b
                 result = None
         return result
 
-    return evaluate
+    return _evaluate
 
 
 def _comparison(compare: Comparer, left: _Operand, right: _Operand) -> Predicate:
-    def evaluate(fields: Fields) -> bool | None:
+    def _evaluate(fields: Fields) -> bool | None:
         one, other = left(fields), right(fields)
         return None if one is None or other is None else compare(one, other)
 
-    return evaluate
+    return _evaluate
 
 
 def _text_test(name: str, test: Callable[[str], bool]) -> Predicate:
     read = _field(name)
 
-    def evaluate(fields: Fields) -> bool | None:
+    def _evaluate(fields: Fields) -> bool | None:
         value = read(fields)
         if value is None:
             return None
         return isinstance(value, str) and test(value)
 
-    return evaluate
+    return _evaluate
 
 
 def _is_null(name: str) -> Predicate:
@@ -177,11 +177,11 @@ def _is_null(name: str) -> Predicate:
 def _arithmetic(symbol: str, left: _Operand, right: _Operand) -> _Operand:
     operation = ARITHMETIC[symbol]
 
-    def calculate(fields: Fields) -> object:
+    def _calculate(fields: Fields) -> object:
         one, other = left(fields), right(fields)
         return operation(one, other) if is_number(one) and is_number(other) else None
 
-    return calculate
+    return _calculate
 
 
 Number = int | float
@@ -196,7 +196,7 @@ def is_number(value: object) -> TypeGuard[Number]:
 def _bounded(operation: _Operation) -> Callable[[Number, Number], Number | None]:
     """Return an operation that is repeated in double precision if its result exceeds 64 bits."""
 
-    def calculate(left: Number, right: Number) -> Number | None:
+    def _calculate(left: Number, right: Number) -> Number | None:
         try:
             result = operation(left, right)
             if isinstance(result, int) and not -LONG <= result < LONG:
@@ -205,7 +205,7 @@ def _bounded(operation: _Operation) -> Callable[[Number, Number], Number | None]
             return None
         return result if result == result else None  # noqa: PLR0124  # NaN is the one that is not
 
-    return calculate
+    return _calculate
 
 
 def _divide(left: Number, right: Number) -> Number | None:

@@ -90,8 +90,11 @@ class Pattern:
 
 class _Piece(Protocol):
     def __len__(self) -> int: ...
-    def matches_at(self, text: str, start: int, /) -> bool: ...
-    def find(self, text: str, start: int, /) -> int: ...
+    def matches_at(self, text: str, start: int, /) -> bool:
+        """Return True if the piece matches at this position."""
+
+    def find(self, text: str, start: int, /) -> int:
+        """Return the first position of a match at or after `start`; -1 without one."""
 
 
 def _piece(characters: Characters) -> _Piece:
@@ -110,9 +113,11 @@ class _LiteralPiece:
         return len(self._text)
 
     def matches_at(self, text: str, start: int) -> bool:
+        """Return True if the piece matches at this position."""
         return text.startswith(self._text, start)
 
     def find(self, text: str, start: int) -> int:
+        """Return the first position of a match at or after `start`; -1 without one."""
         return text.find(self._text, start)
 
 

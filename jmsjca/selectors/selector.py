@@ -121,5 +121,6 @@ class _MessageFields:
         self._message = message
 
     def get(self, name: str) -> object:
+        """Return the value of a header or property; None if it is not set."""
         header = _HEADERS.get(name)
         return header(self._message) if header else self._message.properties.get(name)

@@ -348,6 +348,7 @@ class _Translation:
         self._layout = layout
 
     def condition(self, node: Expression) -> SQLFragment:
+        """Return the SQL condition of a node."""
         match node:
             case And(operands):
                 return joined("AND", [self.condition(operand) for operand in operands])

@@ -136,12 +136,12 @@ def build_selector(
     values = {name: os.environ[name] for name in environment if name in os.environ} | dict(variables or {})
     values["subscribername"] = subscriber_name or ""
 
-    def value_of(name: str, quoted: bool) -> str | None:
+    def _value_of(name: str, quoted: bool) -> str | None:
         if name in given:
             return given[name]
         return _literal(values[name], quoted=quoted, raw=raw) if name in values else None
 
-    return _expand(template, _NAMED, value_of)
+    return _expand(template, _NAMED, _value_of)
 
 
 def build_indexed_selector(template: str, values: Sequence[Value], *, raw: bool = False) -> str:

@@ -70,10 +70,10 @@ def _number(layout: str, kind: type) -> Reader:
     unpack, size = packed.unpack_from, packed.size
     new: Any = (int if issubclass(kind, int) else float).__new__  # the value fits: skip the range check of the type
 
-    def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+    def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         return new(kind, unpack(raw, at)[0]), at + size
 
-    return read
+    return _read
 
 
 def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
@@ -84,22 +84,22 @@ def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
 def _var8(make: Callable[[bytes], Any]) -> Reader:
     """Return a reader of a value whose length is in one byte."""
 
-    def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+    def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         end = at + 1 + raw[at]
         return make(raw[at + 1 : end]), end
 
-    return read
+    return _read
 
 
 def _var32(make: Callable[[bytes], Any]) -> Reader:
     """Return a reader of a value whose length is in four bytes."""
 
-    def read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+    def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         begin = at + 4
         end = begin + read_uint32(raw, at)[0]
         return make(raw[begin:end]), end
 
-    return read
+    return _read
 
 
 def _boolean(raw: bytes, at: int, depth: int) -> tuple[bool, int]:  # noqa: ARG001
@@ -174,7 +174,7 @@ def _compound_reader(layout: str, fill: Callable[[bytes, int, int, int], tuple[A
     """Return a reader of a compound value: its size and its count in a `struct` layout, then its elements."""
     both, width = struct.Struct(f">2{layout}").unpack_from, struct.calcsize(f">{layout}")
 
-    def compound(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
+    def _compound(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
         size, count = both(raw, at)
         begin = at + width
         end = begin + size
@@ -187,7 +187,7 @@ def _compound_reader(layout: str, fill: Callable[[bytes, int, int, int], tuple[A
             raise MessageFormatError(f"at byte {at} the size does not match the elements")
         return value, end
 
-    return compound
+    return _compound
 
 
 def _read_list(raw: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
@@ -318,12 +318,12 @@ def _variable_writer(code: int, encode: Callable[[T], bytes], before: bytes = b"
     """Return a writer of a value preceded by its length, in one byte if possible; `before` is a constant prefix."""
     heads, long_head = [before + bytes([code, size]) for size in range(_LIMIT8)], before + bytes([code + 0x10])
 
-    def variable(value: T) -> bytes:
+    def _variable(value: T) -> bytes:
         encoded = encode(value)
         size = len(encoded)
         return (heads[size] if size < _LIMIT8 else long_head + _uint32_bytes(size)) + encoded
 
-    return variable
+    return _variable
 
 
 def _write_compound(code: int, parts: list[bytes]) -> bytes:
@@ -353,12 +353,12 @@ def _unsigned_writer(zero: int, small: int, large: int, layout: str) -> Callable
     pack = struct.Struct(">B" + layout).pack
     nothing = _BYTES[zero]
 
-    def unsigned(value: int) -> bytes:
+    def _unsigned(value: int) -> bytes:
         if 0 <= value < _LIMIT8:
             return _BYTES[small] + _BYTES[value] if value else nothing
         return pack(large, value)
 
-    return unsigned
+    return _unsigned
 
 
 def _encode_ascii(value: str) -> bytes:

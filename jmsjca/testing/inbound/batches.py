@@ -24,10 +24,10 @@ class TestBatches(ListenerContract):
         """Each message is forwarded once (JMSJCA: testBatchXA, testBatchXACC)."""
         stage.harness.require("atomic")
 
-        def handler(message: Message, session: Session) -> None:
+        def _handler(message: Message, session: Session) -> None:
             forward(message, session, stage.ends if message.end_of_batch else stage.out)
 
-        stage.listen(handler, concurrency_mode=mode, batch_size=50)
+        stage.listen(_handler, concurrency_mode=mode, batch_size=50)
         stage.forward_many()
         assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
@@ -36,12 +36,12 @@ class TestBatches(ListenerContract):
         stage.harness.require("atomic")
         chance = SeededChance(0.1)
 
-        def handler(message: Message, session: Session) -> None:
+        def _handler(message: Message, session: Session) -> None:
             forward(message, session, stage.ends if message.end_of_batch else stage.out)
             if message.end_of_batch and chance("end"):
                 raise HandlerFailed
 
-        stage.listen(handler, concurrency_mode=mode, batch_size=3)
+        stage.listen(_handler, concurrency_mode=mode, batch_size=3)
         stage.forward_many()
         assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
@@ -49,12 +49,12 @@ class TestBatches(ListenerContract):
         """The handler sends in transacted sessions that it makes (JMSJCA: testBatchUT, testBatchUTCC)."""
         stage.harness.require("atomic")
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             with stage.connection.create_session(transacted=True) as session:
                 forward(message, session, stage.ends if message.end_of_batch else stage.out)
                 session.commit()
 
-        stage.listen(handler, concurrency_mode=mode, batch_size=50, transaction="none")
+        stage.listen(_handler, concurrency_mode=mode, batch_size=50, transaction="none")
         stage.forward_many()
         assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
@@ -117,11 +117,11 @@ class TestBatchRules(ListenerContract):
         """It is absent on other messages."""
         found: queue.Queue[tuple[object, object]] = queue.Queue()
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             found.put((message.body, message.get_object_property("JMSJCA.EndOfBatch")))
 
         stage.send("a")
-        stage.listen(handler, concurrency_mode=mode, batch_size=2)
+        stage.listen(_handler, concurrency_mode=mode, batch_size=2)
         assert [found.get(timeout=PATIENCE) for _ in range(2)] == [("a", None), (None, True)]
 
     @modes
@@ -129,12 +129,12 @@ class TestBatchRules(ListenerContract):
         """The index is how many came before, of the end how many there were; the size is the configured one."""
         found: list[tuple[object, object]] = []
 
-        def note(message: Message) -> None:
+        def _note(message: Message) -> None:
             found.append(
                 (message.get_object_property("JMSJCA.batchIndex"), message.get_object_property("JMSJCA.batchSize"))
             )
 
-        handler = RecordingHandler(note)
+        handler = RecordingHandler(_note)
         stage.send(*"abcd")
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=2)
         batches = handler.batches(4)
@@ -158,14 +158,14 @@ class TestBatchRules(ListenerContract):
         """Also if it was the first message that failed. What was not seen is not counted."""
         failures = ["a"]
 
-        def fail_once(message: Message) -> None:
+        def _fail_once(message: Message) -> None:
             if failures and not message.end_of_batch:
                 failures.pop()
                 message.set_rollback_only()
                 if how == "raises":
                     raise HandlerFailed
 
-        handler = RecordingHandler(fail_once)
+        handler = RecordingHandler(_fail_once)
         stage.send(*"abc")
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=3)
         assert handler.batch() == ["a"]
@@ -179,11 +179,11 @@ class TestBatchRules(ListenerContract):
         """The end is in the unit."""
         failures = [HandlerFailed()]
 
-        def fail_once(message: Message) -> None:
+        def _fail_once(message: Message) -> None:
             if failures and message.end_of_batch:
                 raise failures.pop()
 
-        handler = RecordingHandler(fail_once)
+        handler = RecordingHandler(_fail_once)
         stage.send(*"abc")
         stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, batch_size=3)
         first = handler.batch()
@@ -194,14 +194,17 @@ class TestBatchRules(ListenerContract):
     def test_failed_batches_can_be_split(self, stage: ListenerHarness, mode: str) -> None:
         """The good messages do not share the fate of the bad one (`split_failed_batches`, beyond the manual)."""
 
-        def fail(message: Message) -> None:
+        def _fail(message: Message) -> None:
             if message.body == "bad":
                 raise HandlerFailed
 
         spec = {"batch_size": 5, "split_failed_batches": True, "endpoint_pool_max_size": 1}
         stage.send("a", "b", "bad", "c", "d")
         stage.listen(
-            RecordingHandler(fail), concurrency_mode=mode, redelivery_handling=f"2:move(queue:{stage.out.name})", **spec
+            RecordingHandler(_fail),
+            concurrency_mode=mode,
+            redelivery_handling=f"2:move(queue:{stage.out.name})",
+            **spec,
         )
         stage.heard.await_outcome(Outcome.COMMITTED, 4)
         assert stage.arrive(stage.out, 1) == ["bad"]

@@ -26,11 +26,11 @@ class TestConcurrency(ListenerContract):
         together = Event()
         meeting = Barrier(5, action=together.set, timeout=PATIENCE)
 
-        def handler() -> None:
+        def _handler() -> None:
             if not together.is_set():
                 meeting.wait()
 
-        activation = stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=5)
+        activation = stage.listen(_handler, concurrency_mode=mode, endpoint_pool_max_size=5)
         stage.send(*(f"{number:02}" for number in range(50)))
         stage.heard.await_outcome(Outcome.COMMITTED, 50)
         assert activation.stats.n_highest_active_endpoints == 5
@@ -50,12 +50,12 @@ class TestConcurrency(ListenerContract):
             stage.harness.require("exact_credit")
         go_on = Event()
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             if message.body == "slow":
                 go_on.wait(PATIENCE)
 
         stage.send(*(f"{number:03}" for number in range(300)), "slow", *(f"{number:03}" for number in range(30)))
-        stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=2)
+        stage.listen(_handler, concurrency_mode=mode, endpoint_pool_max_size=2)
         stage.heard.await_outcome(Outcome.COMMITTED, 330)
         go_on.set()
         stage.heard.await_outcome(Outcome.COMMITTED)
@@ -65,13 +65,13 @@ class TestConcurrency(ListenerContract):
         stage.harness.require("exact_credit")
         go_on, inside = Event(), queue.Queue[str]()
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             if int(message.body) >= 300:
                 inside.put(message.body)
                 go_on.wait(PATIENCE)
 
         stage.send(*(f"{number:03}" for number in range(330)))
-        stage.listen(handler, concurrency_mode="sync", endpoint_pool_max_size=2)
+        stage.listen(_handler, concurrency_mode="sync", endpoint_pool_max_size=2)
         blocked = [inside.get(timeout=PATIENCE) for _ in range(2)]
         others = stage.arrive(stage.source, 28)
         assert sorted([*blocked, *others]) == [f"{number:03}" for number in range(300, 330)]
@@ -83,13 +83,13 @@ class TestConcurrency(ListenerContract):
         """Neither a thread nor what comes behind it: with one handler all others are served."""
         seen: queue.Queue[str] = queue.Queue()
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             seen.put(message.body)
             if message.body == "delayed":
                 raise HandlerFailed
 
         stage.send("delayed")
-        stage.listen(handler, concurrency_mode=mode, endpoint_pool_max_size=1, redelivery_handling="1:3600000")
+        stage.listen(_handler, concurrency_mode=mode, endpoint_pool_max_size=1, redelivery_handling="1:3600000")
         stage.heard.await_outcome(Outcome.ROLLED_BACK)
         stage.send(*(f"{number:02}" for number in range(30)))
         stage.heard.await_outcome(Outcome.COMMITTED, 30)
@@ -101,13 +101,13 @@ class TestConcurrency(ListenerContract):
         """Order is kept."""
         seen: list[str] = []
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             seen.append(message.body)
             if len(seen) < 4:
                 raise HandlerFailed
 
         stage.send(*"ab")
-        stage.listen(handler, redelivery_handling="1:20")
+        stage.listen(_handler, redelivery_handling="1:20")
         stage.heard.await_outcome(Outcome.COMMITTED, 2)
         assert seen == ["a", "a", "a", "a", "b"]
 
@@ -120,7 +120,7 @@ class TestStopping(ListenerContract):
         """What was forwarded and what is left is all there was (JMSJCA: testStopFromMDB)."""
         stage.harness.require("atomic")
 
-        def handler(message: Message, session: Session) -> None:
+        def _handler(message: Message, session: Session) -> None:
             forward(message, session, stage.out)
             if message.body == "0010":
                 message.set_string_property(name, "Some reason")
@@ -128,7 +128,7 @@ class TestStopping(ListenerContract):
                 stage.heard.stopping.wait(PATIENCE)
 
         bodies = stage.send_many()
-        stage.listen(handler, concurrency_mode="sync", options={"JMSJCA.messagewrapping": "1"})
+        stage.listen(_handler, concurrency_mode="sync", options={"JMSJCA.messagewrapping": "1"})
         stage.heard.await_status("Down")
         forwarded = stage.remaining(stage.out)
         assert len(set(forwarded)) == len(forwarded) < len(bodies)

@@ -41,17 +41,17 @@ class TestHeldMessages(ListenerContract):
         """It sends in the delivery's unit after the handler returned; one rolls back (JMSJCA: testHUATxTakenAway)."""
         one = threading.Lock()
 
-        def finish(message: Message, session: Session) -> None:
+        def _finish(message: Message, session: Session) -> None:
             forward(message, session, stage.out)
             if one.acquire(blocking=False):
                 message.set_boolean_property("JMSJCA.setRollbackOnly", True)
             message.acknowledge()
 
-        def handler(message: Message, session: Session) -> None:
-            others.submit(finish, message, session)
+        def _handler(message: Message, session: Session) -> None:
+            others.submit(_finish, message, session)
 
         with ThreadPoolExecutor() as others:
-            stage.listen(handler, concurrency_mode="sync", hold_until_ack=True)
+            stage.listen(_handler, concurrency_mode="sync", hold_until_ack=True)
             stage.many = 5
             stage.forward_many()
         assert one.locked()
@@ -111,13 +111,13 @@ class TestHeldBatches(ListenerContract):
         """All of it comes again (JMSJCA: testHUABatchXA)."""
         one = threading.Lock()
 
-        def handler(message: Message, session: Session) -> None:
+        def _handler(message: Message, session: Session) -> None:
             forward(message, session, stage.ends if message.end_of_batch else stage.out)
             if message.body == "0010" and one.acquire(blocking=False):
                 message.set_boolean_property("JMSJCA.setRollbackOnly", True)
             message.acknowledge()
 
-        stage.listen(handler, concurrency_mode="sync", hold_until_ack=True, batch_size=5)
+        stage.listen(_handler, concurrency_mode="sync", hold_until_ack=True, batch_size=5)
         stage.many = 50
         stage.forward_many()
         assert one.locked()
@@ -127,7 +127,7 @@ class TestHeldBatches(ListenerContract):
         wrong: list[object] = []
         chance = SeededChance(0.1)
 
-        def handler(message: Message, session: Session) -> None:
+        def _handler(message: Message, session: Session) -> None:
             index, size = (message.get_int_property(f"JMSJCA.batch{name}") for name in ("Index", "Size"))
             wrong.extend([(index, size)] if size != 3 or not 0 <= index <= 3 else [])
             forward(message, session, stage.ends if message.end_of_batch else stage.out)
@@ -137,7 +137,7 @@ class TestHeldBatches(ListenerContract):
 
         handling = f"1:move(queue:{stage.out.name})"
         spec = {"concurrency_mode": "sync", "hold_until_ack": True, "batch_size": 3}
-        stage.listen(handler, redelivery_handling=handling, **spec)
+        stage.listen(_handler, redelivery_handling=handling, **spec)
         stage.many = 150
         stage.forward_many()
         assert not wrong
@@ -146,14 +146,14 @@ class TestHeldBatches(ListenerContract):
         """A message or the end of its batch rolls back each time (JMSJCA: testHUABatchDlq)."""
         chance = SeededChance(0.2)
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             if message.end_of_batch or chance(message.body):
                 message.set_boolean_property("JMSJCA.setRollbackOnly", True)
             message.acknowledge()
 
         handling = f"3:move(queue:{stage.out.name})"
         spec = {"concurrency_mode": "sync", "hold_until_ack": True, "batch_size": 5, "transaction": "none"}
-        stage.listen(handler, redelivery_handling=handling, **spec)
+        stage.listen(_handler, redelivery_handling=handling, **spec)
         stage.many = 100
         stage.forward_many()
 
@@ -177,24 +177,24 @@ class TestHoldRules(ListenerContract):
         """The unit waits for the return."""
         outcomes: list[object] = []
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             outcomes.append(message.acknowledge().outcome)
 
         stage.send("a")
-        stage.listen(handler, concurrency_mode=mode, hold_until_ack=True)
+        stage.listen(_handler, concurrency_mode=mode, hold_until_ack=True)
         stage.heard.await_outcome(Outcome.COMMITTED)
         assert outcomes == [None]
 
     def test_acknowledged_in_a_coroutine(self, stage: ListenerHarness, mode: str) -> None:
         """The settlement can be awaited."""
 
-        async def work() -> Outcome:
+        async def _work() -> Outcome:
             return await message.acknowledge()
 
         hands = HeldMessages(stage, mode)
         stage.send("a")
         message = hands.take()
-        assert asyncio.run(work()) is Outcome.COMMITTED
+        assert asyncio.run(_work()) is Outcome.COMMITTED
 
     def test_acknowledging_twice_is_as_once(self, stage: ListenerHarness, mode: str) -> None:
         """It stands for no other message of the unit. Also when the unit is settled."""
@@ -225,13 +225,13 @@ class TestHoldRules(ListenerContract):
         """As if the handler had rolled back and acknowledged."""
         failures = [HandlerFailed()]
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             if failures:
                 raise failures.pop()
             message.acknowledge()
 
         stage.send("a")
-        stage.listen(handler, concurrency_mode=mode, hold_until_ack=True)
+        stage.listen(_handler, concurrency_mode=mode, hold_until_ack=True)
         stage.heard.await_outcome(Outcome.ROLLED_BACK)
         stage.heard.await_outcome(Outcome.COMMITTED)
 
@@ -253,14 +253,14 @@ class TestHoldRules(ListenerContract):
         """As soon as possible: the handler sees the end next."""
         seen: queue.Queue[object] = queue.Queue()
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             if seen.empty():
                 message.set_rollback_only()
             seen.put(message.body)
             message.acknowledge()
 
         stage.send(*"abc")
-        stage.listen(handler, concurrency_mode=mode, hold_until_ack=True, batch_size=3, endpoint_pool_max_size=1)
+        stage.listen(_handler, concurrency_mode=mode, hold_until_ack=True, batch_size=3, endpoint_pool_max_size=1)
         assert [seen.get(timeout=PATIENCE) for _ in range(2)] == ["a", None]
 
     def test_more_are_outstanding_than_there_are_threads(self, stage: ListenerHarness, mode: str) -> None:

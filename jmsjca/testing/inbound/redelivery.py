@@ -25,7 +25,7 @@ class TestRedelivered(ListenerContract):
         """Under the names of the manual and as attributes; also what the handler raised before."""
         seen: list[tuple[object, ...]] = []
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             data = message.get_string_property("JMS_Sun_JMSJCA_UserRollbackData.tries")
             error = message.get_string_property("JMS_Sun_JMSJCA_ExceptionMessage")
             count = message.get_object_property("JMS_Sun_JMSJCA_RedeliveryCount")
@@ -35,7 +35,7 @@ class TestRedelivered(ListenerContract):
                 raise HandlerFailed(f"try {len(seen)}")
 
         stage.send("a")
-        stage.listen(handler, concurrency_mode=mode)
+        stage.listen(_handler, concurrency_mode=mode)
         stage.heard.await_outcome(Outcome.COMMITTED)
         assert seen == [
             (False, 0, None, None),
@@ -48,13 +48,13 @@ class TestRedelivered(ListenerContract):
         """The received message gets another id, and its delivery is still that of the one that came."""
         stage.harness.require("atomic")
 
-        def handler(message: Message, session: Session) -> None:
+        def _handler(message: Message, session: Session) -> None:
             session.create_producer(stage.never).send(message)
             message.user_rollback_data["seen"] = f"{message.user_rollback_data.get('seen', '')}x"
             raise HandlerFailed("no such order")
 
         stage.send("a")
-        stage.listen(handler, concurrency_mode=mode, redelivery_handling=f"2:move(queue:{stage.out.name})")
+        stage.listen(_handler, concurrency_mode=mode, redelivery_handling=f"2:move(queue:{stage.out.name})")
         [delivery] = stage.harness.gather(stage.harness.connection.consumer(stage.out), 1)
         told = delivery.message.properties
         assert told["JMS_Sun_JMSJCA_UserRollbackData.seen"] == "xx"
@@ -64,7 +64,7 @@ class TestRedelivered(ListenerContract):
         """The others keep that of the listener; an index that is past already is in force the next time."""
         handling = f"3:move(queue:{stage.never.name})"
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             if message.body == "a":
                 assert message.redelivery_handling in (handling, changed)
                 message.redelivery_handling = changed
@@ -74,7 +74,7 @@ class TestRedelivered(ListenerContract):
 
         changed = f"1:move(queue:{stage.out.name})"
         stage.send(*"ab")
-        stage.listen(handler, concurrency_mode=mode, redelivery_handling=handling)
+        stage.listen(_handler, concurrency_mode=mode, redelivery_handling=handling)
         assert stage.arrive(stage.out, 1) == ["a"]
         stage.heard.await_outcome(Outcome.COMMITTED)
         stage.adapter.stop()
@@ -108,13 +108,13 @@ class TestDeadLetters(ListenerContract):
         """The handler sees it once (JMSJCA: testDlqDelete)."""
         calls: list[str] = []
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             calls.append(message.body)
             if message.body != "last":
                 message.set_rollback_only()
 
         stage.send("a", "last")
-        stage.listen(handler, redelivery_handling="1:delete")
+        stage.listen(_handler, redelivery_handling="1:delete")
         stage.heard.await_outcome(Outcome.COMMITTED)
         stage.adapter.stop()
         assert calls == ["a", "last"]
@@ -140,13 +140,13 @@ class TestDeadLetters(ListenerContract):
     def test_another_handling_and_data_outlive_a_stop_by_the_handler(self, stage: ListenerHarness) -> None:
         """They are the message's own (JMSJCA: testChangeActionsInMidFlight)."""
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             message.set_string_property("_JMSJCA_UserRollbackData1", "x")
             message.set_string_property("_JMSJCA_RedeliveryHandling", f"1:move(queue:{stage.out.name})")
             message.set_string_property("_JMSJCA_StopMessageDelivery", "Some reason")
             raise HandlerFailed
 
-        activation = stage.listen(handler)
+        activation = stage.listen(_handler)
         stage.send("a")
         stage.heard.await_status("Down")
         stage.expect_remaining(stage.out)

@@ -25,10 +25,10 @@ class TestTopics(ListenerContract):
         topic, bodies = stage.harness.topic(), [f"{number:02}" for number in range(30)]
         seen: queue.Queue[str] = queue.Queue()
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             seen.put(message.body)
 
-        activation = stage.listen(handler, destination=topic, concurrency_mode=mode)
+        activation = stage.listen(_handler, destination=topic, concurrency_mode=mode)
         stage.heard.await_status("Up")
         assert activation.stats.n_configured_endpoints == 1
         stage.harness.send(topic, *bodies)
@@ -61,10 +61,10 @@ class TestDurableListeners(ListenerContract):
         """From the first start on, whether the listener is up or not."""
         seen: queue.Queue[str] = queue.Queue()
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             seen.put(message.body)
 
-        activation = stage.listen(handler, **durable)
+        activation = stage.listen(_handler, **durable)
         stage.heard.await_status("Up")
         activation.stop()
         stage.harness.send(durable["destination"], "meanwhile")

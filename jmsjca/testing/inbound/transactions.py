@@ -28,12 +28,12 @@ class TestExceptions(ListenerContract):
         """Serial keeps the order, too (JMSJCA: testExceptionCMTSerial, testExceptionCMTCC)."""
         chance = SeededChance(0.1)
 
-        def handler(message: Message, session: Session) -> None:
+        def _handler(message: Message, session: Session) -> None:
             forward(message, session, stage.out)
             if chance(message.body):
                 raise HandlerFailed
 
-        stage.listen(handler, concurrency_mode=mode)
+        stage.listen(_handler, concurrency_mode=mode)
         stage.forward_many(ordered=mode == "serial")
 
     @modes
@@ -44,13 +44,13 @@ class TestExceptions(ListenerContract):
         """
         chance = SeededChance(0.1)
 
-        def handler(message: Message, session: Session) -> None:
+        def _handler(message: Message, session: Session) -> None:
             forward(message, session, stage.out)
             if chance(message.body):
                 message.set_rollback_only()
                 forward(message, session, stage.never)
 
-        stage.listen(handler, concurrency_mode=mode, options={"JMSJCA.NoXA": "true"})
+        stage.listen(_handler, concurrency_mode=mode, options={"JMSJCA.NoXA": "true"})
         stage.forward_many(ordered=mode == "serial")
         stage.expect_remaining(stage.never)
 
@@ -67,27 +67,27 @@ class TestExceptionsWithoutTransaction(ListenerContract):
         """JMSJCA: testExceptionBMTCC, testExceptionBMTSerial, testExceptionBMTSync."""
         chance = SeededChance(0.1)
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             if chance(message.body):
                 raise HandlerFailed
             with stage.connection.create_session(transacted=True) as session:
                 forward(message, session, stage.out)
                 session.commit()
 
-        self._pass(stage, handler, mode)
+        self._pass(stage, _handler, mode)
 
     @modes
     def test_raising_after_rolling_its_own_transaction_back(self, stage: ListenerHarness, mode: str) -> None:
         """JMSJCA: testExceptionInBMTCC, testExceptionInBMTSerial, testExceptionInBMTSync."""
         chance = SeededChance(0.1)
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             with stage.connection.create_session(transacted=True) as session, session.transaction():
                 forward(message, session, stage.out)
                 if chance(message.body):
                     raise HandlerFailed
 
-        self._pass(stage, handler, mode)
+        self._pass(stage, _handler, mode)
 
     def _pass(self, stage: ListenerHarness, handler: Callable[[Message], None], mode: str) -> None:
         stage.listen(handler, concurrency_mode=mode, transaction="none")
@@ -151,12 +151,12 @@ class TestNoMessageLoss(ListenerContract):
         raises = SeededChance(0.1)
         done: queue.Queue[str] = queue.Queue()
 
-        def handler(message: Message) -> None:
+        def _handler(message: Message) -> None:
             if raises(message.body):
                 raise HandlerFailed
             done.put(message.body)
 
-        stage.listen(handler, concurrency_mode=mode, transaction="none", redelivery_handling="")
+        stage.listen(_handler, concurrency_mode=mode, transaction="none", redelivery_handling="")
         bodies = stage.send_many()
         stage.heard.await_outcome(Outcome.COMMITTED, len(bodies))
         stage.adapter.stop()

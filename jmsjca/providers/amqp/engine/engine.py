@@ -232,7 +232,8 @@ class Engine:
 
 
 class _Abandonable(Protocol):
-    def abandon_after_fork(self, error: ConnectionLostError) -> None: ...
+    def abandon_after_fork(self, error: ConnectionLostError) -> None:
+        """Close without any I/O: the connection belongs to the parent process."""
 
 
 _registered: WeakSet[_Abandonable] = WeakSet()

@@ -287,13 +287,13 @@ def accept_in_transaction(state: bytes) -> Disposition:
     """
     fields = decode_state(state)
 
-    def accept_all(deliveries: Iterable[Pointer]) -> None:
+    def _accept_all(deliveries: Iterable[Pointer]) -> None:
         for delivery in deliveries:
             _copy(_data_of(_local(delivery)), fields)
             _update(delivery, _TRANSACTIONAL)
             settle(delivery)
 
-    return accept_all
+    return _accept_all
 
 
 # Sending, and the broker's outcomes.
@@ -377,10 +377,10 @@ def remote_state_matcher(fields: bytes, buffer: Buffer) -> Callable[[Pointer], b
     """
     size, start, room, content = len(fields), buffer.start, buffer.size, buffer.content
 
-    def matches(delivery: Pointer) -> bool:
+    def _matches(delivery: Pointer) -> bool:
         return size > 0 and _encode(_data_of(_remote(delivery)), start, room) == size and content[:size] == fields
 
-    return matches
+    return _matches
 
 
 _check_types("uint64_t[1]", "pn_delivery_tag_t *")
