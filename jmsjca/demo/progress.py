@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from jmsjca.demo.settings import DemoSettings
-from jmsjca.spark.staging import Part, Staging
+from jmsjca.spark.staging import EpochPartition, Staging
 
 __all__ = [
     "Batch",
@@ -126,7 +126,7 @@ def count_recognised(location: Path) -> int:
     return sum(staging.received(part) - staging.rows(part).num_rows for staging, part in parts if part.epoch == newest)
 
 
-def _parts(location: Path) -> list[tuple[Staging, Part]]:
+def _parts(location: Path) -> list[tuple[Staging, EpochPartition]]:
     stagings = [Staging(location, folder.name) for folder in location.glob("v1/*")]
     return [(staging, part) for staging in stagings for part in staging.parts()]
 

@@ -11,7 +11,7 @@ from jmsjca.errors import ConfigurationError
 
 __all__ = ["find_java"]
 
-_OLDEST = 17
+_MIN_RELEASE = 17
 
 
 def find_java() -> Path:
@@ -23,12 +23,12 @@ def find_java() -> Path:
     found: list[str] = []
     for home in _candidates():
         release = _release(home)
-        if release >= _OLDEST:
+        if release >= _MIN_RELEASE:
             return home
         found.append(f"{home} ({release or 'not a full Java'})")
     seen = f" Found only: {', '.join(found)}." if found else ""
     raise ConfigurationError(
-        f"Spark needs a full Java {_OLDEST} or later.{seen} Install one (Debian, Ubuntu: apt-get install "
+        f"Spark needs a full Java {_MIN_RELEASE} or later.{seen} Install one (Debian, Ubuntu: apt-get install "
         "openjdk-17-jre-headless; macOS: brew install openjdk@17) or let JAVA_HOME name it."
     )
 
@@ -47,10 +47,10 @@ def _release(home: Path) -> int:
     # Spark starts Java with this module; a runtime that was cut down does not have it.
     command = [str(home / "bin" / "java"), "--add-modules", "jdk.incubator.vector", "-version"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return 0
-    version = re.search(r'version "(\d+)', told.stderr)
+    version = re.search(r'version "(\d+)', result.stderr)
     return int(version[1]) if version else 0
 
 

@@ -14,7 +14,7 @@ from jmsjca.reconnection import ConnectionSettings
 
 __all__ = ["SparkOptions"]
 
-_SPARKS_OWN = {"checkpointlocation"}  # handed to every streaming sink
+_SPARK_OPTIONS = {"checkpointlocation"}  # handed to every streaming sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class SparkOptions:
         known = {option.name.lower(): option for option in fields(cls)}
         values: dict[str, Any] = {}
         for name, text in given.items():
-            if name.lower() in _SPARKS_OWN:
+            if name.lower() in _SPARK_OPTIONS:
                 continue
             option = known.get(name.lower())
             if option is None:
@@ -124,20 +124,20 @@ class SparkOptions:
             )
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(text)
     return int(text)
 
 
-def _number(text: str) -> float:
+def _parse_duration(text: str) -> float:
     value = float(text)
     if not 0 <= value < float("inf"):
         raise ValueError(text)
     return value
 
 
-def _folder(text: str) -> str:
+def _parse_folder(text: str) -> str:
     """A path, or a ``file:`` URL as Spark writes it. Made absolute here, on the driver."""
     path = re.sub("^file:(//(?=/))?(?=/(?!/))", "", text)
     if re.match("[A-Za-z][A-Za-z0-9+.-]+:", path):
@@ -148,16 +148,16 @@ def _folder(text: str) -> str:
 
 
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
-    "stagingLocation": _folder,
-    "partitions": _count,
-    "maxMessagesPerBatch": _count,
-    "retainEpochs": _count,
-    "receiveIdleTimeout": _number,
-    "batchTimeout": _number,
-    "pollInterval": _number,
-    "driverRetryTimeout": _number,
-    "inDoubtRetention": _number,
-    "timeToLive": _number,
+    "stagingLocation": _parse_folder,
+    "partitions": _parse_count,
+    "maxMessagesPerBatch": _parse_count,
+    "retainEpochs": _parse_count,
+    "receiveIdleTimeout": _parse_duration,
+    "batchTimeout": _parse_duration,
+    "pollInterval": _parse_duration,
+    "driverRetryTimeout": _parse_duration,
+    "inDoubtRetention": _parse_duration,
+    "timeToLive": _parse_duration,
 }
 
 

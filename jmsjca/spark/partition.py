@@ -21,7 +21,7 @@ from jmsjca.reconnection import connect
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.rows import delivery_row, key_of, to_batch
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import RECEIVED, Part, Staging, StaleEpochError, decide
+from jmsjca.spark.staging import RECEIVED, EpochPartition, Staging, StaleEpochError, resolve_duplicates
 
 __all__ = ["JmsPartition", "PartitionReader"]
 
@@ -35,7 +35,7 @@ class JmsPartition(InputPartition):
         quota: How many messages it may take.
     """
 
-    def __init__(self, gen: str, part: Part, quota: int) -> None:
+    def __init__(self, gen: str, part: EpochPartition, quota: int) -> None:
         super().__init__(part.number)
         self.gen = gen
         self.part = part
@@ -67,7 +67,7 @@ class PartitionReader:
             self._staging.check_live(self._part)
             self._claim()
             self._receive_and_stage()
-        foreign = decide(self._staging, self._part)
+        foreign = resolve_duplicates(self._staging, self._part)
         yield from _without(self._staging.rows(self._part), foreign)
 
     def _claim(self) -> None:

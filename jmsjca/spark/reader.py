@@ -19,16 +19,16 @@ from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.rows import delivery_row, to_batch
 from jmsjca.spark.schema import ARROW_SCHEMA
-from jmsjca.spark.staging import Part, Staging, orphans
+from jmsjca.spark.staging import EpochPartition, Staging, orphans
 
-__all__ = ["Goal", "JmsBatchReader", "JmsStreamReader", "Offset", "Probe", "Rest"]
+__all__ = ["AvailableNowLimit", "EmptyEpochBackoff", "JmsBatchReader", "JmsStreamReader", "Offset", "QueueMonitor"]
 
 logger = logging.getLogger("jmsjca.spark")
 
-_LONGEST = 31
+_MAX_SKIPPED = 31
 
-_ROWS = 1000
-_PART = Part(0, 0)
+_CHUNK_ROWS = 1000
+_BATCH_PARTITION = EpochPartition(0, 0)
 
 
 class JmsBatchReader(DataSourceReader):
@@ -48,15 +48,15 @@ class JmsBatchReader(DataSourceReader):
         try:
             numbered = enumerate(itertools.chain.from_iterable(connection.browse(self._options.target)))
             while rows := [
-                delivery_row(delivery, _PART, position, None)
-                for position, delivery in itertools.islice(numbered, _ROWS)
+                delivery_row(delivery, _BATCH_PARTITION, position, None)
+                for position, delivery in itertools.islice(numbered, _CHUNK_ROWS)
             ]:
                 yield to_batch(rows, ARROW_SCHEMA)
         finally:
             connection.close()
 
 
-class Goal:
+class AvailableNowLimit:
     """What the queue held when the query began; what comes later waits for the next one.
 
     Where the broker does not tell how much that was, the query ends with the first epoch that came back empty or took
@@ -67,32 +67,32 @@ class Goal:
     """
 
     def __init__(self, depth: int | None) -> None:
-        self._left = depth
-        self._begin = datetime.now(UTC)
+        self._remaining = depth
+        self._started = datetime.now(UTC)
         self.reached = depth == 0
 
-    def left(self, limit: int) -> int:
+    def next_limit(self, limit: int) -> int:
         """How many messages the next epoch may take."""
-        return limit if self._left is None else min(limit, max(self._left, 1))
+        return limit if self._remaining is None else min(limit, max(self._remaining, 1))
 
-    def note(self, staging: Staging, epoch: int) -> None:
+    def record_epoch(self, staging: Staging, epoch: int) -> None:
         """Learn what an epoch took."""
         taken = staging.count(epoch)
-        if self._left is None:
+        if self._remaining is None:
             self.reached = not taken or self._is_late(staging, epoch)
         else:
-            self._left -= taken
-            self.reached = not taken or self._left <= 0
+            self._remaining -= taken
+            self.reached = not taken or self._remaining <= 0
 
     def _is_late(self, staging: Staging, epoch: int) -> bool:
         return any(self._holds_late(staging, part) for part in staging.parts() if part.epoch == epoch)
 
-    def _holds_late(self, staging: Staging, part: Part) -> bool:
+    def _holds_late(self, staging: Staging, part: EpochPartition) -> bool:
         sent = staging.rows(part).column("timestamp").to_pylist()
-        return any(time is not None and time >= self._begin for time in sent)
+        return any(time is not None and time >= self._started for time in sent)
 
 
-class Rest:
+class EmptyEpochBackoff:
     """Counts the looks at the queue to leave out: 1, 3, 7, 15 and then 31 after each further empty epoch.
 
     An epoch comes back empty where the driver cannot look into the queue, or saw messages that others took or hold.
@@ -102,12 +102,12 @@ class Rest:
         self._length = 0
         self._left = 0
 
-    def note(self, taken: int) -> None:
+    def record_epoch(self, taken: int) -> None:
         """Learn how many messages an epoch took."""
-        self._length = 0 if taken else min(2 * self._length + 1, _LONGEST)
+        self._length = 0 if taken else min(2 * self._length + 1, _MAX_SKIPPED)
         self._left = self._length
 
-    def is_due(self) -> bool:
+    def must_skip(self) -> bool:
         """Tell whether this look is to be left out."""
         if not self._left:
             return False
@@ -166,10 +166,10 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         self._options = options
         self._location = options.staging()
-        self._probe = Probe(options)
-        self._rest = Rest()
-        self._goal: Goal | None = None  # with AvailableNow: where this run ends
-        self._opened: Offset | None = None  # the epoch opened last, in this run
+        self._monitor = QueueMonitor(options)
+        self._backoff = EmptyEpochBackoff()
+        self._available_now: AvailableNowLimit | None = None  # with AvailableNow: where this run ends
+        self._last_epoch: Offset | None = None  # the epoch opened last, in this run
 
     def initialOffset(self) -> dict[str, Any]:
         """The offset before the first epoch: always the same."""
@@ -182,28 +182,28 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Open one epoch if messages wait, else answer the start."""
         offset = Offset.from_json(start)
-        self._look_back(offset)
-        if self._rests() or not self._probe.has_messages():
+        self._record_last_epoch(offset)
+        if self._is_idle() or not self._monitor.has_messages():
             return start
         if offset.gen is None:
             self._check_orphans()
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.maxMessagesPerBatch
-        if self._goal is not None:
-            rows = self._goal.left(rows)
-        self._opened = offset.next(min(self._options.partitions, rows), rows)
-        return self._opened.to_json()
+        if self._available_now is not None:
+            rows = self._available_now.next_limit(rows)
+        self._last_epoch = offset.next(min(self._options.partitions, rows), rows)
+        return self._last_epoch.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """What the progress of a query shows as the latest offset: the depth of the queue, where it is known."""
         try:
-            depth = self._probe.depth()
+            depth = self._monitor.depth()
         except JMSError:  # only a figure to look at
             return None
         return None if depth is None else {"depth": depth}
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Take no more than what the queue holds now, or what comes close to that: see `Goal`."""
-        self._goal = Goal(self._probe.depth())
+        self._available_now = AvailableNowLimit(self._monitor.depth())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan the epochs between two offsets. Their folders are made here and nowhere else."""
@@ -214,7 +214,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planned: list[InputPartition] = []
         for epoch in range(first.epoch + 1, last.epoch + 1):
             staging.create_epoch(epoch)
-            planned += [JmsPartition(last.gen, Part(epoch, i), last.quota(i)) for i in range(last.parts)]
+            planned += [JmsPartition(last.gen, EpochPartition(epoch, i), last.quota(i)) for i in range(last.parts)]
         return planned
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -236,25 +236,25 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Close the driver's connection."""
-        self._probe.close()
+        self._monitor.close()
 
-    def _look_back(self, start: Offset) -> None:
+    def _record_last_epoch(self, start: Offset) -> None:
         """Learn what the epoch took that was opened last, if Spark went on to it."""
-        opened, self._opened = self._opened, None
+        opened, self._last_epoch = self._last_epoch, None
         if opened is None or opened != start or start.gen is None:
             return
         staging = Staging(self._location, start.gen)
-        self._rest.note(staging.count(start.epoch))
-        if self._goal is not None:
-            self._goal.note(staging, start.epoch)
+        self._backoff.record_epoch(staging.count(start.epoch))
+        if self._available_now is not None:
+            self._available_now.record_epoch(staging, start.epoch)
 
-    def _rests(self) -> bool:
+    def _is_idle(self) -> bool:
         """Tell that no epoch is to be opened now: the goal is reached, or the last one came back empty."""
-        if self._goal is not None:
-            return self._goal.reached
-        if not self._rest.is_due():
+        if self._available_now is not None:
+            return self._available_now.reached
+        if not self._backoff.must_skip():
             return False
-        self._probe.pace()
+        self._monitor.throttle()
         return True
 
     def _check_orphans(self) -> None:
@@ -269,7 +269,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
 
-class Probe:
+class QueueMonitor:
     """Opened at the first look, never pickled: readers are copied to every task.
 
     Args:
@@ -291,13 +291,13 @@ class Probe:
         Raises:
             JMSError: It could not be reached for longer than the option ``driverRetryTimeout``.
         """
-        self.pace()
+        self.throttle()
         try:
-            found = self._look(self._open())
+            found = self._can_receive(self._open())
         except (ConfigurationError, InvalidDestinationError, NotSupportedError):
             raise
         except JMSError as error:
-            self._put_up_with(error)
+            self._tolerate(error)
             return False
         self._failing_since = None
         return found
@@ -311,7 +311,7 @@ class Probe:
         admin = self._open().admin()
         return None if admin is None else admin.depth(self._options.target).total
 
-    def pace(self) -> None:
+    def throttle(self) -> None:
         """Wait: Spark asks as fast as it can, the broker is asked once an interval."""
         time.sleep(max(self._next - time.monotonic(), 0))
         self._next = time.monotonic() + self._options.pollInterval
@@ -330,18 +330,18 @@ class Probe:
             self.close()
         if self._connection is None:
             self._lost = False
-            self._connection = connect(self._options.settings, self._lose)
+            self._connection = connect(self._options.settings, self._on_lost)
         return self._connection
 
-    def _lose(self, error: JMSError) -> None:
+    def _on_lost(self, error: JMSError) -> None:
         """Told by the connection: where nobody can look, nothing else would tell."""
         del error
         self._lost = True
 
-    def _look(self, connection: spi.Connection) -> bool:
+    def _can_receive(self, connection: spi.Connection) -> bool:
         return not connection.capabilities.browse or any(connection.browse(self._options.target, limit=1))
 
-    def _put_up_with(self, error: JMSError) -> None:
+    def _tolerate(self, error: JMSError) -> None:
         self.close()
         now = time.monotonic()
         if self._failing_since is None:

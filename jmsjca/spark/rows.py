@@ -24,7 +24,7 @@ from jmsjca.messages import (
     convert,
 )
 from jmsjca.spark.schema import SCHEMA, STAGED_SCHEMA, pa
-from jmsjca.spark.staging import Part
+from jmsjca.spark.staging import EpochPartition
 
 __all__ = ["RowEncoder", "delivery_row", "key_of", "message_row", "to_batch"]
 
@@ -34,7 +34,7 @@ def to_batch(rows: Iterable[dict[str, Any]], schema: Any = STAGED_SCHEMA) -> Any
     return pa.RecordBatch.from_pylist(list(rows), schema=schema)
 
 
-def delivery_row(delivery: spi.Delivery, part: Part, position: int, key: str | None) -> dict[str, Any]:
+def delivery_row(delivery: spi.Delivery, part: EpochPartition, position: int, key: str | None) -> dict[str, Any]:
     """The row of a delivery. One that cannot be decoded gives its raw bytes and the reason.
 
     A map, stream or object message gives its body as it came. A broker that does not count deliveries leaves
@@ -93,17 +93,17 @@ _TYPES: dict[str, Callable[[Any], object]] = {
     "float": Float,
     "double": Double,
 }
-_WHOLE = {"tinyint", "smallint", "int", "bigint"}
-_WRITTEN = {
+_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+_COLUMN_TYPES = {
     "text": {"string"},
     "body": {"string", "binary"},
     "correlation_id": {"string"},
     "reply_to": {"string"},
     "type": {"string"},
-    "priority": _WHOLE,
-    "duplicate_id": {"string"} | _WHOLE,
+    "priority": _INTEGERS,
+    "duplicate_id": {"string"} | _INTEGERS,
 }
-_KNOWN = {"properties", *_WRITTEN}
+_KNOWN = {"properties", *_COLUMN_TYPES}
 _IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that what was read can be written as it is
 
 
@@ -123,7 +123,7 @@ class RowEncoder:
     def __init__(self, schema: StructType) -> None:
         self._types = {field.name: field.dataType.simpleString() for field in schema.fields}
         _check_columns(self._types)
-        self._markers = _markers(schema["properties"].dataType) if "properties" in self._types else {}
+        self._property_types = _property_types(schema["properties"].dataType) if "properties" in self._types else {}
 
     def message(self, row: dict[str, Any]) -> tuple[Message, int]:
         """Make the message of a row, and tell its priority."""
@@ -149,10 +149,10 @@ class RowEncoder:
 
     def _properties(self, values: Mapping[str, Any] | list[tuple[str, Any]] | None) -> list[tuple[str, object]]:
         pairs = values.items() if isinstance(values, Mapping) else values or []
-        return [(name, self._mark(name, value)) for name, value in pairs if value is not None]
+        return [(name, self._typed_value(name, value)) for name, value in pairs if value is not None]
 
-    def _mark(self, name: str, value: Any) -> object:
-        return self._markers.get(name, self._markers.get("", str))(value)
+    def _typed_value(self, name: str, value: Any) -> object:
+        return self._property_types.get(name, self._property_types.get("", str))(value)
 
 
 def _check_columns(types: Mapping[str, str]) -> None:
@@ -163,24 +163,24 @@ def _check_columns(types: Mapping[str, str]) -> None:
             f"put it into 'properties', or drop it. There are {', '.join(sorted(_KNOWN))}."
         )
     for name, kind in types.items():
-        if name in _WRITTEN and kind not in _WRITTEN[name] | {"void"}:
+        if name in _COLUMN_TYPES and kind not in _COLUMN_TYPES[name] | {"void"}:
             raise InvalidOptionError(
-                f"The column {name!r} must be {' or '.join(sorted(_WRITTEN[name]))}, not {kind}; cast it."
+                f"The column {name!r} must be {' or '.join(sorted(_COLUMN_TYPES[name]))}, not {kind}; cast it."
             )
     if not {"text", "body"} & set(types):
         raise InvalidOptionError("A message needs a body: a column 'text' (string) or 'body' (string or binary).")
 
 
-def _markers(kind: DataType) -> dict[str, Callable[[Any], object]]:
+def _property_types(kind: DataType) -> dict[str, Callable[[Any], object]]:
     """The type of each property; under the empty name that of all values of a map."""
     if isinstance(kind, MapType):
-        return {"": _marker("properties", kind.valueType)}
+        return {"": _property_type("properties", kind.valueType)}
     if isinstance(kind, StructType):
-        return {field.name: _marker(f"properties.{field.name}", field.dataType) for field in kind.fields}
+        return {field.name: _property_type(f"properties.{field.name}", field.dataType) for field in kind.fields}
     raise InvalidOptionError(f"The column 'properties' must be a map or a struct, not {kind.simpleString()}.")
 
 
-def _marker(name: str, kind: DataType) -> Callable[[Any], object]:
+def _property_type(name: str, kind: DataType) -> Callable[[Any], object]:
     try:
         return _TYPES[kind.simpleString()]
     except KeyError:

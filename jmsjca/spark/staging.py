@@ -33,12 +33,12 @@ from jmsjca.spark.schema import ipc, pa
 
 __all__ = [
     "RECEIVED",
-    "Part",
+    "EpochPartition",
     "Staging",
     "StaleEpochError",
-    "decide",
     "orphans",
     "replace",
+    "resolve_duplicates",
     "sync_folder",
     "write_exclusively",
 ]
@@ -47,14 +47,14 @@ RECEIVED = b"received"
 """Where a staged file notes how many messages were received for it."""
 
 _VERSION = "v1"
-_OWN_FOLDERS = 4  # above an epoch: of the generation, of the version, the location, and where that is
+_SYNCED_PARENTS = 4  # above an epoch: of the generation, of the version, the location, and where that is
 
 
 class StaleEpochError(JMSError):
     """A late attempt at a batch that was committed long ago. It has taken nothing."""
 
 
-class Part(NamedTuple):
+class EpochPartition(NamedTuple):
     """One partition of one epoch. The order decides to whom a message belongs that two of them hold."""
 
     epoch: int
@@ -82,7 +82,7 @@ class Staging:
         folder = self._epoch_folder(epoch)
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
-            for parent in list(folder.parents)[:_OWN_FOLDERS]:
+            for parent in list(folder.parents)[:_SYNCED_PARENTS]:
                 sync_folder(parent)
 
     def claim(self, query: str) -> None:
@@ -105,7 +105,7 @@ class Staging:
         except FileNotFoundError:
             return 0
 
-    def check_live(self, part: Part) -> None:
+    def check_live(self, part: EpochPartition) -> None:
         """Refuse a part whose epoch is over.
 
         Raises:
@@ -116,7 +116,7 @@ class Staging:
                 f"Epoch {part.epoch} is over; this attempt of partition {part.number} comes too late."
             )
 
-    def publish(self, part: Part, batch: Any) -> bool:
+    def publish(self, part: EpochPartition, batch: Any) -> bool:
         """Write a part's rows durably, as the only one to do so.
 
         Returns:
@@ -132,48 +132,48 @@ class Staging:
                 f"Epoch {part.epoch} was removed while partition {part.number} was at work."
             ) from None
 
-    def withdraw(self, part: Part) -> None:
+    def withdraw(self, part: EpochPartition) -> None:
         """Take back what was published for an epoch that turned out to be over."""
         self._path(part, "arrow").unlink(missing_ok=True)
 
-    def is_published(self, part: Part) -> bool:
+    def is_published(self, part: EpochPartition) -> bool:
         """Tell whether a part's rows are there."""
         return self._path(part, "arrow").exists()
 
-    def rows(self, part: Part) -> Any:
+    def rows(self, part: EpochPartition) -> Any:
         """The published rows, as an Arrow table."""
         with ipc.open_file(pa.memory_map(str(self._path(part, "arrow")))) as reader:
             return reader.read_all()
 
-    def keys(self, part: Part) -> set[str]:
+    def keys(self, part: EpochPartition) -> set[str]:
         """The keys of a part's messages; none where messages have none."""
         return {key for key in self.rows(part).column("_key").to_pylist() if key is not None}
 
-    def confirm(self, part: Part) -> None:
+    def confirm(self, part: EpochPartition) -> None:
         """Note that the broker confirmed the settlement."""
         with suppress(FileNotFoundError):  # so late that the epoch was swept; its keys are in doubt/ for a while
             write_exclusively(self._path(part, "acked"), b"")
 
-    def is_confirmed(self, part: Part) -> bool:
+    def is_confirmed(self, part: EpochPartition) -> bool:
         """Tell whether the broker confirmed the settlement."""
         return self._path(part, "acked").exists()
 
-    def decide(self, part: Part, foreign: Iterable[str]) -> set[str]:
+    def record_decision(self, part: EpochPartition, foreign: Iterable[str]) -> set[str]:
         """Note which messages belong to other parts. The first decision stands, and is returned."""
         path = self._path(part, "ok")
         write_exclusively(path, json.dumps(sorted(foreign)).encode())
         return set(json.loads(path.read_bytes()))
 
-    def decision(self, part: Part) -> set[str] | None:
+    def decision(self, part: EpochPartition) -> set[str] | None:
         """Which messages belong to other parts; None if that is not decided."""
         try:
             return set(json.loads(self._path(part, "ok").read_bytes()))
         except FileNotFoundError:
             return None
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[EpochPartition]:
         """All published parts, in order."""
-        return sorted(_part(path) for path in self.folder.glob("e-*/p-*.arrow"))
+        return sorted(_partition_of(path) for path in self.folder.glob("e-*/p-*.arrow"))
 
     def keys_in_doubt(self) -> set[str]:
         """Keys of messages that are staged but may come again."""
@@ -189,7 +189,7 @@ class Staging:
         """How many messages an epoch has taken off the queue, those included that it recognised and dropped."""
         return sum(self.received(part) for part in self.parts() if part.epoch == epoch)
 
-    def received(self, part: Part) -> int:
+    def received(self, part: EpochPartition) -> int:
         """How many messages a published part has taken off the queue, those included that it recognised."""
         return int(self.rows(part).schema.metadata[RECEIVED])
 
@@ -204,7 +204,7 @@ class Staging:
         if epoch > self.low:
             replace(self.folder / "LOW", str(epoch).encode())
         for folder in sorted(self.folder.glob("e-*")):
-            if _epoch(folder) <= epoch - retain:
+            if _epoch_of(folder) <= epoch - retain:
                 self._remove(folder)
         for folder in self.folder.glob("trash-*"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -216,7 +216,7 @@ class Staging:
     def _remove(self, folder: Path) -> None:
         """Move a folder out of sight, in one step: a late attempt finds no folder rather than half of one."""
         for path in folder.glob("p-*.arrow"):
-            part = _part(path)
+            part = _partition_of(path)
             if not self.is_confirmed(part):
                 doubt = self.folder / "doubt"
                 doubt.mkdir(exist_ok=True)
@@ -228,7 +228,7 @@ class Staging:
     def _epoch_folder(self, epoch: int) -> Path:
         return self.folder / f"e-{epoch:010d}"
 
-    def _path(self, part: Part, ending: str) -> Path:
+    def _path(self, part: EpochPartition, ending: str) -> Path:
         return self._epoch_folder(part.epoch) / f"{part.name}.{ending}"
 
 
@@ -241,11 +241,11 @@ def orphans(location: Path) -> Iterator[Path]:
                 yield folder / f"e-{part.epoch:010d}" / f"{part.name}.arrow"
 
 
-def _part(path: Path) -> Part:
-    return Part(_epoch(path.parent), int(path.name[2:7]))
+def _partition_of(path: Path) -> EpochPartition:
+    return EpochPartition(_epoch_of(path.parent), int(path.name[2:7]))
 
 
-def _epoch(folder: Path) -> int:
+def _epoch_of(folder: Path) -> int:
     return int(folder.name.removeprefix("e-"))
 
 
@@ -296,17 +296,17 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def decide(staging: Staging, part: Part) -> set[str]:
+def resolve_duplicates(staging: Staging, part: EpochPartition) -> set[str]:
     """Decide, if nobody has, which messages of a published part belong to other parts.
 
     Returns:
         Their keys.
     """
     decision = staging.decision(part)
-    return staging.decide(part, _find_foreign(staging, part)) if decision is None else decision
+    return staging.record_decision(part, _find_foreign(staging, part)) if decision is None else decision
 
 
-def _find_foreign(staging: Staging, part: Part) -> set[str]:
+def _find_foreign(staging: Staging, part: EpochPartition) -> set[str]:
     mine = staging.keys(part)
     sure = staging.is_confirmed(part)
     foreign: set[str] = set()
@@ -316,5 +316,5 @@ def _find_foreign(staging: Staging, part: Part) -> set[str]:
             continue
         common = mine & staging.keys(other)
         if common:
-            foreign |= common if other < part else common - decide(staging, other)
+            foreign |= common if other < part else common - resolve_duplicates(staging, other)
     return foreign

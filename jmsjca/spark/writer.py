@@ -21,7 +21,7 @@ from jmsjca.spark.rows import RowEncoder
 
 __all__ = ["JmsBatchWriter", "JmsStreamWriter"]
 
-_UNIT = 1000
+_MAX_UNIT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class PartitionWriter:
             message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row, f"{prefix}/{sent}")
             producer.send(message, priority=priority, time_to_live=self._options.timeToLive)
             sent += 1
-            if sent % _UNIT == 0:
+            if sent % _MAX_UNIT == 0:
                 session.commit()
         session.commit()
         return sent
@@ -105,10 +105,10 @@ class JmsStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> Sent:
         """Send a partition of a batch, on an executor."""
-        return self._writer.write(iterator, _batch())
+        return self._writer.write(iterator, _batch_id())
 
 
-def _batch() -> str:
+def _batch_id() -> str:
     """The query and the batch that a task of a streaming sink works for: the same when Spark repeats the batch."""
     context = TaskContext.get()
     if context is None:

@@ -11,7 +11,7 @@ from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.staging import Part, Staging
+from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spi import Depth
 
 
@@ -45,15 +45,15 @@ class Broker:
             staging.create_epoch(epoch)
         return staging
 
-    def reader(self, part: Part, quota: int = 100, **changes: object) -> PartitionReader:
+    def reader(self, part: EpochPartition, quota: int = 100, **changes: object) -> PartitionReader:
         self.staging("g", part.epoch)
         return PartitionReader(self.options(**changes), JmsPartition("g", part, quota))
 
-    def read(self, part: Part, quota: int = 100, **changes: object) -> list[dict[str, object]]:
+    def read(self, part: EpochPartition, quota: int = 100, **changes: object) -> list[dict[str, object]]:
         """What one attempt at a partition hands over."""
         return [row for batch in self.reader(part, quota, **changes).read() for row in batch.to_pylist()]
 
-    def texts(self, part: Part, quota: int = 100, **changes: object) -> list[object]:
+    def texts(self, part: EpochPartition, quota: int = 100, **changes: object) -> list[object]:
         return [row["text"] for row in self.read(part, quota, **changes)]
 
     def send(self, *texts: str, correlation_id: str | None = None) -> None:

@@ -18,7 +18,7 @@ from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import partition, staging
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.staging import Part, Staging
+from jmsjca.spark.staging import EpochPartition, Staging
 
 CRASHED = 9
 TEXTS = ["m0", "m1", "m2", "m3"]
@@ -58,7 +58,7 @@ def arm(at: int) -> None:
         (Staging, "publish"),
         (EmbeddedUnit, "commit"),
         (Staging, "confirm"),
-        (partition, "decide"),
+        (partition, "resolve_duplicates"),
         (staging, "_write"),
         (os, "link"),
         (Path, "replace"),
@@ -90,7 +90,7 @@ class Run:
         done = self._sink / str(epoch)
         if not done.exists():
             self._staging.create_epoch(epoch)
-            reader = PartitionReader(self._options, JmsPartition("g", Part(epoch, 0), quota))
+            reader = PartitionReader(self._options, JmsPartition("g", EpochPartition(epoch, 0), quota))
             texts = [text for batch in reader.read() for text in batch.column("text").to_pylist()]
             done.with_suffix(".new").write_text(json.dumps(texts))
             os.rename(done.with_suffix(".new"), done)  # noqa: PTH104  # no point for a crash: the sink is not ours

@@ -31,7 +31,7 @@ NAMED = {
     "Staging.publish",
     "EmbeddedUnit.commit",
     "Staging.confirm",
-    "partition.decide",
+    "partition.resolve_duplicates",
     "staging._write",
     "os.link",
     "Path.rename",

@@ -15,7 +15,7 @@ from jmsjca.messages import TextMessage
 from jmsjca.spark import partition
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.staging import Part, Staging
+from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spi import Capabilities
 from tests.spark.step_orders import See, explore
 
@@ -65,7 +65,7 @@ class Connection:
 
 
 READS = ("is_published", "check_live", "keys_in_doubt", "is_confirmed", "parts", "decision")
-WRITES = ("publish", "confirm", "decide")
+WRITES = ("publish", "confirm", "record_decision")
 
 
 class SteppedStaging(Staging):
@@ -78,7 +78,7 @@ class SteppedStaging(Staging):
         rows: Gives the rows of a published part.
     """
 
-    def __init__(self, location: Path, see: See, turns: Iterable[str], rows: Callable[[Part], Any]) -> None:
+    def __init__(self, location: Path, see: See, turns: Iterable[str], rows: Callable[[EpochPartition], Any]) -> None:
         super().__init__(location, "g")
         self.rows = rows  # type: ignore[method-assign]
         whole = Staging(location, "g")
@@ -104,14 +104,14 @@ class Scene:
 
     def _read(self, number: int, see: See) -> list[str]:
         options = SparkOptions("", "q", stagingLocation=str(self._location))
-        reader = PartitionReader(options, JmsPartition("g", Part(1, number), 10))
+        reader = PartitionReader(options, JmsPartition("g", EpochPartition(1, number), 10))
         reader._staging = SteppedStaging(self._location, see, self._turns, self._rows_of)
         connection = Connection(self._held[number], number in self._owners)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(partition, "connect", lambda settings: connection)
             return [text for batch in reader.read() for text in batch.column("text").to_pylist()]
 
-    def _rows_of(self, part: Part) -> Any:
+    def _rows_of(self, part: EpochPartition) -> Any:
         return self._rows(part, self._files.get(f"{part.name}.arrow"))  # read once for each content
 
     def disk(self) -> frozenset[tuple[str, bytes]]:
@@ -134,8 +134,8 @@ class Scene:
         assert messages - settled <= self._staging.keys_in_doubt()  # these come again
 
 
-SMALL = ("publish", "confirm", "is_confirmed", "parts", "decision", "decide")
-LARGE = ("keys_in_doubt", "publish", "confirm", "parts", "decide")
+SMALL = ("publish", "confirm", "is_confirmed", "parts", "decision", "record_decision")
+LARGE = ("keys_in_doubt", "publish", "confirm", "parts", "record_decision")
 SCENES = [  # letters are messages; capital ones are held by several partitions
     (["Ma", "Mb"], SMALL, [(), (0,), (1,)]),
     (["M", "M", "M"], LARGE, [()]),

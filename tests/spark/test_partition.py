@@ -11,9 +11,9 @@ from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import connect
 from jmsjca.spark import partition
 from jmsjca.spark.partition import PartitionReader
-from jmsjca.spark.staging import Part, StaleEpochError
+from jmsjca.spark.staging import EpochPartition, StaleEpochError
 
-FIRST, SECOND, NEXT = Part(1, 0), Part(1, 1), Part(2, 0)
+FIRST, SECOND, NEXT = EpochPartition(1, 0), EpochPartition(1, 1), EpochPartition(2, 0)
 TEXTS = ["m0", "m1", "m2", "m3", "m4", "m5"]
 
 
@@ -57,7 +57,7 @@ def error(request: pytest.FixtureRequest) -> JMSError:
 def read_with_fault(broker, monkeypatch, error):
     """Reads a part over a connection whose commits fail."""
 
-    def read(part: Part, really: bool) -> list[dict[str, object]]:
+    def read(part: EpochPartition, really: bool) -> list[dict[str, object]]:
         with monkeypatch.context() as patch:
             patch.setattr(partition, "connect", lambda settings: FaultyConnection(connect(settings), error, really))
             return broker.read(part)
@@ -166,7 +166,7 @@ def test_what_comes_again_and_again_is_handed_over_once(broker, read_with_fault)
     broker.send(*TEXTS)
     handed = [row["text"] for part in (FIRST, SECOND, NEXT) for row in read_with_fault(part, really=False)]
     assert handed == TEXTS
-    assert broker.texts(Part(3, 0)) == []
+    assert broker.texts(EpochPartition(3, 0)) == []
     assert broker.depth() == spi.Depth(0, 0, 0)
 
 
@@ -224,7 +224,7 @@ def test_a_full_disk_takes_nothing(broker, monkeypatch, given_back) -> None:
     broker.send(*TEXTS)
     reader = broker.reader(FIRST)
 
-    def full(part: Part, batch: object) -> bool:
+    def full(part: EpochPartition, batch: object) -> bool:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(reader._staging, "publish", full)

@@ -19,8 +19,8 @@ from jmsjca.spark import reader
 from jmsjca.spark import reader as module
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import PartitionReader
-from jmsjca.spark.reader import JmsStreamReader, Offset, Probe, Rest
-from jmsjca.spark.staging import Part, Staging
+from jmsjca.spark.reader import EmptyEpochBackoff, JmsStreamReader, Offset, QueueMonitor
+from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spi import Capabilities
 
 
@@ -109,7 +109,7 @@ def test_the_plan_follows_the_offsets_and_not_the_options(driver, broker) -> Non
     end = {"v": 1, "epoch": 3, "gen": "g", "parts": 2, "rows": 5}
     planned = driver(partitions=9).reader.partitions({"v": 1, "epoch": 1}, end)
     assert [(p.gen, p.part, p.quota, p.value) for p in planned] == [
-        ("g", Part(epoch, number), quota, number) for epoch in (2, 3) for number, quota in ((0, 3), (1, 2))
+        ("g", EpochPartition(epoch, number), quota, number) for epoch in (2, 3) for number, quota in ((0, 3), (1, 2))
     ]
     assert sorted(path.name for path in broker.staging().folder.iterdir()) == ["e-0000000002", "e-0000000003"]
 
@@ -150,7 +150,7 @@ def test_available_now_ends_when_others_take_the_messages(driver, broker) -> Non
     broker.send(*"abcde")
     made.reader.prepareForTriggerAvailableNow()
     assert made.batch() == ["a", "b"]
-    assert broker.texts(Part(1, 0)) == ["c", "d", "e"]
+    assert broker.texts(EpochPartition(1, 0)) == ["c", "d", "e"]
     assert made.batch() is None
 
 
@@ -178,7 +178,7 @@ def test_messages_that_others_hold_open_no_endless_row_of_epochs(driver, broker)
     """A look may see what cannot be received."""
     made = driver()
     broker.send("a")
-    made.reader._probe._look = lambda connection: True
+    made.reader._monitor._can_receive = lambda connection: True
     assert [made.batch() for _ in range(6)] == [["a"], [], None, [], None, None]
 
 
@@ -278,7 +278,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def probe(url):
-    with contextlib.closing(Probe(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))) as probe:
+    with contextlib.closing(QueueMonitor(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))) as probe:
         yield probe
 
 
@@ -304,7 +304,7 @@ def test_a_message_that_cannot_be_decoded_is_a_message(probe, url, tmp_path):
 
 
 def test_an_outage_is_put_up_with_for_a_time(url, monkeypatch, caplog):
-    probe = Probe(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=1e9))
+    probe = QueueMonitor(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=1e9))
 
     def refuse(*_):
         raise ConnectionLostError("the broker is down")
@@ -312,13 +312,13 @@ def test_an_outage_is_put_up_with_for_a_time(url, monkeypatch, caplog):
     monkeypatch.setattr(module, "connect", refuse)
     assert not any(probe.has_messages() for _ in range(5))
     assert len(caplog.records) == 1
-    probe = Probe(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))
+    probe = QueueMonitor(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))
     with pytest.raises(ConnectionLostError):
         any(probe.has_messages() for _ in range(1_000_000))
 
 
 def test_a_wrong_url_is_not_put_up_with(tmp_path):
-    probe = Probe(SparkOptions(f"embedded://{tmp_path}/missing/broker.db", "q", pollInterval=0))
+    probe = QueueMonitor(SparkOptions(f"embedded://{tmp_path}/missing/broker.db", "q", pollInterval=0))
     with pytest.raises(InvalidURLError):
         probe.has_messages()
 
@@ -336,7 +336,7 @@ def test_where_nobody_can_look_messages_may_wait(url, monkeypatch):
     """But the connection is watched: no epoch is opened while the broker is down."""
     opened = []
     monkeypatch.setattr(module, "connect", lambda settings, lost: opened.append(lost) or BlindMonitor())
-    probe = Probe(SparkOptions(url, "q", pollInterval=0))
+    probe = QueueMonitor(SparkOptions(url, "q", pollInterval=0))
     assert probe.has_messages()
     assert probe.has_messages()
     assert len(opened) == 1
@@ -351,31 +351,31 @@ def test_a_copy_has_no_connection(probe, url):
     assert copy._connection is None
 
 
-def looks_left_out(rest: Rest) -> int:
+def looks_left_out(rest: EmptyEpochBackoff) -> int:
     count = 0
-    while rest.is_due():
+    while rest.must_skip():
         count += 1
     return count
 
 
 def test_nothing_is_left_out_at_first() -> None:
-    assert looks_left_out(Rest()) == 0
+    assert looks_left_out(EmptyEpochBackoff()) == 0
 
 
 def test_each_empty_epoch_lengthens_the_rest_up_to_a_bound() -> None:
-    rest = Rest()
+    rest = EmptyEpochBackoff()
     lengths = []
     for _ in range(7):
-        rest.note(0)
+        rest.record_epoch(0)
         lengths.append(looks_left_out(rest))
     assert lengths == [1, 3, 7, 15, 31, 31, 31]
 
 
 def test_an_epoch_with_messages_ends_the_rest() -> None:
-    rest = Rest()
-    rest.note(0)
-    rest.note(0)
-    rest.note(5)
+    rest = EmptyEpochBackoff()
+    rest.record_epoch(0)
+    rest.record_epoch(0)
+    rest.record_epoch(5)
     assert looks_left_out(rest) == 0
-    rest.note(0)
+    rest.record_epoch(0)
     assert looks_left_out(rest) == 1

@@ -41,7 +41,7 @@ from jmsjca.messages import (
 )
 from jmsjca.spark.rows import RowEncoder, delivery_row, key_of, message_row, to_batch
 from jmsjca.spark.schema import ARROW_SCHEMA, SCHEMA
-from jmsjca.spark.staging import Part
+from jmsjca.spark.staging import EpochPartition
 
 PLACE = {"_epoch": 7, "_partition": 3, "_seq": 5, "_key": "k"}
 
@@ -91,7 +91,7 @@ def test_properties_are_text(value: object, text: str | None) -> None:
 def test_all_headers_reach_arrow() -> None:
     message = BytesMessage(b"\x00", correlation_id="c", reply_to=Topic("t"), type="order")
     message.message_id, message.destination, message.priority = "ID:1", Queue("q"), 7
-    row = to_batch([delivery_row(Whole(message, 2), Part(7, 3), 5, "k")]).to_pylist()[0]
+    row = to_batch([delivery_row(Whole(message, 2), EpochPartition(7, 3), 5, "k")]).to_pylist()[0]
     expected = {
         "message_id": "ID:1",
         "correlation_id": "c",
@@ -112,7 +112,7 @@ def test_all_headers_reach_arrow() -> None:
 
 
 def test_a_broker_that_does_not_count_leaves_the_count_open() -> None:
-    row = to_batch([delivery_row(Whole(TextMessage(""), None), Part(1, 0), 0, None)]).to_pylist()[0]
+    row = to_batch([delivery_row(Whole(TextMessage(""), None), EpochPartition(1, 0), 0, None)]).to_pylist()[0]
     assert (row["delivery_count"], row["redelivered"]) == (None, True)
 
 
@@ -125,7 +125,7 @@ def test_the_body_is_text_or_bytes_or_none() -> None:
 def test_a_body_of_values_is_given_as_it_came(message: Message) -> None:
     delivery = Whole(message)
     delivery.raw = b"as it came"
-    row = delivery_row(delivery, Part(7, 3), 5, "k")
+    row = delivery_row(delivery, EpochPartition(7, 3), 5, "k")
     assert (row["text"], row["body"]) == (None, b"as it came")
 
 
@@ -140,7 +140,7 @@ def test_times_are_told_in_utc() -> None:
 
 
 def test_what_cannot_be_decoded_gives_its_bytes_and_the_reason() -> None:
-    row = to_batch([delivery_row(Broken(), Part(7, 3), 5, "k")]).to_pylist()[0]
+    row = to_batch([delivery_row(Broken(), EpochPartition(7, 3), 5, "k")]).to_pylist()[0]
     told = {"body": b"\xff\x00", "error": "no such kind", "delivery_count": 4, "redelivered": True}
     assert {name: value for name, value in row.items() if value is not None} == told | PLACE
 

@@ -13,7 +13,7 @@ import pytest
 from jmsjca.errors import IllegalStateError
 from jmsjca.spark import staging as module
 from jmsjca.spark.rows import to_batch
-from jmsjca.spark.staging import Part, Staging, StaleEpochError, orphans
+from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError, orphans
 
 DAY = 86400.0
 
@@ -39,9 +39,9 @@ def names(made: Staging) -> list[str]:
 
 def test_of_two_attempts_the_first_counts(tmp_path: Path) -> None:
     made = staging(tmp_path)
-    assert made.publish(Part(1, 0), batch("a"))
-    assert not made.publish(Part(1, 0), batch("b"))
-    assert made.keys(Part(1, 0)) == {"a"}
+    assert made.publish(EpochPartition(1, 0), batch("a"))
+    assert not made.publish(EpochPartition(1, 0), batch("b"))
+    assert made.keys(EpochPartition(1, 0)) == {"a"}
     assert names(made) == ["e-0000000001/p-00000.arrow"]
 
 
@@ -50,12 +50,12 @@ import sys
 from pathlib import Path
 from jmsjca.spark import staging as module
 from jmsjca.spark.rows import to_batch
-from jmsjca.spark.staging import Part, Staging
+from jmsjca.spark.staging import EpochPartition, Staging
 staging = Staging(Path(sys.argv[1]), "g")
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(int(sys.argv[2])):
-    if staging.publish(Part(1, number), to_batch([{"_key": sys.argv[3]}])):
+    if staging.publish(EpochPartition(1, number), to_batch([{"_key": sys.argv[3]}])):
         print(number, flush=True)
 """
 
@@ -82,23 +82,23 @@ def test_of_two_processes_one_publishes_each_part(tmp_path: Path) -> None:
     assert won["one"] | won["two"] == set(range(parts))
     assert not won["one"] & won["two"]
     for name, numbers in won.items():
-        assert all(made.keys(Part(1, number)) == {name} for number in numbers)
+        assert all(made.keys(EpochPartition(1, number)) == {name} for number in numbers)
 
 
 def test_an_empty_part_is_staged_too(tmp_path: Path) -> None:
     made = staging(tmp_path)
-    assert made.publish(Part(1, 0), batch())
-    assert made.is_published(Part(1, 0))
-    assert made.rows(Part(1, 0)).num_rows == 0
-    assert not made.publish(Part(1, 0), batch("late"))
+    assert made.publish(EpochPartition(1, 0), batch())
+    assert made.is_published(EpochPartition(1, 0))
+    assert made.rows(EpochPartition(1, 0)).num_rows == 0
+    assert not made.publish(EpochPartition(1, 0), batch("late"))
 
 
 def test_only_whole_files_count(tmp_path: Path) -> None:
     made = staging(tmp_path)
-    made.publish(Part(1, 0), batch("a"))
+    made.publish(EpochPartition(1, 0), batch("a"))
     for folder in (made.folder, made.folder / "e-0000000001"):
         (folder / ".0123.tmp").write_bytes(b"torn")
-    assert made.parts() == [Part(1, 0)]
+    assert made.parts() == [EpochPartition(1, 0)]
     assert made.keys_in_doubt() == {"a"}
     assert made.low == 0
     commit(made, 1)
@@ -107,9 +107,9 @@ def test_only_whole_files_count(tmp_path: Path) -> None:
 
 def test_parts_come_in_order(tmp_path: Path) -> None:
     made = staging(tmp_path, (2, 10))
-    for part in (Part(10, 0), Part(2, 10), Part(2, 9)):
+    for part in (EpochPartition(10, 0), EpochPartition(2, 10), EpochPartition(2, 9)):
         made.publish(part, batch())
-    assert made.parts() == [Part(2, 9), Part(2, 10), Part(10, 0)]
+    assert made.parts() == [EpochPartition(2, 9), EpochPartition(2, 10), EpochPartition(10, 0)]
 
 
 def test_low_only_grows(tmp_path: Path) -> None:
@@ -123,19 +123,19 @@ def test_low_only_grows(tmp_path: Path) -> None:
 def test_a_commit_sweeps_what_earlier_calls_missed(tmp_path: Path) -> None:
     made = staging(tmp_path, range(1, 6))
     for epoch in range(1, 6):
-        made.publish(Part(epoch, 0), batch(str(epoch)))
-        made.confirm(Part(epoch, 0))
+        made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
+        made.confirm(EpochPartition(epoch, 0))
     commit(made, 4, retain=1)
-    assert made.parts() == [Part(4, 0), Part(5, 0)]
+    assert made.parts() == [EpochPartition(4, 0), EpochPartition(5, 0)]
     commit(made, 4, retain=1)
     commit(made, 3, retain=1)
-    assert made.parts() == [Part(4, 0), Part(5, 0)]
+    assert made.parts() == [EpochPartition(4, 0), EpochPartition(5, 0)]
     assert sorted(path.name for path in made.folder.iterdir()) == ["LOW", "e-0000000004", "e-0000000005"]
 
 
 def test_a_commit_finishes_what_one_before_it_began(tmp_path: Path) -> None:
     made = staging(tmp_path, (1, 2))
-    made.publish(Part(1, 0), batch("a"))
+    made.publish(EpochPartition(1, 0), batch("a"))
     (made.folder / "doubt").mkdir()  # it parked the keys, renamed the folder and died
     (made.folder / "doubt" / "0000000001-00000.ids").write_text('["a"]')
     (made.folder / "e-0000000001").rename(made.folder / "trash-0123")
@@ -146,9 +146,9 @@ def test_a_commit_finishes_what_one_before_it_began(tmp_path: Path) -> None:
 
 def test_keys_in_doubt_outlive_their_epoch(tmp_path: Path) -> None:
     made = staging(tmp_path)
-    made.publish(Part(1, 0), batch("sure"))
-    made.confirm(Part(1, 0))
-    made.publish(Part(1, 1), batch("open", None))
+    made.publish(EpochPartition(1, 0), batch("sure"))
+    made.confirm(EpochPartition(1, 0))
+    made.publish(EpochPartition(1, 1), batch("open", None))
     assert made.keys_in_doubt() == {"open"}
     commit(made, 1)
     assert made.keys_in_doubt() == {"open"}
@@ -160,7 +160,7 @@ def test_keys_in_doubt_outlive_their_epoch(tmp_path: Path) -> None:
 def test_keys_in_doubt_are_dropped_after_their_time(tmp_path: Path) -> None:
     made = staging(tmp_path, (1, 2))
     for epoch in (1, 2):
-        made.publish(Part(epoch, 0), batch(str(epoch)))
+        made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
         commit(made, epoch)
     old = made.folder / "doubt" / "0000000001-00000.ids"
     parked = old.stat().st_mtime
@@ -171,23 +171,23 @@ def test_keys_in_doubt_are_dropped_after_their_time(tmp_path: Path) -> None:
 
 def test_a_late_attempt_finds_its_epoch_over(tmp_path: Path) -> None:
     made = staging(tmp_path, (1, 2))
-    made.check_live(Part(1, 0))
+    made.check_live(EpochPartition(1, 0))
     commit(made, 1)
-    for part in (Part(1, 0), Part(9, 0)):  # swept, and never planned
+    for part in (EpochPartition(1, 0), EpochPartition(9, 0)):  # swept, and never planned
         with pytest.raises(StaleEpochError):
             made.check_live(part)
         with pytest.raises(StaleEpochError):
             made.publish(part, batch("late"))
     made.create_epoch(1)  # a replay of what is gone: the folder is back, LOW still tells
     with pytest.raises(StaleEpochError):
-        made.check_live(Part(1, 0))
+        made.check_live(EpochPartition(1, 0))
 
 
 def test_a_settlement_that_is_confirmed_late_harms_nobody(tmp_path: Path) -> None:
     made = staging(tmp_path)
-    made.publish(Part(1, 0), batch("a"))
+    made.publish(EpochPartition(1, 0), batch("a"))
     commit(made, 1)
-    made.confirm(Part(1, 0))
+    made.confirm(EpochPartition(1, 0))
     assert made.keys_in_doubt() == {"a"}
 
 
@@ -201,20 +201,20 @@ def test_a_generation_belongs_to_one_query(tmp_path: Path) -> None:
 
 def test_the_first_decision_stands(tmp_path: Path) -> None:
     made = staging(tmp_path)
-    assert made.decision(Part(1, 0)) is None
-    made.decide(Part(1, 0), ["b", "a"])
-    made.decide(Part(1, 0), [])
-    assert made.decision(Part(1, 0)) == {"a", "b"}
+    assert made.decision(EpochPartition(1, 0)) is None
+    made.record_decision(EpochPartition(1, 0), ["b", "a"])
+    made.record_decision(EpochPartition(1, 0), [])
+    assert made.decision(EpochPartition(1, 0)) == {"a", "b"}
     assert json.loads((made.folder / "e-0000000001" / "p-00000.ok").read_text()) == ["a", "b"]
-    made.decide(Part(1, 1), [])
-    assert made.decision(Part(1, 1)) == set()
+    made.record_decision(EpochPartition(1, 1), [])
+    assert made.decision(EpochPartition(1, 1)) == set()
 
 
 def test_orphans_are_full_parts_not_known_to_be_done(tmp_path: Path) -> None:
     made = staging(tmp_path, (1, 2))
-    made.publish(Part(1, 0), batch("done"))
-    made.publish(Part(2, 0), batch("perhaps"))
-    made.publish(Part(2, 1), batch())
+    made.publish(EpochPartition(1, 0), batch("done"))
+    made.publish(EpochPartition(2, 0), batch("perhaps"))
+    made.publish(EpochPartition(2, 1), batch())
     commit(made, 1, retain=1)
     assert list(orphans(tmp_path)) == [made.folder / "e-0000000002" / "p-00000.arrow"]
     assert list(orphans(tmp_path / "nowhere")) == []
@@ -224,5 +224,5 @@ def test_what_is_staged_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest
     synced: list[str] = []
     monkeypatch.setattr(module, "sync_folder", lambda folder: synced.append(str(folder.relative_to(tmp_path))))
     made = staging(tmp_path / "staged")
-    made.publish(Part(1, 0), batch("a"))
+    made.publish(EpochPartition(1, 0), batch("a"))
     assert set(synced) == {".", "staged", "staged/v1", "staged/v1/g", "staged/v1/g/e-0000000001"}
