@@ -93,7 +93,7 @@ class UnitCommit:
             return self._links.send(outgoing, transaction, self._timeout, then)
         reply: Future[Any] = Future()
         then(reply)
-        return self._links.wait(reply, self._timeout, "the end of a transaction")
+        return self._links.engine.wait(reply, self._timeout, "the end of a transaction")
 
     def _prevent_discharge(self, error: JMSError) -> JMSError:
         """Make sure that the discharge will not be written.
@@ -111,14 +111,14 @@ class UnitCommit:
     def _schedule_discharge(self, transaction: bytes, reply: "Future[Any]") -> None:
         """Submit the discharge to the engine, behind events that it has already read, such as the end of a link."""
         try:
-            self._links.submit_nowait(partial(self._discharge, transaction, reply), reply)
+            self._links.engine.submit_nowait(partial(self._discharge, transaction, reply), reply)
         except JMSError as error:
             reply.set_exception(error)
 
     def _discharge(self, transaction: bytes, reply: "Future[Any]") -> None:
         """Write the acknowledgements and the discharge together. On the engine thread."""
         try:
-            self._links.check_open()  # an aborted unit must not be committed
+            self._links.engine.check_open()  # an aborted unit must not be committed
             self._links.check_coordinator()
             self._check_links()  # before any settlement: a delivery settled in a transaction cannot be released
             if not self._discharge_lock.acquire(blocking=False):
@@ -148,7 +148,8 @@ class UnitCommit:
         Only a new connection receives them before the messages that are prefetched already.
         """
         if self._taken:
-            self._links.abort(ConnectionLostError("The broker rolled a unit back; its messages are redelivered."))
+            error = ConnectionLostError("The broker rolled a unit back; its messages are redelivered.")
+            self._links.engine.abort(error)
 
     def _check_links(self) -> None:
         """Raise the error of a link that is known to have ended."""
@@ -191,9 +192,9 @@ def acknowledge_confirmed(links: LinkPool, taken: _TakenDeliveries, timeout: flo
     """
     confirmations: list[Future[None]] = [Future() for _ in taken]
     try:
-        links.submit_nowait(partial(_accept_and_confirm, taken, confirmations), confirmations[0])
+        links.engine.submit_nowait(partial(_accept_and_confirm, taken, confirmations), confirmations[0])
         for each in confirmations:
-            links.wait(each, timeout, "the acknowledgement of messages")
+            links.engine.wait(each, timeout, "the acknowledgement of messages")
     except JMSError as error:
         raise _in_doubt_error(error) from error
     finally:

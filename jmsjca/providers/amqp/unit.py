@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from jmsjca.config import Clock
 from jmsjca.destinations import Destination
-from jmsjca.errors import JMSError, ResourceAllocationError
+from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.amqp.codec.encoder import EncodeUsual, encode, template_for
 from jmsjca.providers.amqp.commit import UnitCommit, acknowledge_confirmed, acknowledge_nowait
@@ -41,6 +41,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
     ) -> None:
         super().__init__()
         self._links = links
+        self._task_queue = links.engine.task_queue
         self._message_bytes = message_bytes
         self._clock = clock
         self._check_target = check_target
@@ -59,7 +60,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
             InvalidDestinationError: The temporary destination was removed by this connection.
             ResourceAllocationError: The message exceeds the size limit.
         """
-        if self._finished or self._links.task_queue.error is not None:  # an unconditional call costs more
+        if self._finished or self._task_queue.error is not None:  # an unconditional call costs more
             self._check_open()
         if to is not self._latest_destination:
             self._select_destination(to)
@@ -128,7 +129,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         except JMSError:
             raise
         except BaseException:  # for example of a signal handler
-            self._links.abort_interrupted()
+            self._links.engine.abort(ConnectionLostError("A signal handler interrupted the end of a unit."))
             raise
         finally:
             self._taken = []
@@ -157,9 +158,9 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
                 batch.commit(outgoing)
 
     def _check_open(self) -> None:
-        if self._finished or self.lost or self._links.is_closing or self._links.task_queue.error is not None:
+        if self._finished or self.lost or self._links.is_closing or self._task_queue.error is not None:
             super()._check_open()
-            self._links.check_open()
+            self._links.engine.check_open()
             self._raise_lost()
 
 
