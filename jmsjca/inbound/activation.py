@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from jmsjca.errors import IllegalStateError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.capability_check import refuse_unsupported
-from jmsjca.inbound.endpoint import Endpoint, terms_of
+from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler, HandlerLoop
 from jmsjca.inbound.lifecycle import ActivationRun, ActivationState, Status
 from jmsjca.inbound.listener_context import as_listener, in_listener
@@ -68,13 +67,13 @@ class Activation:
         executor: Executor | None = None,
         requires_atomic_unit: bool = False,
     ) -> None:
-        refuse_unsupported(spec)
+        self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit)
+        refuse_unsupported(spec, self._endpoint_settings)
         self.spec = spec
         self.name = display_name(spec, settings.url)
         self._settings = settings
         self._hooks = hooks
         self._executor = executor
-        self._endpoint_settings = replace(terms_of(spec), requires_atomic_unit=requires_atomic_unit)
         self._make_handler = partial(Handler, handler, loop)
         self._reset_after_fork()
         reset_in_child(self, Activation._reset_after_fork)
@@ -92,7 +91,7 @@ class Activation:
         Raises:
             IllegalStateError: The activation is being stopped.
         """
-        run = ActivationRun(self._endpoint, self._settings, self.spec.inbound_options, self._executor, self._state)
+        run = ActivationRun(self._endpoint, self._settings, self._executor, self._state)
         if self._state.fire("start", run):
             run.start()
         elif self.status == "Disconnecting":

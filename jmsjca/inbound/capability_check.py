@@ -130,16 +130,17 @@ _LOOKUP = "lookup://"
 _MOVING = "moving messages to a destination that is looked up"
 
 
-def refuse_unsupported(spec: "ActivationSpec") -> None:
+def refuse_unsupported(spec: "ActivationSpec", settings: EndpointSettings) -> None:
     """Refuse a spec that this release does not support, so that no setting is silently ignored.
 
     Args:
         spec: The effective spec.
+        settings: The settings of its endpoint.
 
     Raises:
         NotSupportedError: The spec requires features that this release does not have; all of them are listed.
     """
-    missing = [what for what, asked in _unsupported(spec).items() if asked]
+    missing = [what for what, asked in _unsupported(spec, settings).items() if asked]
     if missing:
         raise NotSupportedError(
             f"{spec.destination_type}:{spec.destination}: {', '.join(missing)} is not available in this release."
@@ -159,12 +160,12 @@ def refuse_unsupported_handling(policy: RedeliveryPolicy) -> None:
         raise NotSupportedError(f"{excerpt(policy.text, 100)}: {_MOVING} is not available in this release.")
 
 
-def _unsupported(spec: "ActivationSpec") -> dict[str, bool]:
+def _unsupported(spec: "ActivationSpec", settings: EndpointSettings) -> dict[str, bool]:
     return {
         f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
         in ("required", "bean"),
         "a destination that is looked up": spec.destination.startswith(_LOOKUP),
-        _MOVING: _moves_to_looked_up(spec.redelivery_policy),
+        _MOVING: _moves_to_looked_up(settings.redelivery),
     }
 
 

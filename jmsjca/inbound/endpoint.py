@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from jmsjca import spi
 from jmsjca.config.settings import AcknowledgeMode, Clock, Limits
@@ -26,7 +26,7 @@ from jmsjca.redelivery.policy import RedeliveryPolicy
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
 
-__all__ = ["Endpoint", "EndpointSettings", "InFlightUnit", "Mode", "message_identity", "terms_of"]
+__all__ = ["Endpoint", "EndpointSettings", "InFlightUnit", "Mode", "message_identity"]
 
 _REMEMBERED = 5000
 
@@ -58,6 +58,8 @@ class EndpointSettings:
         redelivery: The redelivery policy.
         redirect_moved: True if a moved message carries no properties about its origin.
         receive_timeout: Seconds that a receiver waits for a message before it checks whether to continue.
+        minimal_reconnect_logging: True if only the first of consecutive failures to connect is logged.
+        minimal_reconnect_logging_ds: The same for durable subscriptions, which another node may have.
         subscription_name: The name of a durable subscription; None for no subscription.
         client_id: The client id of the connection.
         context_name: The context name for log records of the handler.
@@ -79,35 +81,40 @@ class EndpointSettings:
     redelivery: RedeliveryPolicy = _NO_POLICY
     redirect_moved: bool = False
     receive_timeout: float = 10.0
+    minimal_reconnect_logging: bool = False
+    minimal_reconnect_logging_ds: bool = False
     subscription_name: str | None = None
     client_id: str | None = None
     context_name: str | None = None
 
-
-def terms_of(spec: "ActivationSpec") -> EndpointSettings:
-    """Read the settings from a spec in which the options are in force."""
-    source, options = spec.source(), spec.inbound_options
-    mode: Mode = spec.concurrency_mode
-    return EndpointSettings(
-        source=source,
-        destination=destination(spec.destination, spec.destination_type),
-        selector=spec.selector,
-        mode=mode,
-        pool_size=_pool_size(mode, spec),
-        batch_size=spec.batch_size if spec.batch_size > 1 else 0,
-        split_failed_batches=spec.split_failed_batches,
-        hold_until_ack=spec.hold_until_ack,
-        max_outstanding=spec.max_outstanding,
-        acknowledgement_timeout=spec.acknowledgement_timeout,
-        transacted=spec.transaction != "none",
-        confirm_commits=spec.transaction != "none" or spec.acknowledge_mode is not AcknowledgeMode.DUPS_OK,
-        redelivery=spec.redelivery_policy,
-        redirect_moved=options.redelivery_redirect,
-        receive_timeout=options.receive_timeout,
-        subscription_name=source.name if isinstance(source, Subscription) else None,
-        client_id=spec.effective_client_id,
-        context_name=spec.context_name,
-    )
+    @classmethod
+    def of(cls, spec: "ActivationSpec", *, requires_atomic_unit: bool = False) -> Self:
+        """Read the settings of a spec to which the options have been applied. Nothing else reads the options."""
+        source, options = spec.source(), spec.inbound_options
+        mode: Mode = spec.concurrency_mode
+        return cls(
+            source=source,
+            destination=destination(spec.destination, spec.destination_type),
+            selector=spec.selector,
+            mode=mode,
+            pool_size=_pool_size(mode, spec),
+            batch_size=spec.batch_size if spec.batch_size > 1 else 0,
+            split_failed_batches=spec.split_failed_batches,
+            hold_until_ack=spec.hold_until_ack,
+            max_outstanding=spec.max_outstanding,
+            acknowledgement_timeout=spec.acknowledgement_timeout,
+            transacted=spec.transaction != "none",
+            requires_atomic_unit=requires_atomic_unit,
+            confirm_commits=spec.transaction != "none" or spec.acknowledge_mode is not AcknowledgeMode.DUPS_OK,
+            redelivery=spec.redelivery_policy,
+            redirect_moved=options.redelivery_redirect,
+            receive_timeout=options.receive_timeout,
+            minimal_reconnect_logging=options.minimal_reconnect_logging,
+            minimal_reconnect_logging_ds=options.minimal_reconnect_logging_ds,
+            subscription_name=source.name if isinstance(source, Subscription) else None,
+            client_id=spec.effective_client_id,
+            context_name=spec.context_name,
+        )
 
 
 def _pool_size(mode: Mode, spec: "ActivationSpec") -> int:
@@ -189,15 +196,15 @@ class Endpoint:
             else UnitOfWork(connection.unit(atomic=False), atomic=False)
         )
 
-    def call(self, given: Invocation) -> object:
+    def call(self, invocation: Invocation) -> object:
         """Call the handler inside the hooks, with the context name set around them."""
         if not self.settings.context_name:
-            return self._call(given)
+            return self._call(invocation)
         with log_context(self.settings.context_name):
-            return self._call(given)
+            return self._call(invocation)
 
-    def _call(self, given: Invocation) -> object:
-        return self.hooks.deliver(self.name, given.message, lambda: self.handler(given))
+    def _call(self, invocation: Invocation) -> object:
+        return self.hooks.deliver(self.name, invocation.message, lambda: self.handler(invocation))
 
     def redelivery_count_of(self, message_id: str | None) -> int:
         """Return the number of redeliveries seen so far; 0 on the first delivery."""

@@ -9,13 +9,12 @@ from concurrent.futures import Executor
 from typing import Generic, Literal, TypeVar
 
 from jmsjca import spi
-from jmsjca.config.options import InboundOptions
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSError
 from jmsjca.inbound.capability_check import CapabilityCheck
 from jmsjca.inbound.cc_dispatcher import CCDispatcher
 from jmsjca.inbound.dispatcher import Dispatcher
-from jmsjca.inbound.endpoint import Endpoint
+from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.listener_context import as_listener
 from jmsjca.inbound.serial_dispatcher import SerialDispatcher
 from jmsjca.inbound.sync_dispatcher import SyncDispatcher
@@ -217,7 +216,6 @@ class ActivationRun:
         self,
         endpoint: Endpoint,
         settings: ConnectionSettings,
-        options: InboundOptions,
         executor: Executor | None,
         state: ActivationState["ActivationRun"],
     ) -> None:
@@ -226,7 +224,7 @@ class ActivationRun:
         self._connector = FailoverConnector(settings)
         self._executor = executor
         self._state = state
-        self._log = ReconnectLog(endpoint.name, options, durable=endpoint.settings.subscription_name is not None)
+        self._log = ReconnectLog(endpoint.name, endpoint.settings)
         self._check = CapabilityCheck(endpoint.name)
         self._stopping = threading.Event()
         self._ending = threading.Lock()
@@ -357,10 +355,10 @@ class ReconnectLog:
         broker_reached: True if the broker was reached when the last attempt failed.
     """
 
-    def __init__(self, name: str, options: InboundOptions, *, durable: bool) -> None:
+    def __init__(self, name: str, settings: EndpointSettings) -> None:
         self._name = name
-        self._once = options.minimal_reconnect_logging
-        self._standby = options.minimal_reconnect_logging_ds and durable
+        self._once = settings.minimal_reconnect_logging
+        self._standby = settings.minimal_reconnect_logging_ds and settings.subscription_name is not None
         self._logged = False
         self.broker_reached = False
 

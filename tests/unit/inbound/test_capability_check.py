@@ -9,7 +9,7 @@ import pytest
 from jmsjca import ActivationSpec, DestinationSettings, Message, Outcome, Queue, Topic
 from jmsjca.errors import NotSupportedError
 from jmsjca.inbound.capability_check import CapabilityCheck
-from jmsjca.inbound.endpoint import terms_of
+from jmsjca.inbound.endpoint import EndpointSettings
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, Inbox, send
 
@@ -35,7 +35,7 @@ def link(connected):
 
 
 def check(link, **spec):
-    adjustments, terms = CapabilityCheck("it"), terms_of(ActivationSpec(**{"destination": "q"} | spec))
+    adjustments, terms = CapabilityCheck("it"), EndpointSettings.of(ActivationSpec(**{"destination": "q"} | spec))
     adjustments.check(terms, link)
     adjustments.check_max_deliveries(terms, link)
     for thread in threading.enumerate():
@@ -60,7 +60,7 @@ def test_what_has_no_other_way_is_refused(link, lacks, spec):
 
 
 def test_messages_are_not_forwarded_where_they_might_double(link):
-    forwarding = replace(terms_of(ActivationSpec(destination="q")), requires_atomic_unit=True)
+    forwarding = replace(EndpointSettings.of(ActivationSpec(destination="q")), requires_atomic_unit=True)
     CapabilityCheck("it").check(forwarding, link)
     with pytest.raises(NotSupportedError, match="it lacks the capability atomic"):
         CapabilityCheck("it").check(forwarding, Weaker(link, atomic=False))
@@ -119,7 +119,7 @@ def test_who_asks_a_broker_for_its_limit_does_not_wait_for_the_answer(link, warn
     link.admin().configure(Queue("q"), DestinationSettings(max_deliveries=3))
     slow, answers = Weaker(link, configurable=False), threading.Event()
     slow.admin = lambda: answers.wait(PATIENCE) and link.admin()
-    CapabilityCheck("it").check_max_deliveries(terms_of(ActivationSpec(destination="q", **MOVES)), slow)
+    CapabilityCheck("it").check_max_deliveries(EndpointSettings.of(ActivationSpec(destination="q", **MOVES)), slow)
     assert not warnings_of()
     answers.set()
     until(warnings_of)
@@ -128,7 +128,7 @@ def test_who_asks_a_broker_for_its_limit_does_not_wait_for_the_answer(link, warn
 def test_each_reason_is_told_once(link, warnings_of):
     adjustments, weaker = CapabilityCheck("it"), Weaker(link, delivery_count=False)
     for _ in range(3):
-        adjustments.check(terms_of(ActivationSpec(destination="q")), weaker)
+        adjustments.check(EndpointSettings.of(ActivationSpec(destination="q")), weaker)
     assert len(warnings_of()) == 1
 
 
