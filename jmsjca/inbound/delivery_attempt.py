@@ -70,7 +70,7 @@ class EndpointDeliveryContext:
 
     def acknowledge(self) -> Settlement:
         """Do nothing but return the settlement: the handler's return acknowledges."""
-        return self._settlement()
+        return self._attempt.settlement
 
     def set_rollback_only(self) -> None:
         """Mark the unit for rollback."""
@@ -125,11 +125,6 @@ class EndpointDeliveryContext:
     def mbean(self) -> object:
         """The activation."""
         return self._attempt.endpoint.activation
-
-    def _settlement(self) -> Settlement:
-        settlement = self._attempt.unit.settlement
-        forbid_waiting(settlement, self._attempt.is_called_by_handler)
-        return settlement
 
     @property
     def _id(self) -> str | None:
@@ -196,12 +191,22 @@ class DeliveryAttempt:
         self.abandoned = self.ended = False
         self._session: Session | None = None
         self._runner: object = None  # the identifier of the thread, or the task, that runs the handler
+        self._settlement: Settlement | None = None
         self._handler_called = False  # True once the handler was called
 
     @property
     def rollback_only(self) -> bool:
         """True if no more messages are to be delivered: the unit is marked for rollback."""
         return self.unit.rollback_only
+
+    @property
+    def settlement(self) -> Settlement:
+        """The settlement of the unit, the same object for all of its messages."""
+        if self._settlement is None:
+            settlement = self.unit.settlement
+            forbid_waiting(settlement, self.is_called_by_handler)
+            self._settlement = settlement
+        return self._settlement
 
     def is_called_by_handler(self) -> bool:
         """Return True if the handler, before it has returned, is the caller."""

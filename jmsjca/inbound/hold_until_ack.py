@@ -17,7 +17,7 @@ from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt, EndpointDeliveryContext
 from jmsjca.inbound.listener_context import as_listener
 from jmsjca.messages.message import Message, may_contain_property
-from jmsjca.messages.settlement import Settlement, forbid_waiting
+from jmsjca.messages.settlement import Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +119,6 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         self._contexts_before_call = 0  # the number of contexts before the last call of the handler
         self._acknowledged = 0
         self._all_delivered = self.settling = False
-        self._settlement: Settlement | None = None
         self.timeout = endpoint.settings.acknowledgement_timeout
 
     def finish(self) -> None:
@@ -144,15 +143,6 @@ class HeldDeliveryAttempt(DeliveryAttempt):
             settle_now = self._all_delivered and self._try_claim()
         if settle_now:
             self._settler.schedule(self)
-
-    @property
-    def settlement(self) -> Settlement:
-        """The settlement of the unit, one for all of its messages. Concurrent first calls create equal ones."""
-        if self._settlement is None:
-            settlement = self.unit.settlement
-            forbid_waiting(settlement, self.is_called_by_handler)
-            self._settlement = settlement
-        return self._settlement
 
     def expire(self) -> bool:
         """Mark the unit for rollback instead of waiting any longer; False if it is being settled already."""
