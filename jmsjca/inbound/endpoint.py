@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
@@ -155,6 +156,7 @@ class Endpoint:
     Attributes:
         redelivery: The state of redelivered messages.
         held: The messages that wait for an acknowledgement.
+        open_unit: Opens a unit: of everything that the handler does, or of the receipt alone.
     """
 
     def __init__(
@@ -183,18 +185,11 @@ class Endpoint:
         self.mbean_name = mbean_name
         self.redelivery = RedeliveryHandler(settings.redelivery)
         self.held = AcknowledgementRegistry()
+        self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(UnitOfWork.begin, sends=settings.transacted)
         self._lock = Lock()
         self._still_running: dict[str, int] = {}
         self._abandoned_count = 0
         self._to_split: OrderedDict[str, None] = OrderedDict()
-
-    def open_unit(self, connection: spi.Connection) -> UnitOfWork:
-        """Open a unit: of everything that the handler does, or of the receipt alone."""
-        return (
-            UnitOfWork.begin(connection)
-            if self.settings.transacted
-            else UnitOfWork(connection.unit(atomic=False), atomic=False)
-        )
 
     def call(self, invocation: Invocation) -> object:
         """Call the handler inside the hooks, with the context name set around them."""

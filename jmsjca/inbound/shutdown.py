@@ -35,9 +35,8 @@ _stoppable: WeakSet[Stoppable] = WeakSet()
 def stop_at_exit(activation: Stoppable) -> None:
     """Stop an activation at interpreter exit, unless the application did, before its connections are closed."""
     _stoppable.add(activation)
-    atexit.unregister(
-        _stop_all_at_exit
-    )  # the last one registered is called first, and providers may have registered functions meanwhile
+    # The function registered last is called first, and providers may have registered functions meanwhile.
+    atexit.unregister(_stop_all_at_exit)
     atexit.register(_stop_all_at_exit)
 
 
