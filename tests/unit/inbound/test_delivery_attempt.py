@@ -8,7 +8,7 @@ import pytest
 
 from jmsjca import AcknowledgeMode, ActivationSpec, Message, Outcome, Queue, Session, TextMessage
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, TransactionInDoubtError
-from jmsjca.inbound.endpoint import terms_of
+from jmsjca.inbound.endpoint import EndpointSettings
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from tests.unit.inbound.deliveries import Performance, endpoint_of, put
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send, waiting
@@ -218,7 +218,7 @@ def test_only_without_transactions_and_where_messages_may_be_doubled_nobody_wait
     spec = ActivationSpec(
         destination="q", concurrency_mode=mode, transaction=transaction, acknowledge_mode=acknowledge_mode
     )
-    performance = Performance(endpoint_of(lambda message: None, terms_of(spec), recorder), link)
+    performance = Performance(endpoint_of(lambda message: None, EndpointSettings.of(spec), recorder), link)
     recorder.await_outcome(Outcome.COMMITTED)
     performance.stop()
     assert confirmed == [waits]
