@@ -1,4 +1,4 @@
-"""The data source that Spark knows as "jms"."""
+"""The Spark data source "jms"."""
 
 from collections.abc import MutableMapping
 
@@ -22,7 +22,7 @@ __all__ = ["JmsDataSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("jms")`` known to a Spark session. Doing it again is harmless."""
+    """Register ``format("jms")`` with a Spark session. Idempotent."""
     spark.dataSource.register(JmsDataSource)
 
 
@@ -33,7 +33,7 @@ class JmsDataSource(DataSource):
         options: See `jmsjca.spark.options.SparkOptions`.
 
     Raises:
-        InvalidOptionError: An option is unknown, missing, or has a value that cannot be used.
+        InvalidOptionError: An option is unknown, missing, or has an invalid value.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -42,25 +42,25 @@ class JmsDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name for ``format(…)``."""
+        """Return the name for ``format(…)``."""
         return "jms"
 
     def schema(self) -> StructType:
-        """The columns that reading gives."""
+        """Return the columns of the messages that are read."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Make the batch reader, which takes nothing off the queue."""
+        """Return the batch reader, which browses the queue and consumes nothing."""
         _check_schema(schema)
         return JmsBatchReader(self._parsed)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Make the streaming reader, which does."""
+        """Return the streaming reader, which consumes the messages."""
         _check_schema(schema)
         return JmsStreamReader(self._parsed)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Make the batch writer.
+        """Return the batch writer.
 
         Raises:
             InvalidOptionError: Mode "overwrite": a queue is not emptied as a side effect.
@@ -70,7 +70,7 @@ class JmsDataSource(DataSource):
         return JmsBatchWriter(self._parsed, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Make the streaming writer; in output mode "complete" each batch sends the whole result."""
+        """Return the streaming writer. In output mode "complete" each batch sends the whole result."""
         del overwrite
         return JmsStreamWriter(self._parsed, schema)
 

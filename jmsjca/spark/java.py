@@ -1,4 +1,4 @@
-"""Finds the Java that Spark needs."""
+"""The search for a Java runtime that Spark can use."""
 
 import os
 import re
@@ -15,10 +15,10 @@ _MIN_RELEASE = 17
 
 
 def find_java() -> Path:
-    """Find a Java home for Spark: ``JAVA_HOME``, then ``java`` on the path.
+    """Return a Java home for Spark: ``JAVA_HOME``, or that of ``java`` on the path.
 
     Raises:
-        ConfigurationError: None of them is a Java of release 17 or later; the message says what to install.
+        ConfigurationError: Neither is Java 17 or later; the message has the packages to install.
     """
     found: list[str] = []
     for home in _candidates():
@@ -44,7 +44,7 @@ def _candidates() -> list[Path]:
 
 
 def _release(home: Path) -> int:
-    # Spark starts Java with this module; a runtime that was cut down does not have it.
+    # Spark starts Java with this module, which a reduced runtime lacks.
     command = [str(home / "bin" / "java"), "--add-modules", "jdk.incubator.vector", "-version"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
@@ -56,6 +56,6 @@ def _release(home: Path) -> int:
 
 if __name__ == "__main__":
     try:
-        print(f"Java for Spark: {find_java()}")  # noqa: T201  # what this command is for
+        print(f"Java for Spark: {find_java()}")  # noqa: T201  # the purpose of this command
     except ConfigurationError as problem:
         sys.exit(str(problem))

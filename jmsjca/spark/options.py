@@ -14,31 +14,31 @@ from jmsjca.reconnection import ConnectionSettings
 
 __all__ = ["SparkOptions"]
 
-_SPARK_OPTIONS = {"checkpointlocation"}  # handed to every streaming sink
+_SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
 
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Options as Spark hands them over: names without regard to case, values as text; times in seconds.
+    """The options of the data source. Names are not case-sensitive; values are texts; durations are in seconds.
 
     Attributes:
-        url: The broker. A memory broker is refused: Spark's workers are other processes.
+        url: The URL of the broker. An in-memory broker is refused, because Spark's workers are other processes.
         destination: The name of the queue or topic.
         destinationType: "queue" or "topic"; only a queue can be read.
-        userName: Who connects; None for the user name in the URL.
+        userName: The user name; None uses that of the URL.
         password: The password of ``userName``.
-        stagingLocation: A folder that driver and executors share; needed to read a stream.
-        partitions: How many consumers share the queue in each batch.
-        maxMessagesPerBatch: How many messages a batch takes at most, over all partitions.
-        receiveIdleTimeout: A partition is complete when no message came for so long.
-        batchTimeout: A partition is complete after so long.
-        pollInterval: How often the driver looks for new messages.
-        driverRetryTimeout: How long the driver puts up with a broker that cannot be reached.
-        dedupKey: What recognises a message sent twice: "JMSMessageID", "JMSCorrelationID", "property:NAME", "none".
-        retainEpochs: How many committed epochs stay staged.
-        inDoubtRetention: How long the keys of messages are kept whose settlement was never confirmed.
-        orphans: "fail" or "ignore" staged messages of another checkpoint that were perhaps never processed.
-        timeToLive: Of messages written; 0 for no end.
+        stagingLocation: A folder that driver and executors share; required for reading a stream.
+        partitions: The number of consumers that share the queue in each batch.
+        maxMessagesPerBatch: The maximum number of messages in a batch, over all partitions.
+        receiveIdleTimeout: A partition ends after this time without a message.
+        batchTimeout: A partition ends after this time in any case.
+        pollInterval: The interval at which the driver checks for new messages.
+        driverRetryTimeout: The time for which the driver tolerates an unreachable broker.
+        dedupKey: The key that identifies duplicates: "JMSMessageID", "JMSCorrelationID", "property:NAME" or "none".
+        retainEpochs: The number of committed epochs that remain staged.
+        inDoubtRetention: The retention of the keys of messages whose settlement was never confirmed.
+        orphans: "fail" or "ignore": the reaction to staged messages of another checkpoint that may be unprocessed.
+        timeToLive: The time to live of written messages; 0 means unlimited.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -61,10 +61,10 @@ class SparkOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """Read the options of a `DataFrameReader` or a `DataFrameWriter`.
+        """Parse the options of a `DataFrameReader` or a `DataFrameWriter`.
 
         Raises:
-            InvalidOptionError: One is unknown, missing, or has a value that cannot be used.
+            InvalidOptionError: An option is unknown, missing, or has an invalid value.
         """
         known = {option.name.lower(): option for option in fields(cls)}
         values: dict[str, Any] = {}
@@ -89,14 +89,14 @@ class SparkOptions:
 
     @property
     def settings(self) -> ConnectionSettings:
-        """What connections are made from."""
+        """The settings for connections."""
         return ConnectionSettings(self.url, self.userName, self.password)
 
     def staging(self) -> Path:
-        """The folder for staged messages.
+        """Return the folder for staged messages.
 
         Raises:
-            InvalidOptionError: None was given.
+            InvalidOptionError: The option ``stagingLocation`` is missing.
         """
         if self.stagingLocation is None:
             raise InvalidOptionError(
@@ -138,7 +138,7 @@ def _parse_duration(text: str) -> float:
 
 
 def _parse_folder(text: str) -> str:
-    """A path, or a ``file:`` URL as Spark writes it. Made absolute here, on the driver."""
+    """Return the absolute path of a path or of a ``file:`` URL in Spark's form. Called on the driver."""
     path = re.sub("^file:(//(?=/))?(?=/(?!/))", "", text)
     if re.match("[A-Za-z][A-Za-z0-9+.-]+:", path):
         raise InvalidOptionError(

@@ -1,11 +1,11 @@
-"""Reads one partition: receive, stage, settle, decide, hand over; and the same again when Spark asks again.
+"""The reader of one partition: receive, stage, settle, resolve duplicates, return rows. Replays have the same result.
 
-The order of the steps is what makes it right:
+The order of the steps is essential:
 
-- staged before settled: a crash between them repeats messages, and never loses one;
-- a message that comes again is recognised by the keys of what is staged but not confirmed, settled and dropped;
-- staged exclusively: of two attempts at a partition one defines it, the other gives its messages back;
-- decided after staging: if a broker handed one message to two partitions, exactly one of them keeps it.
+- messages are staged before they are settled: a crash in between causes redelivery, never loss;
+- a redelivered message is detected by the keys of staged, unconfirmed messages; it is settled and dropped;
+- staging is exclusive: of two attempts at a partition one defines its rows, the other releases its messages;
+- duplicates are resolved after staging: if a broker delivered one message to two partitions, exactly one keeps it.
 """
 
 import time
@@ -30,9 +30,9 @@ class JmsPartition(InputPartition):
     """One consumer's share of an epoch.
 
     Args:
-        gen: The generation.
-        part: The epoch, and the number within it.
-        quota: How many messages it may take.
+        gen: The generation of staged files.
+        part: The epoch, and the number of the partition in it.
+        quota: The maximum number of messages.
     """
 
     def __init__(self, gen: str, part: EpochPartition, quota: int) -> None:
@@ -47,7 +47,7 @@ class PartitionReader:
 
     Args:
         options: The options of the source.
-        partition: What to read.
+        partition: The partition to read.
     """
 
     def __init__(self, options: SparkOptions, partition: JmsPartition) -> None:
@@ -57,11 +57,11 @@ class PartitionReader:
         self._staging = Staging(options.staging(), partition.gen)
 
     def read(self) -> Iterator[Any]:
-        """Give the partition's rows as Arrow batches: the same whenever it is asked.
+        """Yield the partition's rows as Arrow batches; the same ones in every replay.
 
         Raises:
-            StaleEpochError: The batch was committed long ago.
-            JMSError: The broker failed before anything was taken.
+            StaleEpochError: The batch is committed already.
+            JMSError: The broker failed before messages were staged.
         """
         if not self._staging.is_published(self._part):
             self._staging.check_live(self._part)
@@ -79,8 +79,8 @@ class PartitionReader:
     def _receive_and_stage(self) -> None:
         connection = connect(self._options.settings)
         try:
-            # With exact credit, what is not received here is there for the other partitions; without, the broker sends
-            # up to the quota ahead, and has the rest back when the connection closes.
+            # With exact credit, unreceived messages stay available for the other partitions. Without, the broker
+            # prefetches up to the quota here, and requeues the rest when the connection closes.
             window = 0 if connection.capabilities.exact_credit else self._quota
             consumer = connection.consumer(self._options.target, order=spi.Order.PREFIX, window=window)
             self._stage_and_settle(connection, consumer, self._receive(consumer))
@@ -107,7 +107,7 @@ class PartitionReader:
             self._settle(connection, received)
 
     def _stage(self, consumer: spi.Consumer, received: Sequence[spi.Delivery]) -> bool:
-        """Publish what was received. False if another attempt was first; then it is given back."""
+        """Publish the received messages. Return False if another attempt was first; the messages are released then."""
         try:
             published = self._staging.publish(self._part, self._batch(received))
             if published:
@@ -138,13 +138,13 @@ class PartitionReader:
         return to_batch(rows).replace_schema_metadata({RECEIVED: str(len(received))})
 
     def _settle(self, connection: spi.Connection, received: Sequence[spi.Delivery]) -> None:
-        """Settle all, the duplicates too. If that fails the messages come again, and are recognised."""
-        unit = connection.unit(atomic=False)  # it sends nothing
+        """Settle all messages, duplicates too. If that fails, their redelivery is detected."""
+        unit = connection.unit(atomic=False)  # the unit sends nothing
         unit.take(received)
         try:
             unit.commit(confirmed=True)
         except JMSError:
-            return  # not confirmed: in doubt, and treated so from here on
+            return  # not confirmed: the messages remain in doubt
         self._staging.confirm(self._part)
 
 

@@ -32,7 +32,7 @@ _BATCH_PARTITION = EpochPartition(0, 0)
 
 
 class JmsBatchReader(DataSourceReader):
-    """Browses the queue, in order, in one partition. Two actions on the same table look twice.
+    """Browses the queue in order, in one partition. Each action on the table browses again.
 
     Args:
         options: The options of the source.
@@ -42,7 +42,7 @@ class JmsBatchReader(DataSourceReader):
         self._options = options
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Browse, on an executor."""
+        """Yield the messages of the queue as Arrow batches, on an executor."""
         del partition
         connection = connect(self._options.settings)
         try:
@@ -57,13 +57,13 @@ class JmsBatchReader(DataSourceReader):
 
 
 class AvailableNowLimit:
-    """What the queue held when the query began; what comes later waits for the next one.
+    """The end of a query with trigger AvailableNow: the messages that the queue had when the query began.
 
-    Where the broker does not tell how much that was, the query ends with the first epoch that came back empty or took
-    a message that was sent after the query began.
+    If the broker does not report the queue depth, the query ends with the first epoch that is empty or has a message
+    that was sent after the query began.
 
     Args:
-        depth: How many messages the queue held; None if nobody knows.
+        depth: The queue depth when the query began; None if unknown.
     """
 
     def __init__(self, depth: int | None) -> None:
@@ -72,11 +72,11 @@ class AvailableNowLimit:
         self.reached = depth == 0
 
     def next_limit(self, limit: int) -> int:
-        """How many messages the next epoch may take."""
+        """Return the maximum number of messages of the next epoch."""
         return limit if self._remaining is None else min(limit, max(self._remaining, 1))
 
     def record_epoch(self, staging: Staging, epoch: int) -> None:
-        """Learn what an epoch took."""
+        """Record the messages of an epoch."""
         taken = staging.count(epoch)
         if self._remaining is None:
             self.reached = not taken or self._is_late(staging, epoch)
@@ -93,9 +93,9 @@ class AvailableNowLimit:
 
 
 class EmptyEpochBackoff:
-    """Counts the looks at the queue to leave out: 1, 3, 7, 15 and then 31 after each further empty epoch.
+    """Counts the checks of the queue to skip after empty epochs: 1, 3, 7, 15, and then 31 after each further one.
 
-    An epoch comes back empty where the driver cannot look into the queue, or saw messages that others took or hold.
+    An epoch is empty if the driver cannot browse the queue, or saw messages that other consumers have.
     """
 
     def __init__(self) -> None:
@@ -103,12 +103,12 @@ class EmptyEpochBackoff:
         self._left = 0
 
     def record_epoch(self, taken: int) -> None:
-        """Learn how many messages an epoch took."""
+        """Record the number of messages of an epoch."""
         self._length = 0 if taken else min(2 * self._length + 1, _MAX_SKIPPED)
         self._left = self._length
 
     def must_skip(self) -> bool:
-        """Tell whether this look is to be left out."""
+        """Return True if this check must be skipped, and count it."""
         if not self._left:
             return False
         self._left -= 1
@@ -117,13 +117,13 @@ class EmptyEpochBackoff:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Frozen in Spark's offset log, so that a replay plans the same partitions whatever the options say by then.
+    """The offset in Spark's log. It has the plan of the epoch, so that a replay does not depend on changed options.
 
     Attributes:
         epoch: The number of the epoch that ends here; 0 before the first.
         gen: The generation: one checkpoint's name for its staged files; None before the first epoch.
-        parts: Over how many partitions the epoch is spread.
-        rows: How many messages it takes at most.
+        parts: The number of partitions of the epoch.
+        rows: The maximum number of messages of the epoch.
     """
 
     epoch: int = 0
@@ -133,27 +133,27 @@ class Offset:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
+        """Return the offset of a dictionary from `to_json`."""
         return cls(value["epoch"], value.get("gen"), value.get("parts", 0), value.get("rows", 0))
 
     def to_json(self) -> dict[str, Any]:
-        """The form that Spark keeps. It holds no secret: the log is plain text."""
+        """Return the form for Spark's log. It has no secrets, because the log is plain text."""
         return {"v": 1, **{name: value for name, value in asdict(self).items() if value or name == "epoch"}}
 
     def next(self, parts: int, rows: int) -> "Offset":
-        """The end of the next epoch; the first one begins a generation."""
+        """Return the offset at the end of the next epoch; the first epoch begins a generation."""
         return Offset(self.epoch + 1, self.gen or uuid.uuid4().hex, parts, rows)
 
     def quota(self, partition: int) -> int:
-        """How many messages a partition may take."""
+        """Return the maximum number of messages of a partition."""
         share, rest = divmod(self.rows, self.parts)
         return share + (partition < rest)
 
 
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark makes several of these and copies one into every task; none opens anything until it must.
+    """Reads a stream in epochs, one per micro-batch. `commit` only cleans up: staging settles the messages.
 
-    An epoch becomes a micro-batch. `commit` only cleans up: messages are settled when they are staged.
+    Spark creates several readers and copies one into every task; a reader opens its connection on first use.
 
     Args:
         options: The options of the source.
@@ -168,19 +168,19 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._location = options.staging()
         self._monitor = QueueMonitor(options)
         self._backoff = EmptyEpochBackoff()
-        self._available_now: AvailableNowLimit | None = None  # with AvailableNow: where this run ends
-        self._last_epoch: Offset | None = None  # the epoch opened last, in this run
+        self._available_now: AvailableNowLimit | None = None  # with trigger AvailableNow: the end of this run
+        self._last_epoch: Offset | None = None  # the last epoch of this run
 
     def initialOffset(self) -> dict[str, Any]:
-        """The offset before the first epoch: always the same."""
+        """Return the offset before the first epoch, which is constant."""
         return Offset().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """At most so many messages a batch; never all of a queue."""
+        """Return the limit of a batch: ``maxMessagesPerBatch``, never the whole queue."""
         return ReadMaxRows(self._options.maxMessagesPerBatch)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Open one epoch if messages wait, else answer the start."""
+        """Return the end of a new epoch if messages are available, else the start."""
         offset = Offset.from_json(start)
         self._record_last_epoch(offset)
         if self._is_idle() or not self._monitor.has_messages():
@@ -194,19 +194,19 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._last_epoch.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """What the progress of a query shows as the latest offset: the depth of the queue, where it is known."""
+        """Return the latest offset for the progress of a query: the depth of the queue, if known."""
         try:
             depth = self._monitor.depth()
-        except JMSError:  # only a figure to look at
+        except JMSError:  # this is only for display
             return None
         return None if depth is None else {"depth": depth}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take no more than what the queue holds now, or what comes close to that: see `Goal`."""
+        """Limit this run to the messages that the queue has now: see `AvailableNowLimit`."""
         self._available_now = AvailableNowLimit(self._monitor.depth())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan the epochs between two offsets. Their folders are made here and nowhere else."""
+        """Return the partitions of the epochs between two offsets. Only this method creates the folders of epochs."""
         first, last = Offset.from_json(start), Offset.from_json(end)
         if last.gen is None:
             return []
@@ -218,12 +218,12 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return planned
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Read a partition, on an executor."""
-        assert isinstance(partition, JmsPartition)  # noqa: S101  # Spark hands back what we planned
+        """Yield the rows of a partition as Arrow batches, on an executor."""
+        assert isinstance(partition, JmsPartition)  # noqa: S101  # Spark passes the planned partitions
         return PartitionReader(self._options, partition).read()
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Remove what no replay will ask for any more. Called late, and not always; the next call makes up for it."""
+        """Remove files that no replay needs. Spark may call this late or skip it; the next call compensates."""
         offset = Offset.from_json(end)
         if offset.gen is None:
             return
@@ -239,7 +239,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._monitor.close()
 
     def _record_last_epoch(self, start: Offset) -> None:
-        """Learn what the epoch took that was opened last, if Spark went on to it."""
+        """Record the messages of the last epoch, if Spark executed it."""
         opened, self._last_epoch = self._last_epoch, None
         if opened is None or opened != start or start.gen is None:
             return
@@ -249,7 +249,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._available_now.record_epoch(staging, start.epoch)
 
     def _is_idle(self) -> bool:
-        """Tell that no epoch is to be opened now: the goal is reached, or the last one came back empty."""
+        """Return True if no epoch must begin now: the limit is reached, or the last epoch was empty."""
         if self._available_now is not None:
             return self._available_now.reached
         if not self._backoff.must_skip():
@@ -270,7 +270,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class QueueMonitor:
-    """Opened at the first look, never pickled: readers are copied to every task.
+    """Checks the queue for messages. Connects on first use; the connection is not pickled with the reader.
 
     Args:
         options: The options of the source.
@@ -284,12 +284,12 @@ class QueueMonitor:
         self._failing_since: float | None = None
 
     def has_messages(self) -> bool:
-        """Tell whether messages wait, or may wait where nobody can look.
+        """Return True if messages are available, or if the broker does not support browsing.
 
-        False also while the broker cannot be reached, for a time.
+        Returns False while the broker cannot be reached, up to ``driverRetryTimeout``.
 
         Raises:
-            JMSError: It could not be reached for longer than the option ``driverRetryTimeout``.
+            JMSError: The broker could not be reached for longer than the option ``driverRetryTimeout``.
         """
         self.throttle()
         try:
@@ -303,7 +303,7 @@ class QueueMonitor:
         return found
 
     def depth(self) -> int | None:
-        """Count the messages in the queue; None if the broker does not tell.
+        """Return the number of messages in the queue; None if the broker does not report it.
 
         Raises:
             JMSError: The broker cannot be reached.
@@ -312,12 +312,12 @@ class QueueMonitor:
         return None if admin is None else admin.depth(self._options.target).total
 
     def throttle(self) -> None:
-        """Wait: Spark asks as fast as it can, the broker is asked once an interval."""
+        """Wait for the next interval: Spark polls without pause, the broker is polled once per ``pollInterval``."""
         time.sleep(max(self._next - time.monotonic(), 0))
         self._next = time.monotonic() + self._options.pollInterval
 
     def close(self) -> None:
-        """Close the connection, if there is one."""
+        """Close the connection, if it is open."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -334,7 +334,7 @@ class QueueMonitor:
         return self._connection
 
     def _on_lost(self, error: JMSError) -> None:
-        """Told by the connection: where nobody can look, nothing else would tell."""
+        """Record the loss of the connection. Without browsing there is no other sign of it."""
         del error
         self._lost = True
 

@@ -1,4 +1,4 @@
-"""Messages as Arrow rows, and rows as messages."""
+"""The conversion of messages to Arrow rows, and of rows to messages."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -30,15 +30,15 @@ __all__ = ["RowEncoder", "delivery_row", "key_of", "message_row", "to_batch"]
 
 
 def to_batch(rows: Iterable[dict[str, Any]], schema: Any = STAGED_SCHEMA) -> Any:
-    """Make one Arrow batch of rows; a column that a row lacks is null."""
+    """Return an Arrow batch of rows; missing columns are null."""
     return pa.RecordBatch.from_pylist(list(rows), schema=schema)
 
 
 def delivery_row(delivery: spi.Delivery, part: EpochPartition, position: int, key: str | None) -> dict[str, Any]:
-    """The row of a delivery. One that cannot be decoded gives its raw bytes and the reason.
+    """Return the row of a delivery; if it cannot be decoded, with its raw bytes and the error.
 
-    A map, stream or object message gives its body as it came. A broker that does not count deliveries leaves
-    ``delivery_count`` null.
+    The body of a map, stream or object message is its raw bytes. ``delivery_count`` is null if the broker does not
+    count deliveries.
     """
     place = {"_epoch": part.epoch, "_partition": part.number, "_seq": position, "_key": key}
     delivered = {"delivery_count": delivery.count, "redelivered": delivery.redelivered}
@@ -52,7 +52,7 @@ def delivery_row(delivery: spi.Delivery, part: EpochPartition, position: int, ke
 
 
 def message_row(message: Message) -> dict[str, Any]:
-    """The row of a message, without its place."""
+    """Return the row of a message, without epoch, partition and position."""
     return {
         "message_id": message.message_id,
         "correlation_id": message.correlation_id,
@@ -69,7 +69,7 @@ def message_row(message: Message) -> dict[str, Any]:
 
 
 def key_of(delivery: spi.Delivery, dedup_key: str) -> str | None:
-    """The key by which a message is recognised when it comes again; None if it has none."""
+    """Return the key that identifies redeliveries of a message; None if it has no key."""
     if dedup_key == "none":
         return None
     try:
@@ -104,20 +104,20 @@ _COLUMN_TYPES = {
     "duplicate_id": {"string"} | _INTEGERS,
 }
 _KNOWN = {"properties", *_COLUMN_TYPES}
-_IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that what was read can be written as it is
+_IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that rows that were read can be written unchanged
 
 
 class RowEncoder:
-    """Makes messages of rows.
+    """Converts rows to messages.
 
-    The body comes from ``text`` (string) or ``body`` (string or binary); ``properties`` is a map or a struct, whose
-    fields keep their types; ``duplicate_id`` recognises a row that is written again.
+    The body is the column ``text`` (string) or ``body`` (string or binary); ``properties`` is a map, or a struct whose
+    fields keep their types; ``duplicate_id`` identifies a row that is written again.
 
     Args:
         schema: The columns of the table.
 
     Raises:
-        InvalidOptionError: A column is unknown or has a type that it cannot have.
+        InvalidOptionError: A column is unknown or has a wrong type.
     """
 
     def __init__(self, schema: StructType) -> None:
@@ -126,7 +126,7 @@ class RowEncoder:
         self._property_types = _property_types(schema["properties"].dataType) if "properties" in self._types else {}
 
     def message(self, row: dict[str, Any]) -> tuple[Message, int]:
-        """Make the message of a row, and tell its priority."""
+        """Return the message of a row, and its priority."""
         message = self._body(row)
         message.correlation_id = row.get("correlation_id")
         message.type = row.get("type")
@@ -137,7 +137,7 @@ class RowEncoder:
         return message, 4 if priority is None else priority
 
     def duplicate_id(self, row: dict[str, Any], otherwise: str) -> str:
-        """What recognises the row when it is written again."""
+        """Return the id that identifies the row when it is written again."""
         given = row.get("duplicate_id")
         return otherwise if given in (None, "") else str(given)
 
@@ -172,7 +172,7 @@ def _check_columns(types: Mapping[str, str]) -> None:
 
 
 def _property_types(kind: DataType) -> dict[str, Callable[[Any], object]]:
-    """The type of each property; under the empty name that of all values of a map."""
+    """Return the type of each property by name; the empty name has the type of all values of a map."""
     if isinstance(kind, MapType):
         return {"": _property_type("properties", kind.valueType)}
     if isinstance(kind, StructType):

@@ -1,4 +1,4 @@
-"""The columns that reading messages gives, for Spark and for Arrow."""
+"""The columns of messages, for Spark and for Arrow."""
 
 from importlib import import_module
 from typing import Any
@@ -32,16 +32,16 @@ SCHEMA = StructType(
         StructField("expiration", TimestampType()),
         StructField("redelivered", BooleanType()),
         StructField("delivery_count", IntegerType()),
-        StructField("properties", MapType(StringType(), StringType())),  # by the conversion table of JMS
+        StructField("properties", MapType(StringType(), StringType())),  # converted by the table of JMS
         StructField("text", StringType()),  # of a text message
-        StructField("body", BinaryType()),  # of a bytes message, and the raw bytes of one that cannot be decoded
-        StructField("error", StringType()),  # why it cannot be decoded
+        StructField("body", BinaryType()),  # of a bytes message; the raw bytes of a message that cannot be decoded
+        StructField("error", StringType()),  # the reason why the message cannot be decoded
         StructField("_epoch", LongType()),
         StructField("_partition", IntegerType()),
         StructField("_seq", LongType()),  # order of arrival within epoch and partition
     ]
 )
-"""What ``spark.read.format("jms")`` and ``spark.readStream.format("jms")`` give: one row per message."""
+"""The columns of ``spark.read.format("jms")`` and ``spark.readStream.format("jms")``: one row per message."""
 
 _ARROW: dict[str, Any] = {
     "string": pa.string(),
@@ -54,7 +54,7 @@ _ARROW: dict[str, Any] = {
 }
 
 ARROW_SCHEMA: Any = pa.schema([(field.name, _ARROW[field.dataType.simpleString()]) for field in SCHEMA.fields])
-"""`SCHEMA` in Arrow, as Spark wants to receive it."""
+"""`SCHEMA` in the Arrow types that Spark expects."""
 
 STAGED_SCHEMA: Any = ARROW_SCHEMA.append(pa.field("_key", pa.string()))
-"""What lies in a staged file: the rows, and the key by which a message that comes again is recognised."""
+"""The columns of a staged file: those of `ARROW_SCHEMA`, and the key that identifies redeliveries."""

@@ -1,21 +1,22 @@
-"""Staged messages: durable before they are settled, and kept by exactly one partition, so that replays are the same.
+"""Staged messages: durable before they are settled, and kept by exactly one partition, so that replays are equal.
 
 ::
 
     <location>/v1/<gen>/OWNER                        the query that reads this generation
     <location>/v1/<gen>/LOW                          the highest epoch that is committed; only grows
-    <location>/v1/<gen>/e-0000000017/                made by the driver only: its absence fences late attempts off
-    …/p-00003.arrow                                  what the partition holds; appears once, never changes
+    <location>/v1/<gen>/e-0000000017/                created by the driver only: its absence fences late attempts
+    …/p-00003.arrow                                  the rows of the partition; appears once, never changes
     …/p-00003.acked                                  the broker confirmed the settlement
-    …/p-00003.ok                                     which messages are another partition's; gate for handing over
+    …/p-00003.ok                                     keys of messages that other partitions keep; must precede use
     <location>/v1/<gen>/doubt/0000000017-00003.ids   keys of messages whose settlement was never confirmed
 
-Each part decides after it is published, and a decision stands once it is written. A part leaves a message to a smaller
-part that holds it, and to a larger one that has decided to keep it. Nobody waits: if the larger one has not decided,
-for instance because its attempt crashed, its decision is made here, from the same files.
+Each partition decides after it is published, and a written decision is final. A partition leaves a message to a smaller
+partition that has it, and to a larger one that has decided to keep it. No partition waits: if the larger one has not
+decided, for instance because its attempt crashed, its decision is made here, from the same files.
 
-Why one keeps it: the smallest part that holds it leaves it only to one that keeps it. Why only one: of two, the one
-that was published later sees the other, and either leaves the message to it or takes note that it was left.
+At least one keeps the message: the smallest partition that has it leaves it only to one that keeps it. At most one
+keeps it: of two, the one published later sees the other, and either leaves the message to it or records that the other
+left it.
 """
 
 import json
@@ -44,25 +45,25 @@ __all__ = [
 ]
 
 RECEIVED = b"received"
-"""Where a staged file notes how many messages were received for it."""
+"""The metadata key of a staged file for the number of messages received for it."""
 
 _VERSION = "v1"
-_SYNCED_PARENTS = 4  # above an epoch: of the generation, of the version, the location, and where that is
+_SYNCED_PARENTS = 4  # above an epoch: the generation, the version, the location, and its parent
 
 
 class StaleEpochError(JMSError):
-    """A late attempt at a batch that was committed long ago. It has taken nothing."""
+    """A late attempt at a batch that is committed already. It consumed nothing."""
 
 
 class EpochPartition(NamedTuple):
-    """One partition of one epoch. The order decides to whom a message belongs that two of them hold."""
+    """One partition of one epoch. The order decides which partition keeps a message that two of them have."""
 
     epoch: int
     number: int
 
     @property
     def name(self) -> str:
-        """The file name, without ending."""
+        """The file name, without extension."""
         return f"p-{self.number:05d}"
 
 
@@ -71,14 +72,14 @@ class Staging:
 
     Args:
         location: The folder that driver and executors share.
-        gen: The generation.
+        gen: The generation: the name of one checkpoint's staged files.
     """
 
     def __init__(self, location: Path, gen: str) -> None:
         self.folder = location / _VERSION / gen
 
     def create_epoch(self, epoch: int) -> None:
-        """Make the folder of an epoch. Only the driver does this, before it plans the epoch's partitions."""
+        """Create the folder of an epoch. Only the driver calls this, before it plans the partitions of the epoch."""
         folder = self._epoch_folder(epoch)
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ class Staging:
         """Make a query the owner of this generation.
 
         Raises:
-            IllegalStateError: Another query is.
+            IllegalStateError: Another query is the owner.
         """
         owner = self.folder / "OWNER"
         if not write_exclusively(owner, query.encode()) and owner.read_text() != query:
@@ -106,10 +107,10 @@ class Staging:
             return 0
 
     def check_live(self, part: EpochPartition) -> None:
-        """Refuse a part whose epoch is over.
+        """Raise an error for a partition whose epoch is over.
 
         Raises:
-            StaleEpochError: It was committed or removed.
+            StaleEpochError: The epoch was committed or removed.
         """
         if part.epoch <= self.low or not self._epoch_folder(part.epoch).is_dir():
             raise StaleEpochError(
@@ -117,10 +118,10 @@ class Staging:
             )
 
     def publish(self, part: EpochPartition, batch: Any) -> bool:
-        """Write a part's rows durably, as the only one to do so.
+        """Write the rows of a partition durably, unless another attempt has done so.
 
         Returns:
-            False if another attempt was first; its rows count.
+            False if another attempt was first; its rows are used.
 
         Raises:
             StaleEpochError: The epoch is over.
@@ -133,50 +134,50 @@ class Staging:
             ) from None
 
     def withdraw(self, part: EpochPartition) -> None:
-        """Take back what was published for an epoch that turned out to be over."""
+        """Remove the published rows of a partition whose epoch turned out to be over."""
         self._path(part, "arrow").unlink(missing_ok=True)
 
     def is_published(self, part: EpochPartition) -> bool:
-        """Tell whether a part's rows are there."""
+        """Return True if the rows of a partition are published."""
         return self._path(part, "arrow").exists()
 
     def rows(self, part: EpochPartition) -> Any:
-        """The published rows, as an Arrow table."""
+        """Return the published rows as an Arrow table."""
         with ipc.open_file(pa.memory_map(str(self._path(part, "arrow")))) as reader:
             return reader.read_all()
 
     def keys(self, part: EpochPartition) -> set[str]:
-        """The keys of a part's messages; none where messages have none."""
+        """Return the keys of the messages of a partition, without those that have no key."""
         return {key for key in self.rows(part).column("_key").to_pylist() if key is not None}
 
     def confirm(self, part: EpochPartition) -> None:
-        """Note that the broker confirmed the settlement."""
-        with suppress(FileNotFoundError):  # so late that the epoch was swept; its keys are in doubt/ for a while
+        """Record that the broker confirmed the settlement."""
+        with suppress(FileNotFoundError):  # the epoch is already removed; its keys remain in doubt/ for a while
             write_exclusively(self._path(part, "acked"), b"")
 
     def is_confirmed(self, part: EpochPartition) -> bool:
-        """Tell whether the broker confirmed the settlement."""
+        """Return True if the broker confirmed the settlement."""
         return self._path(part, "acked").exists()
 
     def record_decision(self, part: EpochPartition, foreign: Iterable[str]) -> set[str]:
-        """Note which messages belong to other parts. The first decision stands, and is returned."""
+        """Record which messages other partitions keep, and return the first decision, which is final."""
         path = self._path(part, "ok")
         write_exclusively(path, json.dumps(sorted(foreign)).encode())
         return set(json.loads(path.read_bytes()))
 
     def decision(self, part: EpochPartition) -> set[str] | None:
-        """Which messages belong to other parts; None if that is not decided."""
+        """Return the keys of messages that other partitions keep; None if that is not decided."""
         try:
             return set(json.loads(self._path(part, "ok").read_bytes()))
         except FileNotFoundError:
             return None
 
     def parts(self) -> list[EpochPartition]:
-        """All published parts, in order."""
+        """Return all published partitions, in order."""
         return sorted(_partition_of(path) for path in self.folder.glob("e-*/p-*.arrow"))
 
     def keys_in_doubt(self) -> set[str]:
-        """Keys of messages that are staged but may come again."""
+        """Return the keys of staged messages that may be redelivered."""
         keys: set[str] = set()
         for part in self.parts():
             if not self.is_confirmed(part):
@@ -186,20 +187,20 @@ class Staging:
         return keys
 
     def count(self, epoch: int) -> int:
-        """How many messages an epoch has taken off the queue, those included that it recognised and dropped."""
+        """Return the number of messages that an epoch has consumed, including dropped duplicates."""
         return sum(self.received(part) for part in self.parts() if part.epoch == epoch)
 
     def received(self, part: EpochPartition) -> int:
-        """How many messages a published part has taken off the queue, those included that it recognised."""
+        """Return the number of messages that a published partition has consumed, including dropped duplicates."""
         return int(self.rows(part).schema.metadata[RECEIVED])
 
     def commit(self, epoch: int, *, retain: int, doubt_retention: float) -> None:
-        """Note that an epoch and all before it are committed, and remove what is not needed any more.
+        """Record that all epochs up to one are committed, and remove files that are not needed any more.
 
         Args:
             epoch: The committed epoch.
-            retain: How many committed epochs stay.
-            doubt_retention: Seconds to keep the keys of messages that may come again.
+            retain: The number of committed epochs that remain staged.
+            doubt_retention: The retention of the keys of messages that may be redelivered, in seconds.
         """
         if epoch > self.low:
             replace(self.folder / "LOW", str(epoch).encode())
@@ -214,7 +215,7 @@ class Staging:
                 path.unlink(missing_ok=True)
 
     def _remove(self, folder: Path) -> None:
-        """Move a folder out of sight, in one step: a late attempt finds no folder rather than half of one."""
+        """Rename a folder for its removal, atomically, so that a late attempt never finds a partial folder."""
         for path in folder.glob("p-*.arrow"):
             part = _partition_of(path)
             if not self.is_confirmed(part):
@@ -233,7 +234,7 @@ class Staging:
 
 
 def orphans(location: Path) -> Iterator[Path]:
-    """Find published files, of whatever generation, that were perhaps never processed."""
+    """Yield the published files of all generations that may be unprocessed."""
     for folder in (location / _VERSION).glob("*"):
         staging = Staging(location, folder.name)
         for part in staging.parts():
@@ -258,7 +259,7 @@ def _encode(batch: Any) -> bytes:
 
 
 def write_exclusively(path: Path, data: bytes) -> bool:
-    """Make a file durably and as a whole. False if it is there already."""
+    """Create a file durably and atomically. Return False if it exists already."""
     temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
     try:
         _write(temporary, data)
@@ -272,7 +273,7 @@ def write_exclusively(path: Path, data: bytes) -> bool:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Make a file durably and as a whole, in the place of the one that is there."""
+    """Replace a file durably and atomically."""
     temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
     _write(temporary, data)
     temporary.replace(path)
@@ -288,7 +289,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make durable which files a folder has."""
+    """Flush the directory entries of a folder to disk."""
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -297,11 +298,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def resolve_duplicates(staging: Staging, part: EpochPartition) -> set[str]:
-    """Decide, if nobody has, which messages of a published part belong to other parts.
-
-    Returns:
-        Their keys.
-    """
+    """Return the keys of messages of a published partition that other partitions keep. Decide it if necessary."""
     decision = staging.decision(part)
     return staging.record_decision(part, _find_foreign(staging, part)) if decision is None else decision
 
@@ -311,7 +308,7 @@ def _find_foreign(staging: Staging, part: EpochPartition) -> set[str]:
     sure = staging.is_confirmed(part)
     foreign: set[str] = set()
     for other in staging.parts():
-        # A confirmed part got its messages for good; only doubt, its or ours, lets two hold the same.
+        # The messages of a confirmed partition are settled; two have the same message only if one is unconfirmed.
         if other == part or (sure and staging.is_confirmed(other)):
             continue
         common = mine & staging.keys(other)

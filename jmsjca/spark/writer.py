@@ -1,8 +1,9 @@
-"""The sink: executors send the rows of their partition in short units.
+"""The sink: executors send the rows of their partition in short transactions.
 
-At least once: Spark writes a partition again when a task or a batch fails. Every message carries an id by which a
-broker with duplicate detection drops what comes twice: the column ``duplicate_id`` if there is one, else an id made
-from the query, the batch, the partition and the row, which is the same when Spark repeats the batch in the same order.
+Delivery is at least once: Spark writes a partition again when a task or a batch fails. Every message has a duplicate
+id, so that a broker with duplicate detection drops repeated messages: the column ``duplicate_id`` if there is one, else
+an id made from the query, the batch, the partition and the row, which is the same if Spark repeats the batch in the
+same order.
 """
 
 import uuid
@@ -26,7 +27,7 @@ _MAX_UNIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Sent(WriterCommitMessage):
-    """What a task tells the driver: how many messages it sent."""
+    """The commit message of a task: the number of messages sent."""
 
     messages: int
 
@@ -48,10 +49,10 @@ class PartitionWriter:
 
         Args:
             batches: The rows.
-            job: What makes the ids of rows without one unique.
+            job: The prefix that makes generated duplicate ids unique.
 
         Raises:
-            JMSError: The broker refused or failed; what was sent before stays sent.
+            JMSError: The broker refused a message or failed; earlier transactions stay committed.
         """
         context = TaskContext.get()
         prefix = f"{job}/{context.partitionId() if context else 0}"
@@ -76,7 +77,7 @@ class PartitionWriter:
 
 
 class JmsBatchWriter(DataSourceArrowWriter):
-    """Writes a table once.
+    """Writes a table in a batch job.
 
     Args:
         options: The options of the sink.
@@ -109,7 +110,7 @@ class JmsStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _batch_id() -> str:
-    """The query and the batch that a task of a streaming sink works for: the same when Spark repeats the batch."""
+    """Return an id of the query and the batch of the current task; the same if Spark repeats the batch."""
     context = TaskContext.get()
     if context is None:
         return uuid.uuid4().hex
