@@ -1,6 +1,6 @@
 """Cut the connection at every frame of a job, and compare the reported outcome with the state of the broker.
 
-``python -m tests.unit.providers.amqp.wire.cuts`` visits every point; the tests visit a sample. The points are the frames
+``python -m tests.unit.providers.amqp.wire.cuts`` visits each point; the tests visit a sample. The points are the frames
 of an undisturbed run: before and after each frame of the client; before, inside and after each frame of the broker.
 """
 
