@@ -1,6 +1,6 @@
 """The idle time-outs of AMQP (AMQP 1.0 section 2.4.5): the offered one, the broker's, and the heartbeats for both.
 
-Each side tells the other one how long it tolerates silence. Proton sends an empty frame after half of the broker's
+Each side announces how long it tolerates silence. Proton sends an empty frame after half of the broker's
 idle time-out, and fails the transport when the broker is silent for longer than this side's.
 """
 

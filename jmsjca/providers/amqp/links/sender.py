@@ -316,7 +316,7 @@ class AnonymousRelayLink(SenderLink):
         super().__init__(engine, Address("any destination", None), reply_timeout)
 
     def _set_target(self, target: Any) -> None:
-        """Leave the target without an address."""
+        """Set no address: the target is the relay."""
 
     def _is_refused(self) -> bool:
         return bool(self._link.remote_target.type == TERMINUS_UNSPECIFIED)

@@ -139,7 +139,7 @@ def subscription_link(source: Destination | Subscription, number: int = 1) -> Su
     """Return the subscription link of a consumer; None if the source is not a named subscription.
 
     Args:
-        source: What the consumer receives from.
+        source: The source of the consumer.
         number: Number of the consumer, from 1, among those of a shared subscription on this connection.
 
     Raises:
