@@ -16,7 +16,7 @@ from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.listener_context import as_listener
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 
-__all__ = ["CCDispatcher", "DaemonThreadPool", "PrefetchQueue"]
+__all__ = ["CCDispatcher", "DaemonThreadPool"]
 
 _PREFETCH_PER_HANDLER = 2  # messages per handler: one that is being processed, and the next one
 
@@ -36,7 +36,7 @@ class CCDispatcher(ConcurrentDispatcher):
         self._workers = 0
         self._concurrency = AdaptiveConcurrency()
         self._starting = False  # a worker is submitted and has not begun yet
-        self._queue = PrefetchQueue(endpoint)
+        self._queue = _PrefetchQueue(endpoint)
         self._redelivery = RedeliveryProcessor(endpoint, connection, self.in_flight)
         self._consumer = connection.consumer(settings.source, selector=settings.selector, order=spi.Order.ANY)
         self._limit_reached = False  # a message was ready, but the in-flight limit was reached
@@ -199,7 +199,7 @@ class CCDispatcher(ConcurrentDispatcher):
         self._consumer.wake()
 
 
-class PrefetchQueue:
+class _PrefetchQueue:
     """Prefetched messages in the order of their arrival. Not thread-safe: callers hold one lock.
 
     Args:

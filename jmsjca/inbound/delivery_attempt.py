@@ -95,7 +95,7 @@ class EndpointDeliveryContext:
 
     def user_rollback_data(self) -> MutableMapping[str, str]:
         """Return the data that the handler keeps for the next delivery of this message."""
-        return UserRollbackData(self._attempt, self._id)
+        return _UserRollbackData(self._attempt, self._id)
 
     @property
     def failure(self) -> Failure | None:
@@ -132,7 +132,7 @@ class EndpointDeliveryContext:
         return None if message is None or self._is_end_of_batch else original_message_id(message)
 
 
-class UserRollbackData(MutableMapping[str, str]):
+class _UserRollbackData(MutableMapping[str, str]):
     """A live view of the user rollback data of one message."""
 
     def __init__(self, attempt: "DeliveryAttempt", message_id: str | None) -> None:

@@ -14,7 +14,7 @@ from jmsjca.inbound.handler_arguments import ArgumentResolver, Invocation
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Handler", "HandlerLoop", "RunningCoroutine", "is_current"]
+__all__ = ["Handler", "HandlerLoop", "is_current"]
 
 _CLOSE_TIMEOUT = 1.0  # seconds for coroutines that do not react to cancellation
 
@@ -142,7 +142,7 @@ class Handler:
         self.whole_batches = self._arguments.whole_batches
         self.takes_end_of_batch = self._arguments.takes_end_of_batch
         self._lock = Lock()
-        self._running: set[RunningCoroutine] = set()
+        self._running: set[_RunningCoroutine] = set()
         self._open = False
 
     def __call__(self, invocation: Invocation) -> object:
@@ -189,13 +189,13 @@ class Handler:
             if running.loop_lost:  # no further message can be delivered
                 invocation.message.stop_message_delivery("the event loop of its handler does not run any more")
 
-    def _start(self, coroutine: Coroutine[Any, Any, object], invocation: Invocation) -> "RunningCoroutine":
+    def _start(self, coroutine: Coroutine[Any, Any, object], invocation: Invocation) -> "_RunningCoroutine":
 
         with self._lock:
             if not self._open:
                 coroutine.close()
                 raise IllegalStateError("The listener is down, so its handler cannot run.")
-            running = RunningCoroutine(coroutine, self._loop.get(), invocation.on_task_started)
+            running = _RunningCoroutine(coroutine, self._loop.get(), invocation.on_task_started)
             self._running.add(running)
         return running
 
@@ -207,7 +207,7 @@ _LOOP_GONE = (
 )
 
 
-class RunningCoroutine:
+class _RunningCoroutine:
     """A coroutine on an event loop, in the context of the thread that created it and waits for it.
 
     Args:

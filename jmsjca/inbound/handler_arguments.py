@@ -17,15 +17,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 __all__ = [
-    "UNRESOLVED",
     "ArgumentResolver",
     "Invocation",
-    "accepts_varargs",
-    "bindable_parameters",
-    "body_converter",
-    "callable_name",
-    "positional_names",
-    "resolve_type_hints",
 ]
 
 _MAX_PROBLEMS = 5
@@ -70,7 +63,7 @@ class Invocation(NamedTuple):
         return [self.content] if isinstance(self.content, Message) else self.content
 
 
-class ArgumentSource(NamedTuple):
+class _ArgumentSource(NamedTuple):
     """The function that returns the value of a parameter, and the kind of the value."""
 
     resolve: Callable[[Invocation], object]
@@ -104,9 +97,9 @@ class ArgumentResolver:
         sources = _sources_of(function)
         parts = {source.part_of for source in sources.values()}
         self.whole_batches = "batch" in parts
-        among_others = accepts_varargs(function) and parts <= {"delivery"}  # no other parameter takes the message
+        among_others = _accepts_varargs(function) and parts <= {"delivery"}  # no other parameter takes the message
         self.takes_end_of_batch = "message" in parts or among_others
-        places = positional_names(function, also_named=among_others)
+        places = _positional_names(function, also_named=among_others)
         self._positional = [sources[name].resolve for name in takewhile(sources.__contains__, places)]
         self._positional += [attrgetter("message")] if among_others else []
         self._keyword = {name: it.resolve for name, it in sources.items() if name not in places}
@@ -125,11 +118,11 @@ class ArgumentResolver:
         return [supply(invocation) for supply in self._positional], keyword
 
 
-def _sources_of(function: Callable[..., object]) -> dict[str, ArgumentSource]:
-    hints = resolve_type_hints(function)
-    sources: dict[str, ArgumentSource] = {}
+def _sources_of(function: Callable[..., object]) -> dict[str, _ArgumentSource]:
+    hints = _resolve_type_hints(function)
+    sources: dict[str, _ArgumentSource] = {}
     first = True
-    for parameter in bindable_parameters(function):
+    for parameter in _bindable_parameters(function):
         name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
         source = _named(name, hint)
         if source is None and parameter.default is _EMPTY:
@@ -144,33 +137,33 @@ def _sources_of(function: Callable[..., object]) -> dict[str, ArgumentSource]:
     return sources
 
 
-def _named(name: str, hint: Any) -> ArgumentSource | None:
+def _named(name: str, hint: Any) -> _ArgumentSource | None:
     """Return the source of a parameter for the session, headers, the message or a whole batch; None for any other."""
     if name == "session" or _is(hint, Session):
-        return ArgumentSource(_session, "delivery")
+        return _ArgumentSource(_session, "delivery")
     if name == "headers":
-        return ArgumentSource(_headers, "content")
+        return _ArgumentSource(_headers, "content")
     if name in _HEADERS:
-        return ArgumentSource(partial(_header, name), "content")
+        return _ArgumentSource(partial(_header, name), "content")
     if _is(_element(hint), Message) or (name == "messages" and hint in _UNTYPED):
-        return ArgumentSource(attrgetter("messages"), "batch")
+        return _ArgumentSource(attrgetter("messages"), "batch")
     if name == "message" or _is(hint, Message):
-        return ArgumentSource(attrgetter("message"), "message")
+        return _ArgumentSource(attrgetter("message"), "message")
     return None
 
 
-def _content(name: str, hint: Any, *, first: bool) -> ArgumentSource | None:
+def _content(name: str, hint: Any, *, first: bool) -> _ArgumentSource | None:
     """Return the source of any other parameter: the bodies of a batch, the body, or the message; else None."""
     element = _element(hint)
-    if hint is UNRESOLVED:
+    if hint is _UNRESOLVED:
         return None
     if element is not _EMPTY:
-        return ArgumentSource(partial(_bodies, body_converter(element, name)), "batch")
+        return _ArgumentSource(partial(_bodies, _body_converter(element, name)), "batch")
     if hint not in _UNTYPED:
-        return ArgumentSource(partial(_body, body_converter(hint, name)), "content")
+        return _ArgumentSource(partial(_body, _body_converter(hint, name)), "content")
     if name == "body":
-        return ArgumentSource(attrgetter("message.body"), "content")
-    return ArgumentSource(attrgetter("message"), "message") if first else None
+        return _ArgumentSource(attrgetter("message.body"), "content")
+    return _ArgumentSource(attrgetter("message"), "message") if first else None
 
 
 def _bodies(convert: Callable[[Message], object], invocation: Invocation) -> object:
@@ -208,7 +201,7 @@ def _is(hint: Any, kind: type) -> bool:
 
 def _unknown_parameter(function: Callable[..., object], name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The handler {callable_name(function)} needs {name!r}, which is not known. A parameter gets the message, its "
+        f"The handler {_callable_name(function)} needs {name!r}, which is not known. A parameter gets the message, its "
         "body (by the name 'body', or as the type that it is annotated with), all messages of a batch or their bodies "
         f"(as Sequence[Message] or another), the session, 'headers', or a header by its name ({', '.join(_HEADERS)}). "
         "It must not be annotated with a name that is not imported when the program runs."
@@ -217,16 +210,16 @@ def _unknown_parameter(function: Callable[..., object], name: str) -> Configurat
 
 def _mixed_parameters(function: Callable[..., object], names: Sequence[str]) -> ConfigurationError:
     return ConfigurationError(
-        f"The handler {callable_name(function)} takes whole batches, but {', '.join(map(repr, names))} belong to one "
+        f"The handler {_callable_name(function)} takes whole batches, but {', '.join(map(repr, names))} belong to one "
         "message. Use a parameter annotated with Sequence[Message] and read them from its messages."
     )
 
 
-UNRESOLVED = object()
+_UNRESOLVED = object()
 """Stands for an annotation that only a type checker understands."""
 
 
-def bindable_parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+def _bindable_parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     """Return the parameters that can be filled: no ``*args`` or ``**kwargs``, and none that a `partial` has bound.
 
     Raises:
@@ -241,7 +234,7 @@ def bindable_parameters(function: Callable[..., object]) -> list[inspect.Paramet
     called = function if _is_routine(function) else type(function).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise ConfigurationError(
-            f"The handler {callable_name(function)} has a yield, so calling it would only make a generator. Let it "
+            f"The handler {_callable_name(function)} has a yield, so calling it would only make a generator. Let it "
             "return, and send the values with its session instead."
         )
     bound = _bound(function)
@@ -249,7 +242,7 @@ def bindable_parameters(function: Callable[..., object]) -> list[inspect.Paramet
     return [found for found in parameters.values() if found.kind not in open_ended and found.name not in bound]
 
 
-def positional_names(function: Callable[..., object], *, also_named: bool) -> list[str]:
+def _positional_names(function: Callable[..., object], *, also_named: bool) -> list[str]:
     """Return the names of the positional-only parameters, as of builtins such as ``list.append``.
 
     Args:
@@ -258,16 +251,16 @@ def positional_names(function: Callable[..., object], *, also_named: bool) -> li
     """
     only, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     kinds = (only, named) if also_named else (only,)
-    return [found.name for found in bindable_parameters(function) if found.kind in kinds]
+    return [found.name for found in _bindable_parameters(function) if found.kind in kinds]
 
 
-def accepts_varargs(function: Callable[..., object]) -> bool:
+def _accepts_varargs(function: Callable[..., object]) -> bool:
     """Return True if the function takes ``*args``, as wrappers and mocks do."""
     return any(found.kind is found.VAR_POSITIONAL for found in inspect.signature(function).parameters.values())
 
 
-def resolve_type_hints(function: Callable[..., object]) -> dict[str, Any]:
-    """Return the annotations; `UNRESOLVED` for one with a name that does not exist at run time."""
+def _resolve_type_hints(function: Callable[..., object]) -> dict[str, Any]:
+    """Return the annotations; `_UNRESOLVED` for one with a name that does not exist at run time."""
     while isinstance(function, partial):  # a partial has the parameters, but not their annotations
         function = function.func
     annotated = function if inspect.isroutine(function) else type(function).__call__
@@ -280,7 +273,7 @@ def resolve_type_hints(function: Callable[..., object]) -> dict[str, Any]:
         return {}
 
 
-def callable_name(function: Callable[..., object]) -> str:
+def _callable_name(function: Callable[..., object]) -> str:
     """Return the name of a function for error messages."""
     return getattr(function, "__qualname__", None) or f"{function!r:.200}"
 
@@ -290,7 +283,7 @@ def _resolved(hint: object, names: dict[str, Any]) -> Any:
     try:
         return get_type_hints(SimpleNamespace(__annotations__={"it": hint}), names)["it"]
     except (NameError, AttributeError):
-        return UNRESOLVED
+        return _UNRESOLVED
 
 
 def _is_routine(function: Callable[..., object]) -> bool:
@@ -305,7 +298,7 @@ def _bound(function: Callable[..., object]) -> Mapping[str, Any]:
     return bound
 
 
-def body_converter(hint: Any, parameter: str) -> Callable[[Message], object]:
+def _body_converter(hint: Any, parameter: str) -> Callable[[Message], object]:
     """Return a function that converts the body of a message.
 
     Args:

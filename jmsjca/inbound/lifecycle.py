@@ -20,7 +20,7 @@ from jmsjca.inbound.serial_dispatcher import SerialDispatcher
 from jmsjca.inbound.sync_dispatcher import SyncDispatcher
 from jmsjca.reconnection import ConnectionSettings, FailoverConnector, is_transient, retry_with_backoff
 
-__all__ = ["ActivationRun", "ActivationState", "ListenerConnection", "ReconnectLog", "Status", "create_dispatcher"]
+__all__ = ["ActivationRun", "ActivationState", "Status", "create_dispatcher"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
@@ -114,7 +114,7 @@ class ActivationState(Generic[R]):
                 self._notifying.release()
 
 
-class ListenerConnection:
+class _ListenerConnection:
     """One connection of a listener: connects, and delivers until it is stopped or breaks.
 
     Args:
@@ -224,14 +224,14 @@ class ActivationRun:
         self._connector = FailoverConnector(settings)
         self._executor = executor
         self._state = state
-        self._log = ReconnectLog(endpoint.name, endpoint.settings)
+        self._log = _ReconnectLog(endpoint.name, endpoint.settings)
         self._check = CapabilityCheck(endpoint.name)
         self._stopping = threading.Event()
         self._ending = threading.Lock()
         self._ended = threading.Event()
         self._finished = False
         self._handlers_abandoned = self._aborted = False
-        self._attempt: ListenerConnection | None = None
+        self._attempt: _ListenerConnection | None = None
         self._up_since: float | None = None
 
     def start(self) -> None:
@@ -315,7 +315,7 @@ class ActivationRun:
     def _connect_and_deliver(self) -> None:
         """Make one attempt. Returns when it is stopped, or when it breaks after the connection was stable."""
         self._up_since = None
-        attempt = self._attempt = ListenerConnection(self._endpoint, self._connector, self._check, self._executor)
+        attempt = self._attempt = _ListenerConnection(self._endpoint, self._connector, self._check, self._executor)
         if self._stopping.is_set():  # `stop_intake` stops only a connection that it sees
             return
         try:
@@ -336,7 +336,7 @@ class ActivationRun:
         self._up_since = self._settings.clock.monotonic()
         self._state.fire("connected", self)
 
-    def _lost(self, attempt: ListenerConnection, error: JMSError) -> None:
+    def _lost(self, attempt: _ListenerConnection, error: JMSError) -> None:
         self._state.fire("broken", self, lambda: attempt is self._attempt)  # a late report is known already
         attempt.stop(error)
 
@@ -344,7 +344,7 @@ class ActivationRun:
         return self._up_since is not None and self._settings.clock.monotonic() - self._up_since >= _STABLE_AFTER
 
 
-class ReconnectLog:
+class _ReconnectLog:
     """Logs each failed attempt, or only the first one of a row.
 
     Args:

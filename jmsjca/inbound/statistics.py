@@ -7,7 +7,7 @@ from types import TracebackType
 
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 
-__all__ = ["SAMPLES", "Statistics", "as_map", "as_text"]
+__all__ = ["Statistics"]
 
 _NEVER = float("inf")
 
@@ -48,7 +48,7 @@ class Statistics:
             self.n_messages = 0
             self.n_highest_active_endpoints = self.n_active_endpoints
             self.sample_times: list[float] = []
-            self._next_sample: float = SAMPLES[0]
+            self._next_sample: float = _SAMPLES[0]
         self.reset_commits()
 
     def reset_commits(self) -> None:
@@ -108,7 +108,7 @@ class Statistics:
 
     def as_map(self) -> dict[str, int]:
         """Return the map of the message property ``JMSJCA.stats``: the manual's short keys; times in milliseconds."""
-        return as_map(self)
+        return _map_form(self)
 
     def record_start(self, messages: int) -> None:
         """Count messages, and their handler as active. Used by `delivering`."""
@@ -131,7 +131,7 @@ class Statistics:
             self.n_total_endpoints += change
 
     def __str__(self) -> str:
-        return as_text(self, self._clock.now())
+        return _text_form(self, self._clock.now())
 
     def __repr__(self) -> str:
         return f"<Statistics {' '.join(f'{name}={value}' for name, value in self.as_dict().items())}>"
@@ -140,7 +140,7 @@ class Statistics:
         while self.n_messages >= self._next_sample:
             self.sample_times.append(self._clock.now())
             reached = len(self.sample_times)
-            self._next_sample = SAMPLES[reached] if reached < len(SAMPLES) else _NEVER
+            self._next_sample = _SAMPLES[reached] if reached < len(_SAMPLES) else _NEVER
 
 
 class _ActiveHandler:
@@ -170,11 +170,11 @@ class _LiveEndpoint:
         self._statistics.add_endpoints(-1)
 
 
-SAMPLES = (1, 1000, 10_000, 20_000, 100_000)
+_SAMPLES = (1, 1000, 10_000, 20_000, 100_000)
 """At these numbers of messages the time is noted."""
 
 
-def as_text(stats: "Statistics", now: float) -> str:
+def _text_form(stats: "Statistics", now: float) -> str:
     """Return ``key=value`` pairs, separated by "; ": counts, times in milliseconds, rates in messages per second.
 
     Args:
@@ -183,7 +183,7 @@ def as_text(stats: "Statistics", now: float) -> str:
     """
     figures = {
         "nMessages": stats.n_messages,
-        **{f"t({sample})": time for sample, time in zip(SAMPLES, _times(stats), strict=True)},
+        **{f"t({sample})": time for sample, time in zip(_SAMPLES, _times(stats), strict=True)},
         "t(now)": round(now * 1000),
         **_rates(stats, now),
         "nEndpoints": stats.n_total_endpoints,
@@ -197,7 +197,7 @@ def as_text(stats: "Statistics", now: float) -> str:
     return "; ".join(f"{key}={value}" for key, value in figures.items())
 
 
-def as_map(stats: "Statistics") -> dict[str, int]:
+def _map_form(stats: "Statistics") -> dict[str, int]:
     """Return the counters by the manual's short keys; times in milliseconds, 0 for a number not reached yet."""
     times = _times(stats)
     return {
@@ -212,19 +212,19 @@ def as_map(stats: "Statistics") -> dict[str, int]:
         "H-EP": stats.n_highest_active_endpoints,
         "EP": stats.n_total_endpoints,
         **{f"t(s{number})": time for number, time in enumerate(times)},
-        **{f"D(s{number})": sample for number, sample in enumerate(SAMPLES)},
+        **{f"D(s{number})": sample for number, sample in enumerate(_SAMPLES)},
     }
 
 
 def _times(stats: "Statistics") -> Sequence[int]:
     reached = [round(time * 1000) for time in stats.sample_times]
-    return reached + [0] * (len(SAMPLES) - len(reached))
+    return reached + [0] * (len(_SAMPLES) - len(reached))
 
 
 def _rates(stats: "Statistics", now: float) -> dict[str, str]:
-    points = list(zip(SAMPLES, stats.sample_times, strict=False))
+    points = list(zip(_SAMPLES, stats.sample_times, strict=False))
     known = dict(points)
-    rates = {f"rate({a},{b})": _rate((a, known.get(a)), (b, known.get(b))) for a, b in pairwise(SAMPLES)}
+    rates = {f"rate({a},{b})": _rate((a, known.get(a)), (b, known.get(b))) for a, b in pairwise(_SAMPLES)}
     return rates | {f"rate(1,{stats.n_messages})": _rate((1, known.get(1)), (stats.n_messages, now))}
 
 

@@ -14,14 +14,14 @@ from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.listener_context import as_listener
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 
-__all__ = ["PrefetchGroup", "Receiver", "ReceiverPrefetch", "SyncDispatcher"]
+__all__ = ["PrefetchGroup", "SyncDispatcher"]
 
 _NEXT_OF_BATCH = 0.1  # seconds that a batch waits for its next message
 
 _LOOK_AGAIN = 1.0  # seconds between checks for handlers of a lost connection
 
 
-class Receiver:
+class _Receiver:
     """Receives, calls the handler and settles in a loop. Runs on one thread.
 
     Args:
@@ -115,7 +115,7 @@ class SyncDispatcher(ConcurrentDispatcher):
     def __init__(self, endpoint: Endpoint, connection: spi.Connection) -> None:
         super().__init__(endpoint, connection)
         self.prefetch_group = PrefetchGroup(endpoint, connection, self.in_flight)
-        self._receivers = [Receiver(self)]  # a source that cannot be consumed from is detected at once
+        self._receivers = [_Receiver(self)]  # a source that cannot be consumed from is detected at once
         self._running = 0
 
     def _run(self) -> None:
@@ -131,14 +131,14 @@ class SyncDispatcher(ConcurrentDispatcher):
 
     def _start_missing(self) -> None:
         for _ in range(self._missing() - self.endpoint.abandoned_handlers):
-            receiver = Receiver(self)
+            receiver = _Receiver(self)
             with self._lock:
                 self._receivers.append(receiver)
                 if self._stopping:
                     receiver.stop()
             self._start(receiver)
 
-    def _start(self, receiver: Receiver) -> None:
+    def _start(self, receiver: _Receiver) -> None:
         name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.settings.destination.name})"
         thread = threading.Thread(target=as_listener(partial(self._receive, receiver)), name=name, daemon=True)
         with self._lock:
@@ -148,7 +148,7 @@ class SyncDispatcher(ConcurrentDispatcher):
     def _ended(self) -> bool:
         return not self._running or self._error is not None
 
-    def _receive(self, receiver: Receiver) -> None:
+    def _receive(self, receiver: _Receiver) -> None:
         try:
             receiver.run()
         except Exception as error:  # noqa: BLE001  # raised by `run`
@@ -181,14 +181,14 @@ class PrefetchGroup:
 
     def __init__(self, endpoint: Endpoint, connection: spi.Connection, in_flight: InFlightLimit) -> None:
         self._endpoint, self._connection, self._in_flight = endpoint, connection, in_flight
-        self._all: list[ReceiverPrefetch] = []
+        self._all: list[_ReceiverPrefetch] = []
         exact = connection.capabilities.exact_credit
         self.turns = LeaderFollowers(shared=exact)
         self.prefetch_limit = endpoint.limits.prefetch_messages if exact and not endpoint.settings.batch_size else 0
 
-    def add(self) -> "ReceiverPrefetch":
+    def add(self) -> "_ReceiverPrefetch":
         """Add a receiver, and return the store of its prefetched messages."""
-        prefetch = ReceiverPrefetch(self._endpoint, self._connection, self._in_flight, self)
+        prefetch = _ReceiverPrefetch(self._endpoint, self._connection, self._in_flight, self)
         self._all.append(prefetch)
         return prefetch
 
@@ -209,14 +209,14 @@ class PrefetchGroup:
             limit = prefetch.wait_limit(limit)
         return limit
 
-    def notify_delay(self, by: "ReceiverPrefetch") -> None:
+    def notify_delay(self, by: "_ReceiverPrefetch") -> None:
         """Wake the other receivers: they may wait for a message longer than a new delay lasts."""
         for prefetch in self._all if self.prefetch_limit else ():
             if prefetch is not by:
                 prefetch.wake()
 
 
-class ReceiverPrefetch:
+class _ReceiverPrefetch:
     """The prefetched messages of one receiver. One thread receives with it; any thread may release its messages.
 
     A few messages at a time cost little more than one, but a prefetched message must not wait for a slow handler while
