@@ -157,9 +157,7 @@ class SourceFactory:
         if no_local and source.shared:
             raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
         self.check_client_id(source)
-        self._temporaries.check_owned(source.topic)
-        if source.durable and source.topic.temporary:
-            raise InvalidDestinationError(f"A durable subscription cannot use the temporary topic {source.topic}.")
+        self._temporaries.check_owned(source)
 
     def check_client_id(self, subscription: Subscription) -> None:
         """Check that a subscription belongs to this client id. A shared subscription may belong to all clients.

@@ -1,26 +1,24 @@
 """Temporary destinations: dynamic nodes, which the broker removes with the link that created them."""
 
-import threading
 from typing import Any
 
 from proton import Described, symbol, ulong
 
 from jmsjca.destinations import Destination, DestinationKind, destination
-from jmsjca.errors import InvalidDestinationError
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import EXPIRE_WITH_LINK
 from jmsjca.providers.amqp.links.link import Link
+from jmsjca.providers.common.temporary_destinations import OwnedDestinations
 
 __all__ = ["TemporaryDestinations"]
 
 _LIFETIME = symbol("lifetime-policy")
 _DELETE_ON_CLOSE = 0x2B
 _MAX_NAME_LENGTH = 1024
-_MAX_REMOVED = 10_000
 
 
-class TemporaryDestinations:
-    """The temporary destinations of a connection.
+class TemporaryDestinations(OwnedDestinations["_DynamicTargetLink"]):
+    """The temporary destinations of a connection, each with the link that keeps it alive.
 
     Args:
         engine: The engine of the connection.
@@ -28,11 +26,9 @@ class TemporaryDestinations:
     """
 
     def __init__(self, engine: Engine, reply_timeout: float) -> None:
+        super().__init__()
         self._engine = engine
         self._reply_timeout = reply_timeout
-        self._lock = threading.Lock()
-        self._links: dict[Destination, _DynamicTargetLink] = {}
-        self._removed: dict[Destination, None] = {}  # the oldest first
 
     def create(self, kind: DestinationKind) -> Destination:
         """Create a temporary destination.
@@ -40,37 +36,11 @@ class TemporaryDestinations:
         Raises:
             JMSError: The broker refuses it.
         """
-        maker = _DynamicTargetLink(self._engine, kind, self._reply_timeout)
-        maker.attach()
-        made = destination(maker.name, kind, temporary=True)
-        with self._lock:
-            self._links[made] = maker
-        return made
-
-    def check_owned(self, what: Destination) -> None:
-        """Raise an error for a temporary destination that this connection does not own.
-
-        Raises:
-            InvalidDestinationError: The destination belongs to another connection, or was deleted.
-        """
-        if what.temporary and what not in self._links:
-            raise InvalidDestinationError(
-                f"{what} was deleted or belongs to another connection, which alone can consume from it."
-            )
-
-    def resolve(self, what: Destination) -> Destination:
-        """Return the temporary destination of this connection that has the same name, else the given destination."""
-        own = destination(what.name, what.kind, temporary=True)
-        return own if own in self._links else what
-
-    def check_not_removed(self, what: Destination) -> None:
-        """Raise an error for a temporary destination that this connection has removed.
-
-        Raises:
-            InvalidDestinationError: The destination was removed.
-        """
-        if self._removed and what in self._removed:
-            raise InvalidDestinationError(f"{what} was deleted.")
+        link = _DynamicTargetLink(self._engine, kind, self._reply_timeout)
+        link.attach()
+        created = destination(link.name, kind, temporary=True)
+        self._add(created, link)
+        return created
 
     def remove(self, what: Destination) -> None:
         """Remove a temporary destination with its messages.
@@ -78,14 +48,7 @@ class TemporaryDestinations:
         Raises:
             InvalidDestinationError: This connection does not own it.
         """
-        with self._lock:
-            maker = self._links.pop(what, None)
-            if maker is None:
-                raise InvalidDestinationError(f"{what} was deleted or belongs to another connection.")
-            self._removed[what] = None
-            if len(self._removed) > _MAX_REMOVED:
-                del self._removed[next(iter(self._removed))]
-        maker.close()
+        self._discard(what).close()
 
 
 class _DynamicTargetLink(Link):

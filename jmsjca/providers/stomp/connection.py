@@ -88,7 +88,7 @@ class STOMPConnection:
         if no_local:
             check_no_local(self._broker, source)
         check_subscription(self._broker, source, self._client_id)
-        self._temporaries.check_own(source)
+        self._temporaries.check_owned(source)
         self._durables.reserve(source)
         consumer = self._consumers.open(source, selector=selector, no_local=no_local, order=order, window=window)
         self._durables.register_consumer(source, consumer)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
-from jmsjca.destinations import Destination, DestinationKind, Subscription
-from jmsjca.errors import ConnectionLostError, InvalidDestinationError
-from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
+from jmsjca.destinations import Destination, DestinationKind
+from jmsjca.errors import ConnectionLostError
+from jmsjca.providers.common.temporary_destinations import OwnedDestinations
+from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 
@@ -17,7 +18,7 @@ _NAMES = {"destination": "/topic/jmsjca.temporaries"}
 """Where a connection tells another one, in passing, what its new destination is called."""
 
 
-class TemporaryDestinations:
+class TemporaryDestinations(OwnedDestinations[None]):
     """Those of one connection. Its broker makes one that a frame names, and tells its real name to others only.
 
     Args:
@@ -27,11 +28,10 @@ class TemporaryDestinations:
     """
 
     def __init__(self, session: STOMPSession, dialect: Dialect, open_side_session: Callable[[], STOMPSession]) -> None:
+        super().__init__()
         self._session = session
         self._dialect = dialect
         self._open_side_session = open_side_session
-        self._own: set[Destination] = set()
-        self._removed: set[Destination] = set()
 
     def create(self, kind: DestinationKind) -> Destination:
         """Make one.
@@ -45,7 +45,7 @@ class TemporaryDestinations:
         made = self._dialect.read_address(told)
         if made is None or not made.temporary:
             raise ConnectionLostError(f"The broker gave a temporary {kind} no name, but {told[:100]!r}.")
-        self._own.add(made)
+        self._add(made, None)
         return made
 
     def remove(self, what: Destination) -> None:
@@ -54,30 +54,7 @@ class TemporaryDestinations:
         Raises:
             InvalidDestinationError: This connection has none of that name.
         """
-        self.check_own(what)
-        self._own.remove(what)
-        self._removed.add(what)
-
-    def check_own(self, source: Destination | Subscription) -> None:
-        """Refuse to consume from what is not this connection's, and durably from what does not last.
-
-        Raises:
-            InvalidDestinationError: It is one of these.
-        """
-        target = destination_of(source)
-        if target.temporary and target not in self._own:
-            raise InvalidDestinationError(f"{target} is gone, or another connection's: only its own consumes from it.")
-        if target.temporary and isinstance(source, Subscription) and source.durable:
-            raise InvalidDestinationError(f"{target} does not last, so it has no durable subscriptions.")
-
-    def check_not_removed(self, to: Destination) -> None:
-        """Refuse one that this connection has removed.
-
-        Raises:
-            InvalidDestinationError: It is one.
-        """
-        if to in self._removed:
-            raise InvalidDestinationError(f"{to} was deleted.")
+        self._discard(what)
 
     def _ask(self, mark: str, headers: dict[str, str]) -> str:
         heard: Future[str] = Future()

@@ -15,8 +15,8 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp import temporary_destinations
 from jmsjca.providers.amqp.links.link_pool import MAX_SENDER_LINKS
+from jmsjca.providers.common import temporary_destinations
 from tests.unit.providers.amqp.wire.cut_account import body_of, encoded
 
 RELAY = "ANONYMOUS-RELAY"
