@@ -29,7 +29,7 @@ pytest.register_assert_rewrite("jmsjca.testing.contract", "jmsjca.testing.inboun
 
 @pytest.fixture
 def jms_broker_url() -> Iterator[str]:
-    """Give the URL of an embedded broker in memory that this test alone uses; its messages go with the test.
+    """Provide the URL of an embedded broker in memory for this test; its messages are deleted after the test.
 
     Yields:
         The connection URL.
@@ -43,10 +43,10 @@ def jms_broker_url() -> Iterator[str]:
 
 @pytest.fixture
 def jms_connection_factory(jms_broker_url: str) -> ConnectionFactory:
-    """Give a connection factory of the test's broker.
+    """Provide a connection factory for the broker of the test.
 
     Args:
-        jms_broker_url: The broker.
+        jms_broker_url: The URL of the broker.
     """
     from jmsjca import ConnectionFactory  # noqa: PLC0415  # loaded by the tests that need it
 
@@ -55,10 +55,10 @@ def jms_connection_factory(jms_broker_url: str) -> ConnectionFactory:
 
 @pytest.fixture
 def jms_adapter(jms_broker_url: str) -> Iterator[ResourceAdapter]:
-    """Give a started resource adapter of the test's broker: a listener declared in the test begins at once.
+    """Provide a started resource adapter for the broker of the test: listeners declared in the test start at once.
 
     Args:
-        jms_broker_url: The broker.
+        jms_broker_url: The URL of the broker.
 
     Yields:
         The adapter; it is stopped after the test.
@@ -71,7 +71,7 @@ def jms_adapter(jms_broker_url: str) -> Iterator[ResourceAdapter]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let a case of the contract suite fail that is skipped for anything but a capability.
+    """Make a case of the contract suite fail that is skipped for another reason than a capability.
 
     Args:
         item: The test.

@@ -1,15 +1,15 @@
-"""The provider contract: what jmsjca relies on, as pytest cases against `jmsjca.spi`.
+"""The provider contract: the behaviour that jmsjca relies on, as pytest cases against `jmsjca.spi`.
 
-A provider runs all of it with a module of three lines, in a test run that has the fixture ``jms_broker_url``::
+A provider runs all cases with a module of three lines, in a test run that has the fixture ``jms_broker_url``::
 
     from jmsjca.testing.contract import *
 
     @pytest.fixture
     def jms_broker_url(): return "myscheme://broker:1234"
 
-A case whose subject the connection's `Capabilities` lack is skipped, and the capability named. Two groups need
-more than a URL, so they are imported by name: `jmsjca.testing.contract.poison`, and `jmsjca.testing.contract.network`
-for brokers behind a network.
+A case is skipped if the `Capabilities` of the connection lack its subject; the reason names the capability. Two groups
+need more than a URL, so they are imported by name: `jmsjca.testing.contract.poison`, and
+`jmsjca.testing.contract.network` for brokers on a network.
 """
 
 from jmsjca.testing.contract.admin import TestAdmin, TestBrowsing, TestRemoving

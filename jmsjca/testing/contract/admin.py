@@ -51,7 +51,7 @@ class TestBrowsing(Contract):
         assert _browse(harness, queue, limit) == list("abc")[:limit]
 
     def test_browsing_takes_nothing(self, harness: Harness) -> None:
-        """What was looked at is delivered as if nobody had."""
+        """Browsed messages are delivered as if they had not been browsed."""
         queue = harness.queue()
         harness.send(queue, *"ab")
         _browse(harness, queue)
@@ -63,14 +63,14 @@ class TestBrowsing(Contract):
         assert _browse(harness, harness.queue()) == []
 
     def test_held_messages_do_not_hide_others(self, harness: Harness) -> None:
-        """JMS leaves open whether what a consumer holds is shown; what nobody holds is shown, and in order."""
+        """JMS leaves open whether held messages are shown; all other messages are shown, in order."""
         queue = harness.queue()
         harness.send(queue, *"abc")
         harness.gather(harness.connection.consumer(queue, window=0), 1)
         assert _browse(harness, queue)[-2:] == ["b", "c"]
 
     def test_message_that_became_due_is_shown(self, harness: Harness) -> None:
-        """A delay that is over is over, also if nobody has asked for the message yet."""
+        """A message is shown when its delay is over, even before a consumer has asked for it."""
         harness.require("delivery_delay")
         queue = harness.queue()
         harness.send(queue, "due", delivery_time=moment(-1))
@@ -124,7 +124,7 @@ class TestAdmin(Contract):
 
     @pytest.fixture
     def admin(self, harness: Harness) -> Admin:
-        """Give the admin, or skip."""
+        """Return the admin, or skip the case."""
         harness.require("admin")
         admin = harness.connection.admin()
         assert admin is not None
@@ -150,7 +150,7 @@ class TestAdmin(Contract):
         assert admin.depth(subscription).ready == 2
 
     def test_purge_removes_what_waits(self, harness: Harness, admin: Admin) -> None:
-        """It tells how many messages it removed; what somebody holds stays his."""
+        """Purge returns the number of removed messages; messages held by a consumer stay."""
         queue = harness.queue()
         harness.send(queue, *"abc")
         held = harness.gather(harness.connection.consumer(queue, window=0), 1)
@@ -167,7 +167,7 @@ class TestAdmin(Contract):
         assert {queue, topic} <= set(admin.destinations())
 
     def test_removed_queue_is_gone_with_its_messages(self, harness: Harness, admin: Admin) -> None:
-        """`Connection.remove` of a queue; its name begins anew."""
+        """`Connection.remove` of a queue; the name can be used for a new queue."""
         queue = harness.queue()
         harness.send(queue, "a")
         harness.connection.remove(queue)
@@ -184,7 +184,7 @@ class TestRemoving(Contract):
 
     @pytest.fixture
     def admin(self, harness: Harness) -> Admin:
-        """Give the admin, or skip."""
+        """Return the admin, or skip the case."""
         harness.require("admin")
         admin = harness.connection.admin()
         assert admin is not None
@@ -204,14 +204,14 @@ class TestRemoving(Contract):
 
     @pytest.mark.usefixtures("admin")
     def test_what_is_not_there_cannot_be_removed(self, harness: Harness) -> None:
-        """A queue that nobody used, and a topic, which holds nothing (design rule of `Connection.remove`)."""
+        """An unused queue, and a topic, which holds no messages (design rule of `Connection.remove`)."""
         for what in (harness.queue(), harness.topic()):
             with pytest.raises(InvalidDestinationError):
                 harness.connection.remove(what)
 
     @pytest.mark.usefixtures("admin")
     def test_unit_outlives_the_removed_queue(self, harness: Harness) -> None:
-        """What it took is its own; rolled back, it has no place to go to (JMS 3.1, section 8.8)."""
+        """The unit keeps its deliveries; after a rollback there is no queue to return them to (JMS 3.1, section 8.8)."""
         harness.require("ends_at_close")
         queue, target = harness.queue(), harness.queue()
         harness.send(queue, *"ab")
@@ -227,7 +227,7 @@ class TestRemoving(Contract):
 
     @pytest.mark.usefixtures("admin")
     def test_removed_queue_forgets_duplicate_ids(self, harness: Harness) -> None:
-        """Its name begins anew, so nothing sent there is a duplicate (Artemis removes the cache with the address)."""
+        """The name stands for a new queue, so no send is a duplicate (Artemis removes the cache with the address)."""
         harness.require("duplicate_detection")
         queue = harness.queue()
         harness.send_messages(queue, TextMessage("old", properties={"_AMQ_DUPL_ID": "1"}))
@@ -288,7 +288,7 @@ class TestRemoving(Contract):
         assert queue not in admin.destinations()
 
     def test_depth_of_a_topic_is_that_of_its_subscriptions(self, harness: Harness, admin: Admin) -> None:
-        """A topic holds nothing itself, so there is no number to tell (JMS 3.1, section 4.2.2)."""
+        """A topic itself holds no messages, so it has no depth (JMS 3.1, section 4.2.2)."""
         with pytest.raises(InvalidDestinationError):
             admin.depth(harness.topic())
 

@@ -20,7 +20,7 @@ class TestClosing(Contract):
     """A connection that closes takes its open units with it (design rule: such units are *lost*)."""
 
     def test_closing_gives_back_what_open_units_took(self, harness: Harness) -> None:
-        """What an open unit took was perhaps seen, so it comes again counted (JMS 3.1, section 6.1.8)."""
+        """A handler may have seen the deliveries of an open unit, so they are redelivered with a count (JMS 3.1, section 6.1.8)."""
         harness.require("delivery_count")
         harness.require_release("uncounted")
         queue = harness.queue()
@@ -31,7 +31,7 @@ class TestClosing(Contract):
         assert [(d.message.body, d.count) for d in again] == [("a", 2), ("b", 1)]
 
     def test_lost_unit_says_so(self, harness: Harness) -> None:
-        """Its commit never pretends: nothing was sent, what it took comes again."""
+        """Its commit fails: nothing was sent, and its deliveries are redelivered."""
         source, target = harness.queue(), harness.queue()
         harness.send(source, *"ab")
         unit = _hold_first_of_two(harness, source)
@@ -43,7 +43,7 @@ class TestClosing(Contract):
         harness.expect(source, "a", "b")
 
     def test_lost_unit_takes_and_sends_nothing_more(self, harness: Harness) -> None:
-        """Whoever goes on working with it learns at once that it was in vain."""
+        """Further calls on a lost unit fail at once."""
         queue = harness.queue()
         unit = harness.unit()
         harness.connection.close()
@@ -128,9 +128,9 @@ class TestRefusals(Contract):
             list(harness.connection.browse(harness.queue()))
 
     def test_missing_delivery_delay_is_refused(self, harness: Harness) -> None:
-        """A broker that holds no message back refuses a delivery time (JMS 3.1, section 3.4.13).
+        """A broker without delivery delay refuses a delivery time (JMS 3.1, section 3.4.13).
 
-        Delivered at once, the message would be too early, and nobody would know.
+        Delivered at once, the message would be too early, and the application would not notice.
         """
         harness.require_lack("delivery_delay")
         message, queue = TextMessage("tomorrow"), harness.queue()
@@ -152,7 +152,7 @@ class TestRefusals(Contract):
         harness.expect(queue)
 
     def test_missing_atomicity_is_refused(self, harness: Harness) -> None:
-        """A unit whose parts could come apart is opened for those only who say that they can bear it."""
+        """A unit that is not atomic is opened only for callers that ask for one with ``atomic=False``."""
         harness.require_lack("atomic")
         with pytest.raises(NotSupportedError):
             harness.connection.unit(atomic=True)
@@ -165,7 +165,7 @@ class TestRefusals(Contract):
             harness.connect(subscription.client_id).consumer(subscription)
 
     def test_missing_admin_is_none(self, harness: Harness) -> None:
-        """A broker that lets nobody look inside has no admin, whose methods would all fail."""
+        """A broker without management operations has no admin, because all its methods would fail."""
         harness.require_lack("admin")
         assert harness.connection.admin() is None
 
@@ -223,7 +223,7 @@ class TestClientIds(Contract):
         harness.connect(client)
 
     def test_closing_twice_does_not_free_that_of_another(self, harness: Harness) -> None:
-        """Only who has it can let it go (JMS 3.1, sections 6.1.2 and 6.1.8)."""
+        """Only the connection that holds a client id can release it (JMS 3.1, sections 6.1.2 and 6.1.8)."""
         client = _client(harness)
         first = harness.connect(client)
         first.close()
@@ -248,7 +248,7 @@ class TestClientIds(Contract):
         harness.expect(queue, "a", "b", "c")
 
     def test_durable_subscription_waits_for_its_client(self, harness: Harness) -> None:
-        """What a client id identifies is found again under it, and under no other (JMS 3.1, section 6.1.2)."""
+        """The state of a client id is found under this client id only (JMS 3.1, section 6.1.2)."""
         harness.require("durable")
         subscription = harness.subscription()
         connection = harness.connect(subscription.client_id)
@@ -270,7 +270,7 @@ def _connect(harness: Harness, client: str) -> None:
 
 
 def _client(harness: Harness) -> str:
-    """A client id that nobody else uses."""
+    """Return a client id that is not in use."""
     client = harness.subscription().client_id
     assert client is not None
     return client

@@ -148,7 +148,7 @@ class TestDeadLetters(Configured):
         harness.expect(dead, "high", "low")
 
     def test_dead_letter_tells_where_it_comes_from(self, harness: Harness) -> None:
-        """Artemis' names: ``_AMQ_ORIG_ADDRESS`` and ``_AMQ_ORIG_MESSAGE_ID``; it is addressed anew."""
+        """The names of Artemis: ``_AMQ_ORIG_ADDRESS`` and ``_AMQ_ORIG_MESSAGE_ID``; the destination header is the new one."""
         queue, dead = failing(harness, max_deliveries=1)
         sent = TextMessage("a")
         harness.send_messages(queue, sent)
@@ -168,7 +168,7 @@ class TestDeadLetters(Configured):
         assert (delivery.count, delivery.redelivered) == (1, False)
 
     def test_dead_letter_does_not_expire(self, harness: Harness) -> None:
-        """It waits for somebody to look at it, however late (Artemis copies it without expiration)."""
+        """It waits without a time limit (Artemis copies it without expiration)."""
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, "a", expiration=moment(3600))
         reject(harness, queue)
@@ -249,7 +249,7 @@ class TestDeadLetterPlaces(Configured):
         harness.expect(dead, "a")
 
     def test_failed_message_of_a_durable_subscription(self, harness: Harness) -> None:
-        """It leaves the subscription, and tells the topic that it came from (Artemis' dead-letter-address)."""
+        """It leaves the subscription; the dead letter names its topic (Artemis' dead-letter-address)."""
         harness.require("durable")
         subscription, dead = harness.subscription(), harness.queue()
         configure(harness, subscription.topic, max_deliveries=1, dead_letter=dead)
@@ -262,7 +262,7 @@ class TestDeadLetterPlaces(Configured):
         assert delivery.message.properties["_AMQ_ORIG_ADDRESS"] == subscription.topic.name
 
     def test_dead_letter_destination_gives_up_as_its_own_settings_say(self, harness: Harness) -> None:
-        """It is a destination like others: from there it may go on, and tells the last place."""
+        """It is an ordinary destination: a message may move on from it, and the dead letter then names the last origin."""
         queue, dead, last = harness.queue(), harness.queue(), harness.queue()
         configure(harness, queue, max_deliveries=1, dead_letter=dead)
         configure(harness, dead, max_deliveries=1, dead_letter=last)

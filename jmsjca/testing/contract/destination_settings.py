@@ -197,7 +197,7 @@ class TestDefaultSettings(Configured):
             harness.holding([delivery]).rollback()
 
     def test_they_are_told_for_each_destination(self, harness: Harness) -> None:
-        """`Admin.settings` tells what holds; for the dead-letter destination that is no limit."""
+        """`Admin.settings` returns the settings in force; for the dead-letter destination there is no limit."""
         dead = harness.queue()
         settings = DestinationSettings(max_deliveries=3, dead_letter=dead)
         admin_of(harness).configure(None, settings)
@@ -206,7 +206,7 @@ class TestDefaultSettings(Configured):
         assert admin_of(harness).settings(dead) == DestinationSettings()
 
     def test_expiry_destination_does_not_send_to_itself(self, harness: Harness) -> None:
-        """What expires there is deleted (design rule: never in circles)."""
+        """A message that expires there is deleted (design rule: never in circles)."""
         queue, expired = harness.queue(), harness.queue()
         configure(harness, None, expiry=expired)
         harness.send(queue, "there", expiration=moment(-1))
@@ -219,7 +219,7 @@ class TestExpiry(Configured):
     """JMSExpiration (JMS 3.1, section 3.4.9) and the setting ``expiry`` (beyond JMS: Artemis' expiry-address)."""
 
     def test_expired_message_goes_there(self, harness: Harness) -> None:
-        """What has not expired stays (Artemis' expiry-address)."""
+        """A message that has not expired stays (Artemis' expiry-address)."""
         queue, expired = harness.queue(), harness.queue()
         configure(harness, queue, expiry=expired)
         harness.send(queue, "old", expiration=moment(-1))
@@ -228,7 +228,7 @@ class TestExpiry(Configured):
         harness.expect(expired, "old")
 
     def test_it_goes_although_nobody_consumes_where_it_was(self, harness: Harness) -> None:
-        """Who waits at the expiry destination gets it all the same (Artemis scans for it)."""
+        """A consumer of the expiry destination receives it without a consumer at its origin (Artemis scans for it)."""
         queue, expired = harness.queue(), harness.queue()
         configure(harness, queue, expiry=expired)
         waiting = harness.in_background(harness.gather, harness.connect().consumer(expired), 1)
@@ -244,7 +244,7 @@ class TestExpiry(Configured):
         harness.expect(expired, *sent)
 
     def test_it_is_the_message_that_expired(self, harness: Harness) -> None:
-        """Body and properties are those that were sent, and it tells what became of it (Artemis' names)."""
+        """Body and properties are unchanged, and properties record its origin (Artemis' names)."""
         queue, expired, end = harness.queue(), harness.queue(), moment(-1)
         configure(harness, queue, expiry=expired)
         sent = TextMessage("old", properties={"n": 1 << 40, "s": "x"})

@@ -24,7 +24,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(first, 3)) == ["a", "b", "c"]
 
     def test_next_takes_over_when_it_closes(self, harness: Harness) -> None:
-        """And is woken by that; what the first gave back comes first (JMS 3.1, section 6.2.9)."""
+        """The close wakes the next consumer; messages released by the first come first (JMS 3.1, section 6.2.9)."""
         queue = _exclusive(harness)
         first, second = _consumers(harness, queue, 2)
         harness.send(queue, *"abc")
@@ -34,7 +34,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(waiting.result()) == ["a", "b", "c"]
 
     def test_they_take_over_in_the_order_of_their_coming(self, harness: Harness) -> None:
-        """The one that has been there longest is next; who comes anew stands behind (Artemis' exclusive queues)."""
+        """The longest waiting consumer is next; a new consumer is last (Artemis' exclusive queues)."""
         queue = _exclusive(harness)
         first, second, third = _consumers(harness, queue, 3)
         first.close()
@@ -134,7 +134,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(alone, 2)) == ["a", "b"]
 
     def test_selector_of_the_first_keeps_others_waiting(self, harness: Harness) -> None:
-        """What it does not select stays, as nobody else receives (Artemis' exclusive queues; JMS 3.1, 3.8)."""
+        """Messages that it does not select stay, because no other consumer receives (Artemis' exclusive queues; JMS 3.1, 3.8)."""
         harness.require("selectors", "priority")
         queue = _exclusive(harness)
         first = harness.connection.consumer(queue, selector="JMSPriority = 9", window=0)
@@ -147,7 +147,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(second, 2)) == ["high", "low"]
 
     def test_who_stands_by_passes_over_nothing(self, harness: Harness) -> None:
-        """What it asked for in vain and would select is there when its time comes (Artemis' exclusive queues)."""
+        """A message that it selects and could not receive earlier is there when it becomes active (Artemis' exclusive queues)."""
         harness.require("selectors", "priority")
         queue = _exclusive(harness)
         first, second = (harness.connection.consumer(queue, selector="JMSPriority > 0", window=0) for _ in range(2))

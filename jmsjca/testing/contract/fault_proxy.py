@@ -32,15 +32,15 @@ class _Breakpoint:
 
 
 class FaultProxy:
-    """Forwards connections to a broker until it is told to cut them.
+    """A TCP proxy that forwards connections to a broker until a test cuts them.
 
-    A cut resets the connection of the client; the broker reads what was forwarded to it and then the end.
+    A cut resets the connection of the client; the broker reads the forwarded bytes and then the end of the stream.
 
     Args:
-        url: The broker, ``amqp://…`` or ``stomp://…``.
+        url: The URL of the broker, ``amqp://…`` or ``stomp://…``.
 
     Attributes:
-        url: The same broker, through the wire.
+        url: The URL of the same broker through the proxy.
     """
 
     def __init__(self, url: str) -> None:
@@ -198,10 +198,10 @@ class Frame:
     """One frame of either protocol.
 
     Args:
-        data: Its bytes.
-        kind: "send", "acknowledge", "begin" or "commit" where it is one; "other"; "" for what is no frame at all.
-        asks: What it wants an answer to.
-        answers: What it answers: a name, and the first and last of a range of numbers.
+        data: The bytes of the frame.
+        kind: "send", "acknowledge", "begin" or "commit" for such frames; "other"; "" for bytes that are not a frame.
+        asks: The key of the request for a reply; None if the frame asks for none.
+        answers: The request that the frame replies to: a name, and the first and last of a range of numbers.
     """
 
     data: bytes
@@ -210,7 +210,7 @@ class Frame:
     answers: tuple[object, int, int] | None = None
 
     def answers_to(self, asked: tuple[object, int]) -> bool:
-        """Tell whether this is the answer to what another frame asked."""
+        """Return True if this frame is the reply to the request of another frame."""
         if self.answers is None:
             return False
         name, first, last = self.answers
@@ -297,7 +297,7 @@ class STOMPSplitter:
 
 
 def _content(data: bytes, at: int) -> str:
-    """What a transfer holds: a message, or one of the two commands to a transaction coordinator."""
+    """Return the kind of content of a transfer: a message, or one of the two commands to a transaction coordinator."""
     while data[at : at + 1] == b"\0":
         section, at = _descriptor(data, at)
         if section == _AMQP_VALUE and data[at : at + 1] == b"\0":
@@ -331,7 +331,7 @@ def _fields(data: bytes, at: int) -> tuple[list[int | None], int]:
 
 
 def _value(data: bytes, at: int) -> tuple[int | None, int]:
-    """A value if it is a number (or true, as 0x41), and where it ends: the upper half of its first byte tells that."""
+    """Return a value if it is a number (or true, as 0x41), and its end, which the upper half of its first byte determines."""
     code = data[at]
     if code == 0:  # described: its descriptor, then the value itself
         return None, _value(data, _value(data, at + 1)[1])[1]

@@ -37,19 +37,19 @@ def two_consumers(harness: Harness, source: Destination | Subscription) -> Seque
 
 
 def send_groups(harness: Harness, to: Destination, words: str, **headers: Any) -> None:
-    """Send messages whose first character is their group; one that begins with a hyphen has none."""
+    """Send messages with their first character as group; a hyphen stands for no group."""
     harness.send_messages(to, *(grouped(word[0], word) for word in words.split()), **headers)
 
 
 def grouped(group: str, body: str) -> TextMessage:
-    """A message of a group; a hyphen stands for none. Its property ``even`` tells what its last digit is."""
+    """Return a message of a group; a hyphen stands for no group. Its property ``even`` is True if its last digit is even."""
     if group == "-":
         return TextMessage(body)
     return TextMessage(body, properties={"JMSXGroupID": group, "even": body[-1] in "02468"})
 
 
 class TestWholeGroups(Contract):
-    """``JMSXGroupID`` between consumers that take messages ahead (capability groups)."""
+    """``JMSXGroupID`` between consumers that prefetch messages (capability groups)."""
 
     def test_all_of_a_group_go_to_one_consumer(self, harness: Harness) -> None:
         """And that in the order of sending (JMS 3.1, section 3.5.9; Artemis' message groups)."""
@@ -80,7 +80,7 @@ class TestGroups(Grouping):
     """``JMSXGroupID`` (JMS 3.1, section 3.5.9; what is done with it is Artemis' way; capability groups)."""
 
     def test_group_stays_with_its_consumer(self, harness: Harness) -> None:
-        """Who got the first message of a group gets the others (Artemis' message groups)."""
+        """The consumer of the first message of a group receives the other messages of the group (Artemis' message groups)."""
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 b1")
@@ -109,7 +109,7 @@ class TestGroups(Grouping):
         assert harness.receives_nothing(second, queue)
 
     def test_messages_without_group_go_to_anybody(self, harness: Harness) -> None:
-        """Groups bind nobody else (Artemis' message groups)."""
+        """Messages without group are not bound to a consumer (Artemis' message groups)."""
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 - -")
@@ -125,7 +125,7 @@ class TestGroups(Grouping):
         assert bodies(harness.gather(consumer, 5)) == ["a1", "-", "b1", "a2", "-"]
 
     def test_receive_without_waiting_finds_them(self, harness: Harness) -> None:
-        """What waits is there at once, also for a consumer that comes later (JMS 3.1, section 8.5)."""
+        """Waiting messages are received at once, also by a consumer that is created later (JMS 3.1, section 8.5)."""
         queue = harness.queue()
         send_groups(harness, queue, "a1 a2")
         assert bodies(harness.connection.consumer(queue, window=0).receive(2, 0)) == ["a1", "a2"]
@@ -140,7 +140,7 @@ class TestGroups(Grouping):
         assert bodies(harness.gather(first, 3)) == ["a1", "a2", "a3"]
 
     def test_given_back_group_stays(self, harness: Harness) -> None:
-        """Nor does giving back what nobody looked at (Artemis' message groups)."""
+        """Releasing prefetched messages does not end the assignment (Artemis' message groups)."""
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 a2")
@@ -169,7 +169,7 @@ class TestGroups(Grouping):
         assert bodies(harness.gather(second, 1)) == ["a2"]
 
     def test_group_of_a_closed_connection_goes_to_another(self, harness: Harness) -> None:
-        """What its open units had taken comes first again, counted (JMS 3.1, section 6.1.8)."""
+        """Deliveries of its open units are redelivered first, counted (JMS 3.1, section 6.1.8)."""
         harness.require("delivery_count")
         queue = harness.queue()
         dying = harness.connect()
@@ -207,7 +207,7 @@ class TestGroupInteractions(Grouping):
     """``JMSXGroupID`` (JMS 3.1, section 3.5.9; what is done with it is Artemis' way; capability groups)."""
 
     def test_higher_priority_goes_first_within_a_group(self, harness: Harness) -> None:
-        """Groups tell who gets a message, priorities when (JMS 3.1, section 3.4.10)."""
+        """Groups determine the consumer, priorities the order (JMS 3.1, section 3.4.10)."""
         harness.require("priority")
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
@@ -219,7 +219,7 @@ class TestGroupInteractions(Grouping):
         assert bodies(harness.gather(second, 2)) == ["b3", "b2"]
 
     def test_selector_and_group_hold_together(self, harness: Harness) -> None:
-        """What another consumer's group or one's own selector keeps away stays (JMS 3.1, section 3.8)."""
+        """Messages of another consumer's group, and messages that the selector excludes, stay (JMS 3.1, section 3.8)."""
         harness.require("selectors")
         queue = harness.queue()
         first = harness.connection.consumer(queue, selector="even = TRUE", window=0, order=Order.ANY)

@@ -81,15 +81,15 @@ class Harness:
             pytest.skip(f"The broker's capability give_back is {actual!r}, not {' or '.join(map(repr, kinds))}.")
 
     def queue(self) -> Queue:
-        """Name a queue that nobody else uses."""
+        """Return a queue with a unique name."""
         return Queue(f"contract.{uuid.uuid4().hex}")
 
     def topic(self) -> Topic:
-        """Name a topic that nobody else uses."""
+        """Return a topic with a unique name."""
         return Topic(f"contract.{uuid.uuid4().hex}")
 
     def subscription(self, topic: Topic | None = None) -> Subscription:
-        """Name a durable subscription, and a client, that nobody else uses."""
+        """Return a durable subscription with a unique name and client id."""
         return Subscription(topic or self.topic(), "s", f"client-{uuid.uuid4().hex}")
 
     def unit(self, connection: Connection | None = None) -> Unit:
@@ -116,7 +116,7 @@ class Harness:
         self._send(self.connection, to, *messages, **headers)
 
     def record(self, unit: Unit, to: Destination, *bodies: str) -> None:
-        """Note text messages in a unit, which stays open."""
+        """Record text messages in a unit without committing it."""
         for body in bodies:
             unit.send(prepare(TextMessage(body), to), to)
 
@@ -130,7 +130,7 @@ class Harness:
         return deliveries
 
     def receives_nothing(self, consumer: Consumer, source: Destination | Subscription) -> bool:
-        """Tell whether a consumer is left without a message; what comes all the same is not settled."""
+        """Return True if a consumer receives no message; a message that it does receive is not settled."""
         return not self._before_a_marker(consumer, source)[0]
 
     def expect(self, source: Destination | Subscription, *bodies: str, ordered: bool = True) -> None:
@@ -192,13 +192,13 @@ class Contract:
 
     @pytest.fixture
     def harness(self, jms_broker_url: str) -> Iterator[Harness]:
-        """Give the harness of the broker under test.
+        """Provide the harness of the broker under test.
 
         Args:
-            jms_broker_url: The broker.
+            jms_broker_url: The URL of the broker.
 
         Yields:
-            The harness; what it opened is closed after the case.
+            The harness; everything that it opened is closed after the case.
         """
         harness = Harness(jms_broker_url)
         yield harness

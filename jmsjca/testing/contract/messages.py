@@ -99,7 +99,7 @@ class TestBodies(Contract):
             message.properties["p"] = 2
 
     def test_cleared_body_is_back_when_the_message_comes_again(self, harness: Harness) -> None:
-        """What a consumer changes is its own copy (JMS 3.1, section 3.10)."""
+        """A consumer changes only its own copy (JMS 3.1, section 3.10)."""
         queue = harness.queue()
         harness.send(queue, "sent")
         consumer = harness.connection.consumer(queue)
@@ -111,7 +111,7 @@ class TestBodies(Contract):
         assert delivery.message.body == "sent"
 
     def test_subscribers_have_copies_of_their_own(self, harness: Harness) -> None:
-        """What one of them changes does not reach the other (JMS 3.1, sections 3.10 and 4.2)."""
+        """A change by one subscriber does not reach the other (JMS 3.1, sections 3.10 and 4.2)."""
         topic = harness.topic()
         consumers = [harness.connection.consumer(topic) for _ in range(2)]
         harness.send(topic, "sent")
@@ -180,7 +180,7 @@ class TestHeaders(Contract):
         assert delivery.message.destination == queue
 
     def test_delivery_time_arrives(self, harness: Harness) -> None:
-        """JMSDeliveryTime tells the receiver from when on the message could come (JMS 3.1, section 3.4.13)."""
+        """JMSDeliveryTime is the earliest time of delivery (JMS 3.1, section 3.4.13)."""
         harness.require("delivery_delay")
         queue, when = harness.queue(), moment(0.01)
         harness.send_messages(queue, Message(), delivery_time=when)
@@ -217,13 +217,13 @@ class TestHeaders(Contract):
         assert (got.correlation_id, got.type, got.reply_to) == ("new", None, Topic("new"))
 
     def test_delivery_count_is_a_property(self, harness: Harness) -> None:
-        """JMSXDeliveryCount is 1 at first, more when the message comes again (JMS 3.1, section 3.5.11)."""
+        """JMSXDeliveryCount is 1 at the first delivery, and more at each redelivery (JMS 3.1, section 3.5.11)."""
         harness.require("delivery_count")
         first, second = again(harness, TextMessage("a"))
         assert first.get_int_property("JMSXDeliveryCount") == 1
         assert second.message.get_int_property("JMSXDeliveryCount") == second.count == 2
         assert "JMSXDeliveryCount" in second.message.get_property_names()
-        assert dict(second.message.properties) == {}  # nobody sent it
+        assert dict(second.message.properties) == {}  # it was not sent
 
 
 _VALUES = [
@@ -247,7 +247,7 @@ class TestProperties(Contract):
         got = through(harness, Message(properties={"p": value})).properties
         assert dict(got) == {"p": value}
         assert value is None or type_name(got["p"]) == type_name(value)
-        assert repr(got["p"]) == repr(value)  # tells -0.0 from 0.0
+        assert repr(got["p"]) == repr(value)  # distinguishes -0.0 from 0.0
 
     def test_not_a_number_arrives(self, harness: Harness) -> None:
         """NaN is a value too, of either precision."""
@@ -282,7 +282,7 @@ class TestProperties(Contract):
         assert dict(through(harness, Message(properties=sent)).properties) == sent
 
     def test_received_values_convert_by_their_type(self, harness: Harness) -> None:
-        """What was set as a short can be read as a wider type, not as a narrower (JMS 3.1, section 3.5.4)."""
+        """A property that was set as a short can be read as a wider type, not as a narrower one (JMS 3.1, section 3.5.4)."""
         message = through(harness, Message(properties={"s": Short(7), "t": "7", "b": True}))
         assert (message.get_long_property("s"), message.get_string_property("s")) == (7, "7")
         assert (message.get_byte_property("t"), message.get_string_property("b")) == (7, "true")
@@ -302,7 +302,7 @@ class TestProperties(Contract):
                 message.get_int_property(name)
 
     def test_cleared_properties_are_back_when_the_message_comes_again(self, harness: Harness) -> None:
-        """What a consumer changes is its own copy (JMS 3.1, section 3.10)."""
+        """A consumer changes only its own copy (JMS 3.1, section 3.10)."""
         queue = harness.queue()
         harness.send_messages(queue, Message(properties={"a": 1}))
         consumer = harness.connection.consumer(queue)
@@ -348,7 +348,7 @@ class TestObjects(Contract):
         assert not message.is_body_assignable_to(object)
 
     def test_hostile_pickle_passes_through_unharmed(self, harness: Harness, tmp_path: Path) -> None:
-        """Received, shown, browsed, rolled back, sent on: nobody runs it (JMS 3.1, section 3.11)."""
+        """Received, printed, browsed, rolled back and forwarded, it is never executed (JMS 3.1, section 3.11)."""
         canary = tmp_path / "canary"
         hostile = f"cos\nmkdir\n(V{canary}\ntR.".encode("raw-unicode-escape")  # leaves a trace when it is loaded
         queue = harness.queue()

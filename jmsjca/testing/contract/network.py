@@ -36,17 +36,17 @@ DID_NOT_HAPPEN = (TransactionRolledBackError, ConnectionLostError)
 
 
 class Cuttable(Contract):
-    """The base of the classes whose cases have a wire to cut."""
+    """The base of the classes whose cases cut the connection to the broker."""
 
     @pytest.fixture
     def wire(self, jms_broker_url: str) -> Iterator[FaultProxy]:
-        """Give a wire to the broker under test.
+        """Provide a fault proxy to the broker under test.
 
         Args:
-            jms_broker_url: The broker.
+            jms_broker_url: The URL of the broker.
 
         Yields:
-            The wire; it is cut after the case.
+            The proxy; it is cut after the case.
         """
         wire = FaultProxy(jms_broker_url)
         yield wire
@@ -54,7 +54,7 @@ class Cuttable(Contract):
 
 
 def connect(harness: Harness, wire: FaultProxy) -> tuple[Connection, threading.Event]:
-    """Connect through the wire, with an event that tells of its loss."""
+    """Connect through the proxy; return the connection and an event that is set when the connection is lost."""
     lost = threading.Event()
     return harness.connect(url=wire.url, on_lost=lambda _: lost.set()), lost
 
@@ -79,7 +79,7 @@ def move(
 
 
 class TestCommitIsCut(Cuttable):
-    """A commit whose answer does not come is in doubt: never success, never failure (JMS 3.1, section 6.2.7)."""
+    """A commit without a reply is in doubt: never success, never failure (JMS 3.1, section 6.2.7)."""
 
     def test_commit_that_does_not_reach_the_broker(self, harness: Harness, wire: FaultProxy) -> None:
         """The client wrote it and cannot know that it did not arrive; neither part has happened."""
@@ -124,7 +124,7 @@ class TestCommitIsCut(Cuttable):
             unit.commit(timeout=0.05)
 
     def test_commit_that_was_answered_has_happened(self, harness: Harness, wire: FaultProxy) -> None:
-        """What breaks afterwards is no business of the unit."""
+        """A connection that breaks after the reply does not affect the committed unit."""
         harness.require("atomic")
         source, target = queues(harness, "a")
         unit, lost = move(harness, wire, source, target)
@@ -136,7 +136,7 @@ class TestCommitIsCut(Cuttable):
 
     @pytest.mark.parametrize("moment", ["before", "unanswered"])
     def test_cut_at_every_frame_of_a_commit(self, harness: Harness, wire: FaultProxy, moment: Moment) -> None:
-        """Both parts have happened or neither, and what the caller is told is true."""
+        """Both parts have happened or neither, and the reported outcome is true."""
         harness.require("atomic")
         fates = list(_cut_at_every_frame(harness, wire, moment))
         assert len(fates) > 1
@@ -147,7 +147,7 @@ class TestCommitIsCut(Cuttable):
     def test_single_send_is_in_doubt(
         self, harness: Harness, wire: FaultProxy, moment: Moment, arrived: list[str]
     ) -> None:
-        """Without transactions too, a message whose receipt is not confirmed is neither sent nor not sent."""
+        """Without transactions too, a message without a confirmed receipt is in doubt."""
         harness.require_lack("transacted_send")
         queue = harness.queue()
         connection, _ = connect(harness, wire)
@@ -175,7 +175,7 @@ def _cut_at_every_frame(
     """Move two messages in a unit, each time with a cut one frame later, until there is no such frame.
 
     Yields:
-        What the commit told, how many messages are left in the source, and how many are in the target.
+        The error of the commit, the number of messages left in the source, and the number in the target.
     """
     for frame in count():
         source, target = queues(harness, *"ab")
@@ -213,14 +213,14 @@ def _fates(harness: Harness, source: Queue, target: Queue, sent: int) -> tuple[i
 
 
 def _possible(told: JMSError | None) -> list[tuple[int, int]]:
-    """What may have become of two messages that were to be moved in one unit: how many are kept, how many moved."""
+    """Return the possible outcomes for two messages moved in one unit: the numbers of kept and of moved messages."""
     if isinstance(told, DID_NOT_HAPPEN):
         return [(2, 0)]
     return [(0, 2), (2, 0)] if told else [(0, 2)]
 
 
 class TestConnectionIsCut(Cuttable):
-    """A connection that breaks while no commit is under way: what was open is lost, and all comes again."""
+    """A connection that breaks while no commit is in flight: open units are lost, and their deliveries are redelivered."""
 
     def test_break_is_told_once(self, harness: Harness, wire: FaultProxy) -> None:
         """``lost`` of `Provider.connect` is called when the connection breaks, with a `ConnectionLostError`."""
@@ -228,7 +228,7 @@ class TestConnectionIsCut(Cuttable):
         first, second = threading.Event(), threading.Event()
 
         def lost(error: JMSError) -> None:
-            """Note what is told, and how often."""
+            """Record each reported loss."""
             (second if told else first).set()
             told.append(error)
 
@@ -302,7 +302,7 @@ class TestConnectionIsCut(Cuttable):
         harness.expect(target)
 
     def test_late_rollback_needs_nothing(self, harness: Harness, wire: FaultProxy) -> None:
-        """The broker has taken back by itself what the unit took; whoever rolls back learns that it was lost."""
+        """The broker has already returned the deliveries of the unit; the rollback reports that the unit was lost."""
         source, target = queues(harness, "a")
         unit, lost = move(harness, wire, source, target)
         wire.cut()
@@ -314,10 +314,10 @@ class TestConnectionIsCut(Cuttable):
 
 
 class TestRefusedSends(Contract):
-    """A move whose target the broker refuses: known at the commit, and then nothing has happened."""
+    """A move with a target that the broker refuses: known at the commit, and without any effect."""
 
     def test_refused_send_rolls_back(self, harness: Harness, jms_refused_destination: Destination) -> None:
-        """`TransactionRolledBackError`, and what the unit took comes again."""
+        """`TransactionRolledBackError`; the deliveries of the unit are redelivered."""
         source = harness.queue()
         harness.send(source, *"ab")
         unit = harness.holding(harness.gather(harness.connection.consumer(source), 1))
@@ -330,7 +330,7 @@ class TestRefusedSends(Contract):
     def test_refused_send_takes_the_others_with_it(
         self, harness: Harness, jms_refused_destination: Destination
     ) -> None:
-        """What else the unit sent was not sent (capability transacted_send)."""
+        """The other sends of the unit were not sent (capability transacted_send)."""
         harness.require("transacted_send")
         target = harness.queue()
         unit = harness.unit()

@@ -25,7 +25,7 @@ class TestPoison(Contract):
 
     @pytest.fixture
     def poisoned(self, harness: Harness, jms_poison: Callable[[Queue], None]) -> Queue:
-        """Give a queue whose second message of three cannot be decoded."""
+        """Provide a queue of three messages, the second of which cannot be decoded."""
         queue = harness.queue()
         harness.send(queue, "a")
         jms_poison(queue)
@@ -49,7 +49,7 @@ class TestPoison(Contract):
         harness.expect(poisoned, "b")
 
     def test_poison_can_be_rolled_back(self, harness: Harness, poisoned: Queue) -> None:
-        """It comes again, marked as such, with its neighbours in order."""
+        """It is redelivered and marked as such, in order with its neighbours."""
         consumer = harness.connection.consumer(poisoned)
         harness.holding(harness.gather(consumer, 2)).rollback()
         first, poison, last = harness.gather(consumer, 3)
@@ -70,7 +70,7 @@ class TestPoison(Contract):
         assert moved.message.body == poison.raw
 
     def test_poison_hides_nothing_from_a_browser(self, harness: Harness, poisoned: Queue) -> None:
-        """What is behind it is shown (capability browse)."""
+        """The messages behind it are shown (capability browse)."""
         harness.require("browse")
         seen = list(chain.from_iterable(harness.connection.browse(poisoned)))
         assert [_readable(delivery) for delivery in seen] == ["a", None, "b"]

@@ -1,4 +1,4 @@
-"""Cases for messages that a consumer takes ahead: how they go back unused, and bounds in bytes."""
+"""Cases for prefetched messages: how unused ones are released, and bounds in bytes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["TestGiveBack", "TestLargeMessages"]
 
 
 class TestGiveBack(Contract):
-    """What nobody looked at goes back without being counted (design rule: prefetched messages are not attempts)."""
+    """Prefetched messages that were not handled are released uncounted (design rule: they are not attempts)."""
 
     def test_give_back_does_not_count(self, harness: Harness) -> None:
-        """A message given back comes again as if for the first time."""
+        """A released message is delivered as if for the first time."""
         harness.require_release("uncounted")
         harness.require("delivery_count")
         queue = harness.queue()
@@ -29,7 +29,7 @@ class TestGiveBack(Contract):
         assert (again.count, again.redelivered) == (1, False)
 
     def test_given_back_is_free_for_others(self, harness: Harness) -> None:
-        """A message given back goes to whoever asks next."""
+        """Another consumer can receive a released message."""
         harness.require_release("uncounted", "counted")
         harness.require("exact_credit")
         queue = harness.queue()
@@ -39,7 +39,7 @@ class TestGiveBack(Contract):
         assert bodies(harness.gather(harness.connect().consumer(queue), 1)) == ["a"]
 
     def test_given_back_keeps_its_place(self, harness: Harness) -> None:
-        """A message given back stands where it stood, before all later ones (JMS 3.1, section 6.2.9)."""
+        """A released message keeps its position before all later ones (JMS 3.1, section 6.2.9)."""
         queue = harness.queue()
         harness.send(queue, *"abc")
         consumer = harness.connection.consumer(queue)
@@ -48,7 +48,7 @@ class TestGiveBack(Contract):
         assert bodies(harness.gather(consumer, 3)) == ["a", "b", "c"]
 
     def test_giving_back_twice_is_refused(self, harness: Harness) -> None:
-        """A delivery that was given back is nobody's: using it again is an error, never a second message."""
+        """A released delivery cannot be used: that is an error, never a second message."""
         queue = harness.queue()
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue)
@@ -69,7 +69,7 @@ class TestGiveBack(Contract):
         assert [(d.message.body, d.redelivered) for d in again] == [("a", False), ("b", False)]
 
     def test_closing_leaves_to_the_unit_what_it_took(self, harness: Harness) -> None:
-        """A unit outlives the consumer whose deliveries it took (JMS 3.1, section 8.8)."""
+        """A unit outlives the consumer that received its deliveries (JMS 3.1, section 8.8)."""
         queue = harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue)
@@ -81,7 +81,7 @@ class TestGiveBack(Contract):
         harness.expect(queue, "b")
 
     def test_closing_gives_the_others_back_at_once(self, harness: Harness) -> None:
-        """What no unit took is free for others, whatever units are open (capability give_back, but for local)."""
+        """Deliveries that no unit took are free for other consumers (capability give_back, except local)."""
         harness.require_release("uncounted", "counted")
         queue = harness.queue()
         harness.send(queue, *"ab")
@@ -97,7 +97,7 @@ class TestGiveBack(Contract):
         assert harness.receives_nothing(other, queue)
 
     def test_consumer_may_hold_more_than_its_window(self, harness: Harness) -> None:
-        """A window bounds what is taken ahead, not what is held: a batch may be larger."""
+        """A window limits the prefetch, not the unsettled messages: a batch may be larger."""
         queue, sent = harness.queue(), [str(n) for n in range(40)]
         harness.send(queue, *sent)
         assert bodies(harness.gather(harness.connection.consumer(queue, window=2), 40)) == sent
@@ -119,7 +119,7 @@ _BODIES = [f"{number:02}" + "x" * 300_000 for number in range(20)]
 
 
 class TestLargeMessages(Contract):
-    """A consumer that may take fifty messages ahead, but only as many bytes as three of these have."""
+    """A consumer with a prefetch of fifty messages and the bytes of three of these."""
 
     @pytest.fixture
     def queue(self, harness: Harness) -> Queue:
@@ -141,20 +141,20 @@ class TestLargeMessages(Contract):
     def test_what_had_no_room_goes_back_with_the_consumer(
         self, harness: Harness, queue: Queue, consumer: Consumer
     ) -> None:
-        """What nobody looked at is there for others (section 6.2.16)."""
+        """Unhandled messages are available to other consumers (section 6.2.16)."""
         consumer.receive(1, PATIENCE)
         consumer.close()
         other = harness.connect().consumer(queue)
         assert sorted(bodies(harness.gather(other, len(_BODIES)))) == _BODIES
 
     def test_what_had_no_room_comes_with_the_end_of_asking(self, harness: Harness, consumer: Consumer) -> None:
-        """What was on its way is handed over when no more is asked for."""
+        """Messages in flight are delivered after the consumer revokes its credit."""
         first = harness.gather(consumer, 1)
         found = bodies([*first, *consumer.drain()])
         assert found == _BODIES[: len(found)]
 
     def test_a_rollback_keeps_the_order(self, harness: Harness, queue: Queue) -> None:
-        """What went back comes again before what was behind it (section 6.2.9)."""
+        """Released messages are redelivered before later ones (section 6.2.9)."""
         connection = harness.connect(limits=_LIMITS)
         consumer = connection.consumer(queue)
         harness.holding(harness.gather(consumer, 2), connection).rollback()

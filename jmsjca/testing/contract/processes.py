@@ -45,11 +45,11 @@ sys.stdin.read()
 
 
 class ChildProcess:
-    """Another process.
+    """A child process.
 
     Args:
         child: The process.
-        told: What it told, line by line.
+        told: The lines that it printed.
     """
 
     def __init__(self, child: subprocess.Popen[str], told: list[str]) -> None:
@@ -64,15 +64,15 @@ class ChildProcess:
 
 @contextmanager
 def child_process(harness: Harness, script: str, *names: str) -> Generator[ChildProcess]:
-    """Run a script in a process of its own, up to its end; there it waits, with all that it has open.
+    """Run a script in a child process up to its end; there it waits with everything open.
 
     Args:
-        harness: Whose broker it uses.
-        script: What it does. It finds its ``names``, ``connected``, ``gather``, ``send`` and ``tell``.
-        names: What it is told.
+        harness: The harness of the broker.
+        script: The script. Its globals are ``names``, ``connected``, ``gather``, ``send`` and ``tell``.
+        names: The names passed to the script.
 
     Yields:
-        The process, when it has done everything; it ends with the context.
+        The process at the end of its script; it ends with the context.
     """
     command = [sys.executable, "-c", _BEGIN + script + _END, harness.url, *names]
     with subprocess.Popen(  # noqa: S603  # our own interpreter and script
@@ -83,7 +83,7 @@ def child_process(harness: Harness, script: str, *names: str) -> Generator[Child
 
 
 def _told(child: subprocess.Popen[str]) -> list[str]:
-    """What a process tells before it is done."""
+    """Yield the lines that a process prints before its script ends."""
     assert child.stdout is not None
     told: list[str] = []
     for line in child.stdout:
@@ -123,7 +123,7 @@ class TestCrashes(Contract):
         harness.require("shared_between_processes")
 
     def test_killed_process_leaves_what_it_had_not_committed(self, harness: Harness) -> None:
-        """What it committed is done; what it held comes again; what it was about to send is not sent."""
+        """Committed work is done; held messages are redelivered; pending sends are not sent."""
         source, target = harness.queue(), harness.queue()
         harness.send(source, *"abcd")
         _work_and_die(harness, source, target)
@@ -218,7 +218,7 @@ class TestKilledProcesses(Contract):
             assert harness.receives_nothing(harness.connection.consumer(shared), shared)
 
     def test_shared_subscription_goes_on_for_the_others(self, harness: Harness) -> None:
-        """What the dead one held comes to them (JMS 3.1, section 8.3.2)."""
+        """Messages held by the dead process are redelivered to them (JMS 3.1, section 8.3.2)."""
         harness.require("shared", "exact_credit")
         topic = harness.topic()
         shared = Subscription(topic, topic.name, shared=True, volatile=True)
@@ -263,7 +263,7 @@ class TestKilledProcesses(Contract):
             assert bodies(harness.gather(consumer, 1)) == ["a"]
 
     def test_next_exclusive_consumer_takes_over(self, harness: Harness) -> None:
-        """Who stands by need not do anything (Artemis' exclusive queues)."""
+        """The waiting consumer need not call anything (Artemis' exclusive queues)."""
         harness.require("configurable", "exact_credit")
         queue = harness.queue()
         configure(harness, queue, exclusive=True)
@@ -283,12 +283,12 @@ class TestKilledProcesses(Contract):
         for _ in range(2):
             with child_process(harness, _CONSUME, queue.name, "1") as other:
                 other.kill()
-        harness.expect(dead, "poison")  # though nobody asks for the queue that it was in
+        harness.expect(dead, "poison")  # although its queue has no consumer
         harness.expect(queue)
 
 
 def _wait_until_free(harness: Harness, client: str) -> None:
-    """A broker hears of a death a moment later."""
+    """Wait until the broker notices the death of a process."""
     begin = time.monotonic()
     while True:
         try:
@@ -301,7 +301,7 @@ def _wait_until_free(harness: Harness, client: str) -> None:
 
 
 def _send_until_refused(harness: Harness, made: Destination) -> None:
-    """A broker hears of a death a moment later."""
+    """Send until the broker notices the death of a process."""
     begin = time.monotonic()
     while time.monotonic() < begin + PATIENCE:
         if harness.connection.capabilities.checks:

@@ -66,7 +66,7 @@ class TestDelivery(Contract):
         assert bodies(harness.gather(second, 2)) == ["b", "c"]
 
     def test_credit_is_exact_after_fewer_than_asked_for(self, harness: Harness) -> None:
-        """What a receive asked for and did not get, it does not go on asking for (capability exact_credit)."""
+        """A receive that returns fewer messages than its limit leaves no credit behind (capability exact_credit)."""
         harness.require("exact_credit")
         queue = harness.queue()
         first = harness.connection.consumer(queue, window=0)
@@ -87,7 +87,7 @@ class TestDelivery(Contract):
         assert bodies(harness.gather(second, 2)) == ["a", "b"]
 
     def test_credit_is_exact_after_a_rollback(self, harness: Harness) -> None:
-        """What was rolled back belongs to whoever asks next (capability exact_credit)."""
+        """The next receiver gets the messages of a rollback (capability exact_credit)."""
         harness.require("exact_credit")
         harness.require_release("uncounted", "counted")
         queue = harness.queue()
@@ -98,7 +98,7 @@ class TestDelivery(Contract):
         assert bodies(harness.gather(second, 2)) == ["a", "b"]
 
     def test_competing_consumers_never_share_a_message(self, harness: Harness) -> None:
-        """What one consumer holds no other consumer gets (JMS 3.1, section 4.1.2)."""
+        """A message that one consumer holds is not delivered to another (JMS 3.1, section 4.1.2)."""
         harness.require("exact_credit")
         queue = harness.queue()
         harness.send(queue, *"abcd")
@@ -191,7 +191,7 @@ class TestOrdering(Contract):
 
     @pytest.mark.parametrize("window", [None, 0, 1, 100])
     def test_prefix_rollback_overtakes_what_is_on_its_way(self, harness: Harness, window: int | None) -> None:
-        """Order.PREFIX: messages that were taken ahead come behind the failed one too, again and again."""
+        """Order.PREFIX: prefetched messages come behind the failed one, repeatedly."""
         queue, sent = harness.queue(), [str(n) for n in range(30)]
         harness.send(queue, *sent)
         consumer = harness.connection.consumer(queue, order=Order.PREFIX, window=window)
@@ -227,7 +227,7 @@ class TestOrdering(Contract):
         assert bodies(harness.gather(consumer, 5)) == ["b", "c", "d", "e", "f"]
 
     def test_prefix_rollback_does_not_count_later_ones(self, harness: Harness) -> None:
-        """Order.PREFIX: nobody looked at what came later, so it is as good as new."""
+        """Order.PREFIX: later messages were not handled, so they are not counted."""
         harness.require("delivery_count")
         harness.require_release("uncounted")
         queue = harness.queue()

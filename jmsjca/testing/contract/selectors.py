@@ -107,12 +107,12 @@ class TestSelectors(Contract):
         assert _selected(harness, queue, "region = 'EU' aNd size between 2 and 9") == ["c"]
 
     def test_empty_selector_selects_all(self, harness: Harness) -> None:
-        """The empty text means that there is none (JMS 3.1, section 3.8.1.1)."""
+        """The empty text is no selector (JMS 3.1, section 3.8.1.1)."""
         queue = _queue_of_three(harness)
         assert bodies(harness.gather(harness.connection.consumer(queue, selector=""), 3)) == ["a", "b", "c"]
 
     def test_subscriber_gets_what_it_selects(self, harness: Harness) -> None:
-        """What a subscriber does not select is not sent to it."""
+        """A subscriber receives only messages that it selects."""
         topic = harness.topic()
         consumer = harness.connection.consumer(topic, selector="region = 'EU'")
         harness.send_messages(topic, *_three())
@@ -132,7 +132,7 @@ class TestSelectors(Contract):
 
 
 def _selected(harness: Harness, queue: Queue, selector: str) -> list[str]:
-    """What a browser shows, as it leaves everything for the next question."""
+    """Return the messages that a browser shows; browsing leaves them for the next query."""
     harness.require("browse")
     chunks = harness.connection.browse(queue, selector=selector)
     return [body for chunk in chunks for body in bodies(chunk)]
@@ -237,7 +237,7 @@ class TestSelectiveConsumers(Contract):
         assert bodies(harness.gather(consumer, 2)) == ["a1", "b1"]
 
     def test_what_another_connection_lost_is_found(self, harness: Harness) -> None:
-        """Its open units give back what they took (JMS 3.1, section 6.1.8)."""
+        """Its open units release their deliveries (JMS 3.1, section 6.1.8)."""
         harness.require("exact_credit")
         queue, dying = harness.queue(), harness.connect()
         _send(harness, queue, "a1 b1")
@@ -299,7 +299,7 @@ class TestSelectiveConsumers(Contract):
 
 
 def _send(harness: Harness, to: Destination, words: str, **headers: Any) -> None:
-    """Send messages whose property ``n`` is their last digit."""
+    """Send messages with their last digit as property ``n``."""
     harness.send_messages(to, *map(_numbered, words.split()), **headers)
 
 

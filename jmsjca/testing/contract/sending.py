@@ -22,7 +22,7 @@ class TestSending(Contract):
         assert bodies(harness.gather(harness.connection.consumer(queue), 6)) == ["c", "d", "f", "a", "b", "e"]
 
     def test_rollback_keeps_the_place_of_a_priority(self, harness: Harness) -> None:
-        """A message that comes again has the priority that it was sent with."""
+        """A redelivered message keeps its priority."""
         harness.require("priority")
         queue = harness.queue()
         harness.send(queue, "low", priority=1)
@@ -32,7 +32,7 @@ class TestSending(Contract):
         assert bodies(harness.gather(consumer, 2)) == ["high", "low"]
 
     def test_expired_message_is_not_delivered(self, harness: Harness) -> None:
-        """A client does not get a message whose time is over (JMS 3.1, section 3.4.9)."""
+        """A client does not receive an expired message (JMS 3.1, section 3.4.9)."""
         queue = harness.queue()
         harness.send(queue, "old", expiration=moment(-1))
         harness.send(queue, "young", expiration=moment(3600))
@@ -41,7 +41,7 @@ class TestSending(Contract):
         assert harness.receives_nothing(consumer, queue)
 
     def test_expired_message_is_not_browsed(self, harness: Harness) -> None:
-        """A browser does not show what nobody can get any more (JMS 3.1, section 3.4.9)."""
+        """A browser does not show expired messages (JMS 3.1, section 3.4.9)."""
         harness.require("browse")
         queue = harness.queue()
         harness.send(queue, "old", expiration=moment(-1))
@@ -97,7 +97,7 @@ class TestDuplicates(Contract):
         harness.expect(queue)
 
     def test_id_of_a_rolled_back_send_is_free(self, harness: Harness) -> None:
-        """What was never sent cannot be a duplicate."""
+        """A message that was not sent causes no duplicate."""
         harness.require("duplicate_detection")
         queue = harness.queue()
         unit = harness.unit()

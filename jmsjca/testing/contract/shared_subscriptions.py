@@ -49,7 +49,7 @@ class TestSharedSubscriptions(Contract):
         assert came == list("abcd")
 
     def test_rolled_back_message_is_free_for_the_others(self, harness: Harness) -> None:
-        """What one consumer failed with, another may try (JMS 3.1, sections 8.3.2 and 3.5.11)."""
+        """Another consumer may receive a message that one consumer rolled back (JMS 3.1, sections 8.3.2 and 3.5.11)."""
         harness.require("exact_credit", "delivery_count")
         subscription = _shared(harness.topic())
         first, second = (harness.connection.consumer(subscription, window=0) for _ in range(2))
@@ -58,7 +58,7 @@ class TestSharedSubscriptions(Contract):
         assert [(d.message.body, d.count) for d in harness.gather(second, 1)] == [("a", 2)]
 
     def test_it_begins_with_its_first_consumer(self, harness: Harness) -> None:
-        """Messages are added only while somebody consumes (JMS 3.1, section 8.3.2)."""
+        """Messages are added only while it has a consumer (JMS 3.1, section 8.3.2)."""
         subscription = _shared(harness.topic())
         harness.send(subscription.topic, "before")
         consumer = harness.connection.consumer(subscription)
@@ -76,7 +76,7 @@ class TestSharedSubscriptions(Contract):
         assert bodies(harness.gather(second, 2)) == ["a", "b"]
 
     def test_closing_consumer_leaves_what_it_had_to_the_others(self, harness: Harness) -> None:
-        """What it received and nobody took is as good as new (JMS 3.1, section 8.3.2; rule of `Consumer.close`)."""
+        """Its unhandled messages are released uncounted (JMS 3.1, section 8.3.2; rule of `Consumer.close`)."""
         harness.require("exact_credit")
         harness.require_release("uncounted")
         subscription = _shared(harness.topic())
@@ -88,7 +88,7 @@ class TestSharedSubscriptions(Contract):
         assert [(d.message.body, d.redelivered) for d in again] == [("a", False), ("b", False)]
 
     def test_it_ends_with_its_last_consumer(self, harness: Harness) -> None:
-        """It is deleted together with its messages; its name begins anew (JMS 3.1, section 8.3.2)."""
+        """It is deleted with its messages; its name stands for a new subscription (JMS 3.1, section 8.3.2)."""
         harness.require("volatile_reuse")
         subscription = _shared(harness.topic())
         consumers = [harness.connect().consumer(subscription) for _ in range(2)]
@@ -165,7 +165,7 @@ class TestSharedSubscriptions(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["new topic"]
 
     def test_selector_holds_for_all_consumers(self, harness: Harness) -> None:
-        """What is not selected is not added to the subscription (JMS 3.1, section 8.3.2)."""
+        """Messages that are not selected are not added to the subscription (JMS 3.1, section 8.3.2)."""
         harness.require("selectors", "exact_credit")
         subscription = _shared(harness.topic())
         consumers = [harness.connection.consumer(subscription, selector="n > 1", window=0) for _ in range(2)]
@@ -173,7 +173,7 @@ class TestSharedSubscriptions(Contract):
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["2"], ["3"]]
 
     def test_client_ids_keep_subscriptions_of_one_name_apart(self, harness: Harness) -> None:
-        """With a client id the name is that client's, without one it is everybody's (JMS 3.1, section 8.3.2)."""
+        """With a client id the name belongs to the client, without one to all clients (JMS 3.1, section 8.3.2)."""
         topic = harness.topic()
         client = harness.subscription(topic).client_id
         mine = harness.connect(client).consumer(replace(_shared(topic), client_id=client))
@@ -193,13 +193,13 @@ class TestSharedSubscriptions(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["a"]
 
     def test_no_local_is_refused(self, harness: Harness) -> None:
-        """Shared subscriptions have no such parameter (JMS 3.1, section 16.3.8.1): whose messages would it mean?"""
+        """Shared subscriptions have no such parameter (JMS 3.1, section 16.3.8.1), because they have several connections."""
         with pytest.raises(NotSupportedError):
             harness.connection.consumer(_shared(harness.topic()), no_local=True)
 
 
 def _shared(topic: Topic, name: str = "s") -> Subscription:
-    """A subscription without client id: its name is everybody's, so it holds the topic's, which nobody else uses."""
+    """Return a subscription without client id. Its name is global, so it contains the unique name of the topic."""
     return Subscription(topic, f"{topic.name}.{name}", shared=True, volatile=True)
 
 
@@ -230,7 +230,7 @@ class TestSharedDurableSubscriptions(Contract):
         harness.expect(subscription, "a", "b")
 
     def test_consumer_that_joins_gets_what_waits(self, harness: Harness) -> None:
-        """A further consumer makes nothing anew (JMS 3.1, section 8.3.4)."""
+        """An additional consumer does not create the subscription again (JMS 3.1, section 8.3.4)."""
         harness.require("exact_credit")
         subscription = _shared_durable(harness)
         harness.connection.consumer(subscription, window=0)
@@ -239,7 +239,7 @@ class TestSharedDurableSubscriptions(Contract):
         assert bodies(harness.gather(late, 2)) == ["a", "b"]
 
     def test_settled_by_one_is_gone_for_all(self, harness: Harness) -> None:
-        """What the first consumer settled and what it gave back part ways (JMS 3.1, section 8.3.4)."""
+        """A settled message is gone, a released one is redelivered (JMS 3.1, section 8.3.4)."""
         subscription = _shared_durable(harness)
         connection = harness.connect()
         first, _ = harness.gather(_subscribed(harness, subscription, connection), 2)
@@ -256,7 +256,7 @@ class TestSharedDurableSubscriptions(Contract):
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
 
     def test_another_topic_is_refused_while_it_is_in_use(self, harness: Harness) -> None:
-        """Who consumes keeps the topic (JMS 3.1, section 8.3.4)."""
+        """An active consumer keeps the topic (JMS 3.1, section 8.3.4)."""
         subscription = _shared_durable(harness)
         consumer = _subscribed(harness, subscription)
         with pytest.raises(IllegalStateError):
@@ -264,7 +264,7 @@ class TestSharedDurableSubscriptions(Contract):
         assert bodies(harness.gather(consumer, 2)) == ["a", "b"]
 
     def test_another_selector_is_refused_while_it_is_in_use(self, harness: Harness) -> None:
-        """Who consumes keeps the selector (JMS 3.1, section 8.3.4)."""
+        """An active consumer keeps the selector (JMS 3.1, section 8.3.4)."""
         harness.require("selectors")
         subscription = _shared_durable(harness)
         consumer = _subscribed(harness, subscription)
@@ -273,7 +273,7 @@ class TestSharedDurableSubscriptions(Contract):
         assert bodies(harness.gather(consumer, 2)) == ["a", "b"]
 
     def test_another_topic_makes_it_anew(self, harness: Harness) -> None:
-        """When nobody consumes, that is as good as unsubscribing (JMS 3.1, section 8.3.4)."""
+        """Without a consumer, another topic is equivalent to unsubscribing (JMS 3.1, section 8.3.4)."""
         subscription = _shared_durable(harness)
         _subscribed(harness, subscription).close()
         moved = replace(subscription, topic=harness.topic())
@@ -283,7 +283,7 @@ class TestSharedDurableSubscriptions(Contract):
         harness.expect(moved, "new topic")
 
     def test_another_selector_makes_it_anew(self, harness: Harness) -> None:
-        """What waited had been selected otherwise, so it goes (JMS 3.1, section 8.3.4)."""
+        """Waiting messages were selected by another selector, so they are deleted (JMS 3.1, section 8.3.4)."""
         harness.require("selectors")
         subscription = _shared_durable(harness)
         _subscribed(harness, subscription).close()
@@ -292,7 +292,7 @@ class TestSharedDurableSubscriptions(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["d"]
 
     def test_same_selector_goes_on(self, harness: Harness) -> None:
-        """Nothing changed, so nothing is made anew (JMS 3.1, section 8.3.4)."""
+        """Without a change the subscription is kept (JMS 3.1, section 8.3.4)."""
         harness.require("selectors")
         subscription = _shared_durable(harness)
         harness.connection.consumer(subscription, selector="n = 1").close()
@@ -302,7 +302,7 @@ class TestSharedDurableSubscriptions(Contract):
 
     @pytest.mark.parametrize("shared", [True, False])
     def test_shared_and_unshared_cannot_have_one_name(self, harness: Harness, *, shared: bool) -> None:
-        """Not even while nobody consumes, and nothing is lost by the attempt (JMS 3.1, sections 8.3.3 and 8.3.4)."""
+        """Also without an active consumer; the attempt loses no message (JMS 3.1, sections 8.3.3 and 8.3.4)."""
         harness.require("subscription_kinds")
         subscription = replace(harness.subscription(), shared=shared)
         connection = harness.connect(subscription.client_id)
@@ -336,13 +336,13 @@ class TestSharedDurableSubscriptions(Contract):
         harness.expect(subscription)
 
     def test_no_local_is_refused(self, harness: Harness) -> None:
-        """Shared subscriptions have no such parameter (JMS 3.1, section 16.3.8.2): whose messages would it mean?"""
+        """Shared subscriptions have no such parameter (JMS 3.1, section 16.3.8.2), because they have several connections."""
         with pytest.raises(NotSupportedError):
             harness.connection.consumer(_shared_durable(harness), no_local=True)
 
 
 def _shared_durable(harness: Harness) -> Subscription:
-    """A subscription without client id: its name is everybody's, so it is the topic's, which nobody else uses."""
+    """Return a subscription without client id. Its name is global, so it is the unique name of the topic."""
     topic = harness.topic()
     return Subscription(topic, topic.name, shared=True)
 

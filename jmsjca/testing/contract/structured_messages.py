@@ -215,7 +215,7 @@ class TestStreams(Contract):
                 ended.read_object()
 
     def test_reset_begins_again(self, harness: Harness) -> None:
-        """What was read can be read once more (JMS 3.1, section 3.11)."""
+        """After a reset the values can be read once more (JMS 3.1, section 3.11)."""
         message = _stream_through(harness, 1, 2)
         assert (message.read_int(), message.read_int()) == (1, 2)
         message.reset()

@@ -39,7 +39,7 @@ class TestTopics(Contract):
         assert harness.receives_nothing(consumer, topic)
 
     def test_subscription_ends_with_its_consumer(self, harness: Harness) -> None:
-        """A non-durable subscription keeps nothing while nobody consumes (JMS 3.1, section 8.3.1)."""
+        """A non-durable subscription keeps no messages without a consumer (JMS 3.1, section 8.3.1)."""
         topic = harness.topic()
         harness.connection.consumer(topic).close()
         harness.send(topic, "meanwhile")
@@ -112,7 +112,7 @@ class TestDurableSubscriptions(Contract):
         harness.expect(subscription, "b")
 
     def test_rolled_back_messages_are_kept(self, harness: Harness) -> None:
-        """What a rollback gave back waits for the next consumer of the subscription."""
+        """Rolled-back messages wait for the next consumer of the subscription."""
         subscription = harness.subscription()
         connection = harness.connect(subscription.client_id)
         consumer = connection.consumer(subscription)
@@ -122,7 +122,7 @@ class TestDurableSubscriptions(Contract):
         harness.expect(subscription, "a", "b")
 
     def test_removed_subscription_forgets(self, harness: Harness) -> None:
-        """After `remove` the same name begins anew (JMS 3.1, section 8.3.3: unsubscribe)."""
+        """After `remove` the same name stands for a new subscription (JMS 3.1, section 8.3.3: unsubscribe)."""
         subscription = harness.subscription()
         connection = harness.connect(subscription.client_id)
         connection.consumer(subscription).close()
@@ -293,7 +293,7 @@ class TestNoLocal(Contract):
         assert harness.receives_nothing(consumer, topic)
 
     def test_it_binds_nobody_else(self, harness: Harness) -> None:
-        """A neighbour without it hears all, also on the same connection (JMS 3.1, section 8.3.1)."""
+        """Another consumer without it receives all messages, also on the same connection (JMS 3.1, section 8.3.1)."""
         topic = harness.topic()
         harness.connection.consumer(topic, no_local=True)
         neighbour = harness.connection.consumer(topic)
@@ -308,7 +308,7 @@ class TestNoLocal(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["mine"]
 
     def test_it_holds_within_a_unit(self, harness: Harness) -> None:
-        """It counts whose unit sent a message, not whose it settles (JMS 3.1, section 8.3.1)."""
+        """The connection of the sending unit counts, not that of the settling unit (JMS 3.1, section 8.3.1)."""
         queue, topic, other = harness.queue(), harness.topic(), harness.connect()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(topic, no_local=True)
@@ -369,7 +369,7 @@ class TestNoLocal(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["kept"]
 
     def test_durable_one_is_refused_where_it_would_not_hold(self, harness: Harness) -> None:
-        """Another connection of the client would be heard, and nothing is silently weakened (JMS 3.1, 8.3.3)."""
+        """Messages of another connection of the client would be received, and nothing is silently weakened (JMS 3.1, 8.3.3)."""
         harness.require("durable")
         harness.require_lack("durable_no_local")
         subscription = harness.subscription()

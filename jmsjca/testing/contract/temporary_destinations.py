@@ -18,7 +18,7 @@ Kind = Literal["queue", "topic"]
 
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 class TestTemporaryDestinations(Contract):
-    """What holds for temporary queues and topics alike (JMS 3.1, section 6.2.2; capability temporary)."""
+    """The rules for temporary queues and topics (JMS 3.1, section 6.2.2; capability temporary)."""
 
     @pytest.fixture(autouse=True)
     def _needs_temporary(self, harness: Harness) -> None:
@@ -67,7 +67,7 @@ class TestTemporaryDestinations(Contract):
         assert (reply.message.body, reply.message.destination) == ("answer", made)
 
     def test_it_is_gone_with_its_connection(self, harness: Harness, kind: Kind) -> None:
-        """Closing the connection deletes it: nobody sends there any more (JMS 3.1, section 6.2.2)."""
+        """Closing the connection deletes it: later sends fail (JMS 3.1, section 6.2.2)."""
         harness.require("temporary_ends")
         made = (asking := harness.connect()).temporary(kind)
         asking.consumer(made)
@@ -184,7 +184,7 @@ class TestTemporaryQueues(_NeedsTemporary):
         assert [(d.message.body, d.redelivered) for d in again] == [("a", True), ("b", True)]
 
     def test_its_name_is_not_enough(self, harness: Harness) -> None:
-        """Who names it as an ordinary queue gets no further: it could read the replies of others (JMS 3.1, 6.2.2)."""
+        """A client that uses the name as an ordinary queue is refused, or it could read the replies of others (JMS 3.1, 6.2.2)."""
         harness.require("temporary_guarded")
         made = harness.connection.temporary("queue")
         harness.send(made, "reply")
@@ -206,7 +206,7 @@ class TestTemporaryQueues(_NeedsTemporary):
         assert {queue, topic} <= set(admin.destinations())
 
     def test_lost_one_does_not_come_back(self, harness: Harness) -> None:
-        """What an open unit held goes with the queue, not to a queue of its name (JMS 3.1, section 6.2.2)."""
+        """Deliveries of an open unit are deleted with the queue, not moved to a queue of its name (JMS 3.1, section 6.2.2)."""
         harness.require("admin")
         made = (asking := harness.connect()).temporary("queue")
         harness.send(made, *"ab")
@@ -222,7 +222,7 @@ class TestTemporaryTopics(_NeedsTemporary):
     """Temporary topics (JMS 3.1, section 4.2.7)."""
 
     def test_every_subscriber_gets_its_own_copy(self, harness: Harness) -> None:
-        """It is a topic, and sends to nobody what came before him (JMS 3.1, sections 4.2.2 and 4.2.7)."""
+        """It is a topic: a subscriber receives only later messages (JMS 3.1, sections 4.2.2 and 4.2.7)."""
         made = harness.connection.temporary("topic")
         assert isinstance(made, TemporaryTopic)
         harness.send(made, "before")

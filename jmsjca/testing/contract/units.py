@@ -19,7 +19,7 @@ class TestCommit(Contract):
     """Commit (JMS 3.1, section 6.2.7)."""
 
     def test_commit_acknowledges(self, harness: Harness) -> None:
-        """What a committed unit took never comes again."""
+        """Deliveries of a committed unit are never redelivered."""
         queue = harness.queue()
         harness.send(queue, *"ab")
         harness.settle(harness.gather(harness.connection.consumer(queue), 2))
@@ -27,7 +27,7 @@ class TestCommit(Contract):
         harness.expect(queue)
 
     def test_commit_settles_what_its_unit_took_and_no_more(self, harness: Harness) -> None:
-        """What else the consumer was given comes again when it goes."""
+        """Other deliveries of the consumer are redelivered after its close."""
         queue = harness.queue()
         harness.send(queue, *"abc")
         first, *_ = harness.gather(harness.connection.consumer(queue), 3)
@@ -131,7 +131,7 @@ class TestCommit(Contract):
 
     @pytest.mark.parametrize("first", [0, 1])
     def test_two_units_send_independently(self, harness: Harness, first: int) -> None:
-        """What one unit sends is not sent by the commit of the other, nor lost with it."""
+        """A commit neither sends nor loses the messages of another unit."""
         queue = harness.queue()
         units = [harness.unit(), harness.unit()]
         for number in (0, 1, 0, 1):
@@ -155,7 +155,7 @@ class TestUnitStates(Contract):
                 again.take(deliveries)
 
     def test_delivery_given_back_cannot_be_taken(self, harness: Harness) -> None:
-        """What was given back is somebody else's by now."""
+        """A released delivery may already belong to another consumer."""
         queue = harness.queue()
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue)
@@ -196,7 +196,7 @@ class TestRollback(Contract):
     """Rollback (JMS 3.1, section 6.2.7), and what it counts."""
 
     def test_rollback_discards_sends(self, harness: Harness) -> None:
-        """What a rolled-back unit sent was never sent."""
+        """The sends of a rolled-back unit are discarded."""
         queue = harness.queue()
         unit = harness.unit()
         harness.record(unit, queue, "a")
@@ -215,7 +215,7 @@ class TestRollback(Contract):
         harness.expect(target)
 
     def test_rollback_marks_redelivered(self, harness: Harness) -> None:
-        """JMSRedelivered is set when a message comes again (JMS 3.1, section 3.4.7)."""
+        """JMSRedelivered is set when a message is redelivered (JMS 3.1, section 3.4.7)."""
         queue = harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue, order=Order.ANY)
@@ -239,7 +239,7 @@ class TestRollback(Contract):
             harness.holding([delivery]).rollback()
 
     def test_count_goes_on_at_another_consumer(self, harness: Harness) -> None:
-        """The broker counts, so whoever gets the message next knows (capability delivery_count)."""
+        """The broker counts, so the next consumer sees the count (capability delivery_count)."""
         harness.require("delivery_count")
         queue = harness.queue()
         harness.send(queue, "a")
@@ -262,7 +262,7 @@ class TestRollback(Contract):
         assert [(d.message.body, d.count) for d in harness.gather(consumer, 2)] == [("a", 2), ("b", 1)]
 
     def test_rollback_reaches_every_consumer(self, harness: Harness) -> None:
-        """One unit may take from several consumers; all of it comes again."""
+        """One unit may take deliveries of several consumers; all are redelivered."""
         queues = [harness.queue(), harness.queue()]
         unit = harness.unit()
         for queue in queues:
@@ -278,7 +278,7 @@ class TestRollback(Contract):
         harness.unit().rollback()
 
     def test_rollback_with_delay_holds_the_message(self, harness: Harness) -> None:
-        """The broker keeps a rolled-back message from everybody until it is due (capability redelivery_delay)."""
+        """The broker holds a rolled-back message back until its delay is over (capability redelivery_delay)."""
         harness.require("redelivery_delay")
         queue = harness.queue()
         harness.send(queue, *"ab")

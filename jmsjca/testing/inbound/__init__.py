@@ -1,7 +1,7 @@
-"""The inbound contract: what listeners do, as pytest cases that use the public API over any provider.
+"""The inbound contract: the behaviour of listeners, as pytest cases that use the public API over any provider.
 
-A provider runs them as those of `jmsjca.testing.contract`: with a module that has the fixture ``jms_broker_url`` and
-imports everything from here. ``jms_message_count`` tells how many messages the cases send that need many.
+A provider runs the cases as those of `jmsjca.testing.contract`: with a module that has the fixture ``jms_broker_url`` and
+imports everything from here. ``jms_message_count`` is the number of messages in cases that need many.
 """
 
 from jmsjca.testing.inbound.batches import TestBatches, TestBatchRules, TestSyncBatches

@@ -1,4 +1,4 @@
-"""Cases for batches: their size, what ends them, and how the handler is told."""
+"""Cases for batches: their size, their end, and the EndOfBatch message."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ modes = pytest.mark.parametrize("mode", ["sync", "cc"])
 
 
 class RecordingHandler:
-    """A handler that notes bodies, and the ends of batches, and may do something else before it returns.
+    """A handler that records bodies and ends of batches, and may call a function before it returns.
 
     Args:
-        also: What it does.
+        also: The function to call.
     """
 
     def __init__(self, also: Callable[[Message], object] = lambda _: None) -> None:
@@ -75,7 +75,7 @@ class RecordingHandler:
         self.seen: queue.Queue[Any] = queue.Queue()
 
     def __call__(self, message: Message) -> None:
-        """Note what came."""
+        """Record a message."""
         self.seen.put(END if message.end_of_batch else message.body)
         self._also(message)
 
@@ -97,7 +97,7 @@ class TestBatchRules(ListenerContract):
     @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
     @pytest.mark.parametrize("size", [0, 1])
     def test_a_size_of_one_makes_no_batches(self, stage: ListenerHarness, mode: str, size: int) -> None:
-        """Only a greater one does: no end is told, and there is no index but 0."""
+        """Only a greater size does: there is no end of batch, and every index is 0."""
         handler = RecordingHandler(lambda message: indexes.append((message.batch_index, message.batch_size)))
         indexes: list[tuple[int, int]] = []
         stage.send(*"ab")
@@ -155,7 +155,7 @@ class TestBatchRules(ListenerContract):
     @modes
     @pytest.mark.parametrize("how", ["raises", "rolls back"])
     def test_a_failure_ends_it_early_and_its_end_is_told(self, stage: ListenerHarness, mode: str, how: str) -> None:
-        """Also if it was the first message that failed. What was not seen is not counted."""
+        """Also if the first message failed. Messages that the handler did not see are not counted."""
         failures = ["a"]
 
         def _fail_once(message: Message) -> None:

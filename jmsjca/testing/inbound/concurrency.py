@@ -45,7 +45,7 @@ class TestConcurrency(ListenerContract):
 
     @modes
     def test_a_blocked_handler_holds_up_nobody(self, stage: ListenerHarness, mode: str) -> None:
-        """Not even what was taken ahead with its message, where a receiver can say how much it takes."""
+        """Not even messages prefetched with its message, where a receiver can limit its prefetch."""
         if mode == "sync":
             stage.harness.require("exact_credit")
         go_on = Event()
@@ -117,7 +117,7 @@ class TestStopping(ListenerContract):
 
     @pytest.mark.parametrize("name", ["_JMSJCA_StopMessageDelivery", "JMS_Sun_JMSJCA_StopMessageDelivery"])
     def test_by_the_handler(self, stage: ListenerHarness, name: str) -> None:
-        """What was forwarded and what is left is all there was (JMSJCA: testStopFromMDB)."""
+        """Forwarded and remaining messages are all messages (JMSJCA: testStopFromMDB)."""
         stage.harness.require("atomic")
 
         def _handler(message: Message, session: Session) -> None:

@@ -30,18 +30,18 @@ __all__ = [
 
 
 class ListenerHarness:
-    """Queues of the case's own, listeners to them, and what is left when these are stopped.
+    """Unique queues, listeners to them, and the remaining messages after these are stopped.
 
     Args:
-        harness: The broker under test.
-        many: How many messages a case sends that needs many.
+        harness: The harness of the broker under test.
+        many: Number of messages in cases that need many.
 
     Attributes:
         source: A queue to listen to.
         out: A queue to forward to.
-        ends: One for what tells of batches.
-        never: One that nothing may ever reach.
-        heard: What hooks heard of all listeners.
+        ends: A queue for reports on batches.
+        never: A queue that must stay empty.
+        heard: The recorder of the hooks of all listeners.
     """
 
     def __init__(self, harness: Harness, many: int) -> None:
@@ -59,7 +59,7 @@ class ListenerHarness:
         return activation
 
     def url_with(self, option: str) -> str:
-        """Give the broker's URL with an option in its query."""
+        """Return the URL of the broker with an option in its query."""
         return f"{self.harness.url}{'&' if '?' in self.harness.url else '?'}{option}"
 
     def send(self, *bodies: str, **headers: Any) -> None:
@@ -125,7 +125,7 @@ def forward(message: Message, session: Session, to: Destination) -> None:
 
 @pytest.fixture
 def jms_message_count() -> int:
-    """Tell how many messages the cases send that need many; override it for brokers that take their time."""
+    """Return the number of messages in cases that need many; override it for slow brokers."""
     return 1000
 
 
@@ -134,14 +134,14 @@ class ListenerContract(Contract):
 
     @pytest.fixture
     def stage(self, harness: Harness, jms_message_count: int) -> Iterator[ListenerHarness]:
-        """Give the stage of a case.
+        """Provide the listener harness of a case.
 
         Args:
-            harness: The broker under test.
-            jms_message_count: How many messages are many.
+            harness: The harness of the broker under test.
+            jms_message_count: Number of messages in cases that need many.
 
         Yields:
-            The stage; its listeners are stopped after the case.
+            The listener harness; its listeners are stopped after the case.
         """
         stage = ListenerHarness(harness, jms_message_count)
         yield stage
@@ -153,7 +153,7 @@ class HandlerFailed(Exception):  # noqa: N818  # what a handler raises on purpos
 
 
 class HookRecorder(Hooks):
-    """Hooks that keep what they hear, until a case asks for it.
+    """Hooks that record their calls.
 
     Attributes:
         stopping: Set once an activation stops.
@@ -165,14 +165,14 @@ class HookRecorder(Hooks):
         self._outcomes: queue.Queue[tuple[Outcome, int]] = queue.Queue()
 
     def status_changed(self, endpoint: str, status: str) -> None:
-        """Keep a status."""
+        """Record a status."""
         del endpoint
         self._statuses.put(status)
         if status == "Disconnecting":
             self.stopping.set()
 
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
-        """Keep how a unit ended."""
+        """Record the outcome of a unit."""
         del endpoint
         self._outcomes.put((outcome, messages))
 
@@ -203,7 +203,7 @@ class SeededChance:
         self._attempts: Counter[object] = Counter()
 
     def __call__(self, what: object) -> bool:
-        """Say yes or no to one more attempt of something."""
+        """Return True if the next attempt of an item shall happen."""
         with self._lock:
             self._attempts[what] += 1
             attempt = self._attempts[what]

@@ -64,7 +64,7 @@ class TestHeldMessages(ListenerContract):
 
     @modes
     def test_rolled_back_units_come_again(self, stage: ListenerHarness, mode: str) -> None:
-        """What they sent never arrives (JMSJCA: testHUAXARB, testHUAXARBCC)."""
+        """Their sends never arrive (JMSJCA: testHUAXARB, testHUAXARBCC)."""
         stage.listen(AcknowledgingHandler(stage, rollbacks=0.05), concurrency_mode=mode, hold_until_ack=True)
         stage.forward_many()
         stage.expect_remaining(stage.never)
@@ -100,7 +100,7 @@ class TestHeldBatches(ListenerContract):
 
     @modes
     def test_rolled_back_batches_come_again(self, stage: ListenerHarness, mode: str) -> None:
-        """What they sent never arrives (JMSJCA: testBatchXAHUARB, testBatchXAHUARBCC)."""
+        """Their sends never arrive (JMSJCA: testBatchXAHUARB, testBatchXAHUARBCC)."""
         handler = AcknowledgingHandler(stage, rollbacks=0.05)
         stage.listen(handler, concurrency_mode=mode, hold_until_ack=True, batch_size=3)
         stage.forward_many()
@@ -108,7 +108,7 @@ class TestHeldBatches(ListenerContract):
         assert 0 < len(stage.remaining(stage.ends)) < stage.many
 
     def test_one_message_rolls_its_batch_back(self, stage: ListenerHarness) -> None:
-        """All of it comes again (JMSJCA: testHUABatchXA)."""
+        """The whole batch is redelivered (JMSJCA: testHUABatchXA)."""
         one = threading.Lock()
 
         def _handler(message: Message, session: Session) -> None:
@@ -368,7 +368,7 @@ class TestTimeouts(ListenerContract):
     """Nobody acknowledges (the Jitterbit connector's acknowledgement timeout)."""
 
     def test_the_listener_limits_the_wait(self, stage: ListenerHarness, mode: str) -> None:
-        """The message comes again; who acknowledges the first delivery after that learns of it."""
+        """The message is redelivered; a later acknowledgement of the first delivery reports this."""
         hands = HeldMessages(stage, mode, acknowledgement_timeout=0.05)
         stage.send("a")
         late = hands.take()
@@ -399,7 +399,7 @@ class TestSettling(ListenerContract):
         assert hands.settle(hands.take(), action).wait(PATIENCE) is Outcome.COMMITTED
 
     def test_rolls_back(self, stage: ListenerHarness) -> None:
-        """The message comes again, and can be settled again."""
+        """The message is redelivered, and can be settled again."""
         hands = HeldMessages(stage, "sync")
         stage.send("a")
         assert hands.settle(hands.take(), "JBXRollback").wait(PATIENCE) is Outcome.ROLLED_BACK

@@ -19,7 +19,7 @@ modes = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 
 @modes
 class TestRedelivered(ListenerContract):
-    """Messages that come again (JMSJCA manual, message wrapping and redelivery handling)."""
+    """Redelivered messages (JMSJCA manual, message wrapping and redelivery handling)."""
 
     def test_counts_and_data_are_found_again(self, stage: ListenerHarness, mode: str) -> None:
         """Under the names of the manual and as attributes; also what the handler raised before."""
@@ -102,7 +102,7 @@ class TestRedelivered(ListenerContract):
 
 
 class TestDeadLetters(ListenerContract):
-    """What becomes of the messages (JMSJCA manual, redelivery handling)."""
+    """Moved and deleted messages (JMSJCA manual, redelivery handling)."""
 
     def test_deleted_when_it_comes_again(self, stage: ListenerHarness) -> None:
         """The handler sees it once (JMSJCA: testDlqDelete)."""
@@ -167,10 +167,10 @@ kinds = pytest.mark.parametrize("kind", _MESSAGES)
 
 
 class FailingHandler:
-    """A handler that notes on each message what it saw, has it moved to a topic, and fails.
+    """A handler that records what it saw on each message, has the message moved to a topic, and fails.
 
     Args:
-        error: What it raises; None to roll back without.
+        error: The exception to raise; None to roll back without one.
     """
 
     def __init__(self, error: Exception | None = None) -> None:
@@ -178,7 +178,7 @@ class FailingHandler:
         self.original = Message()
 
     def __call__(self, message: Message) -> None:
-        """Note, change the redelivery handling, and fail."""
+        """Record the state of the message, change its redelivery handling, and fail."""
         self.original = message
         message.set_string_property("_JMSJCA_UserRollbackData1", "x")
         message.set_string_property("_JMSJCA_UserRollbackData2", "y")

@@ -51,7 +51,7 @@ class TestDurableListeners(ListenerContract):
 
     @pytest.fixture
     def durable(self, stage: ListenerHarness, mode: str) -> dict[str, Any]:
-        """Give the fields of a spec for a subscription of the case's own."""
+        """Return the fields of a spec for a unique subscription."""
         stage.harness.require("durable")
         name, client = (f"{what}-{uuid.uuid4().hex}" for what in ("s", "client"))
         subscription = {"subscription_durability": "Durable", "subscription_name": name, "client_id": client}

@@ -147,7 +147,7 @@ class TestNoMessageLoss(ListenerContract):
 
     @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
     def test_without_a_transaction(self, stage: ListenerHarness, mode: str) -> None:
-        """On every broker: what the handler ended well never comes again, all else does."""
+        """On every broker: successfully handled messages are never redelivered, all others are."""
         raises = SeededChance(0.1)
         done: queue.Queue[str] = queue.Queue()
 
