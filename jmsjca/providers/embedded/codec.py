@@ -132,7 +132,7 @@ class _StoredHeaders(LazyHeaders):
         self._fields = fields
         return fields
 
-    def _decoding_error(self, error: Exception) -> MessageFormatError:
+    def decoding_error(self, error: Exception) -> MessageFormatError:
         """Return the error for a header that cannot be decoded."""
         return _decoding_error(error)
 
