@@ -211,7 +211,7 @@ class TestRemoving(Contract):
 
     @pytest.mark.usefixtures("admin")
     def test_unit_outlives_the_removed_queue(self, harness: Harness) -> None:
-        """The unit keeps its deliveries; after a rollback there is no queue to return them to (JMS 3.1, section 8.8)."""
+        """The unit keeps its deliveries; a rollback has no queue to return them to (JMS 3.1, section 8.8)."""
         harness.require("ends_at_close")
         queue, target = harness.queue(), harness.queue()
         harness.send(queue, *"ab")

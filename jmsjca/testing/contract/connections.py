@@ -20,7 +20,7 @@ class TestClosing(Contract):
     """A connection that closes takes its open units with it (design rule: such units are *lost*)."""
 
     def test_closing_gives_back_what_open_units_took(self, harness: Harness) -> None:
-        """A handler may have seen the deliveries of an open unit, so they are redelivered with a count (JMS 3.1, section 6.1.8)."""
+        """Deliveries of an open unit may have been seen, so they are redelivered, counted (JMS 3.1, section 6.1.8)."""
         harness.require("delivery_count")
         harness.require_release("uncounted")
         queue = harness.queue()

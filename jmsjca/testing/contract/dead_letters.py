@@ -148,7 +148,7 @@ class TestDeadLetters(Configured):
         harness.expect(dead, "high", "low")
 
     def test_dead_letter_tells_where_it_comes_from(self, harness: Harness) -> None:
-        """The names of Artemis: ``_AMQ_ORIG_ADDRESS`` and ``_AMQ_ORIG_MESSAGE_ID``; the destination header is the new one."""
+        """The names of Artemis: ``_AMQ_ORIG_ADDRESS`` and ``_AMQ_ORIG_MESSAGE_ID``; the destination is the new one."""
         queue, dead = failing(harness, max_deliveries=1)
         sent = TextMessage("a")
         harness.send_messages(queue, sent)
@@ -262,7 +262,7 @@ class TestDeadLetterPlaces(Configured):
         assert delivery.message.properties["_AMQ_ORIG_ADDRESS"] == subscription.topic.name
 
     def test_dead_letter_destination_gives_up_as_its_own_settings_say(self, harness: Harness) -> None:
-        """It is an ordinary destination: a message may move on from it, and the dead letter then names the last origin."""
+        """It is an ordinary destination: a message may move on, and the dead letter then names the last origin."""
         queue, dead, last = harness.queue(), harness.queue(), harness.queue()
         configure(harness, queue, max_deliveries=1, dead_letter=dead)
         configure(harness, dead, max_deliveries=1, dead_letter=last)

@@ -134,7 +134,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(alone, 2)) == ["a", "b"]
 
     def test_selector_of_the_first_keeps_others_waiting(self, harness: Harness) -> None:
-        """Messages that it does not select stay, because no other consumer receives (Artemis' exclusive queues; JMS 3.1, 3.8)."""
+        """Messages that it excludes stay: no other consumer receives (Artemis' exclusive queues; JMS 3.1, 3.8)."""
         harness.require("selectors", "priority")
         queue = _exclusive(harness)
         first = harness.connection.consumer(queue, selector="JMSPriority = 9", window=0)
@@ -147,7 +147,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(second, 2)) == ["high", "low"]
 
     def test_who_stands_by_passes_over_nothing(self, harness: Harness) -> None:
-        """A message that it selects and could not receive earlier is there when it becomes active (Artemis' exclusive queues)."""
+        """A message that it selects is received when it becomes active (Artemis' exclusive queues)."""
         harness.require("selectors", "priority")
         queue = _exclusive(harness)
         first, second = (harness.connection.consumer(queue, selector="JMSPriority > 0", window=0) for _ in range(2))

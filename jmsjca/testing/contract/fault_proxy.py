@@ -331,7 +331,7 @@ def _fields(data: bytes, at: int) -> tuple[list[int | None], int]:
 
 
 def _value(data: bytes, at: int) -> tuple[int | None, int]:
-    """Return a value if it is a number (or true, as 0x41), and its end, which the upper half of its first byte determines."""
+    """Return a value if it is a number (or true, as 0x41), and its end, which its first byte determines."""
     code = data[at]
     if code == 0:  # described: its descriptor, then the value itself
         return None, _value(data, _value(data, at + 1)[1])[1]

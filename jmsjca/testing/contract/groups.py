@@ -42,7 +42,7 @@ def send_groups(harness: Harness, to: Destination, words: str, **headers: Any) -
 
 
 def grouped(group: str, body: str) -> TextMessage:
-    """Return a message of a group; a hyphen stands for no group. Its property ``even`` is True if its last digit is even."""
+    """Return a message of a group (a hyphen: no group) with the property ``even``: True if its last digit is even."""
     if group == "-":
         return TextMessage(body)
     return TextMessage(body, properties={"JMSXGroupID": group, "even": body[-1] in "02468"})
@@ -80,7 +80,7 @@ class TestGroups(Grouping):
     """``JMSXGroupID`` (JMS 3.1, section 3.5.9; what is done with it is Artemis' way; capability groups)."""
 
     def test_group_stays_with_its_consumer(self, harness: Harness) -> None:
-        """The consumer of the first message of a group receives the other messages of the group (Artemis' message groups)."""
+        """The consumer of a group's first message receives the others (Artemis' message groups)."""
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 b1")
@@ -219,7 +219,7 @@ class TestGroupInteractions(Grouping):
         assert bodies(harness.gather(second, 2)) == ["b3", "b2"]
 
     def test_selector_and_group_hold_together(self, harness: Harness) -> None:
-        """Messages of another consumer's group, and messages that the selector excludes, stay (JMS 3.1, section 3.8)."""
+        """Messages of another consumer's group, and excluded messages, stay (JMS 3.1, section 3.8)."""
         harness.require("selectors")
         queue = harness.queue()
         first = harness.connection.consumer(queue, selector="even = TRUE", window=0, order=Order.ANY)

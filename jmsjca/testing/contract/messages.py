@@ -282,7 +282,7 @@ class TestProperties(Contract):
         assert dict(through(harness, Message(properties=sent)).properties) == sent
 
     def test_received_values_convert_by_their_type(self, harness: Harness) -> None:
-        """A property that was set as a short can be read as a wider type, not as a narrower one (JMS 3.1, section 3.5.4)."""
+        """A short property can be read as a wider type, not as a narrower one (JMS 3.1, section 3.5.4)."""
         message = through(harness, Message(properties={"s": Short(7), "t": "7", "b": True}))
         assert (message.get_long_property("s"), message.get_string_property("s")) == (7, "7")
         assert (message.get_byte_property("t"), message.get_string_property("b")) == (7, "true")

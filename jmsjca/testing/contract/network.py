@@ -220,7 +220,7 @@ def _possible(told: JMSError | None) -> list[tuple[int, int]]:
 
 
 class TestConnectionIsCut(Cuttable):
-    """A connection that breaks while no commit is in flight: open units are lost, and their deliveries are redelivered."""
+    """A connection that breaks without a commit in flight: open units are lost, deliveries are redelivered."""
 
     def test_break_is_told_once(self, harness: Harness, wire: FaultProxy) -> None:
         """``lost`` of `Provider.connect` is called when the connection breaks, with a `ConnectionLostError`."""

@@ -193,7 +193,7 @@ class TestSharedSubscriptions(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["a"]
 
     def test_no_local_is_refused(self, harness: Harness) -> None:
-        """Shared subscriptions have no such parameter (JMS 3.1, section 16.3.8.1), because they have several connections."""
+        """They have no such parameter (JMS 3.1, section 16.3.8.1), because they have several connections."""
         with pytest.raises(NotSupportedError):
             harness.connection.consumer(_shared(harness.topic()), no_local=True)
 
@@ -336,7 +336,7 @@ class TestSharedDurableSubscriptions(Contract):
         harness.expect(subscription)
 
     def test_no_local_is_refused(self, harness: Harness) -> None:
-        """Shared subscriptions have no such parameter (JMS 3.1, section 16.3.8.2), because they have several connections."""
+        """They have no such parameter (JMS 3.1, section 16.3.8.2), because they have several connections."""
         with pytest.raises(NotSupportedError):
             harness.connection.consumer(_shared_durable(harness), no_local=True)
 

@@ -369,7 +369,7 @@ class TestNoLocal(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["kept"]
 
     def test_durable_one_is_refused_where_it_would_not_hold(self, harness: Harness) -> None:
-        """Messages of another connection of the client would be received, and nothing is silently weakened (JMS 3.1, 8.3.3)."""
+        """Another connection of the client would be received; nothing is silently weakened (JMS 3.1, 8.3.3)."""
         harness.require("durable")
         harness.require_lack("durable_no_local")
         subscription = harness.subscription()
