@@ -16,4 +16,7 @@ from jmsjca.aio.consumer import Consumer
 from jmsjca.aio.producer import Producer
 from jmsjca.aio.session import Session
 
-__all__ = ["AwaitableContextManager", "Connection", "Consumer", "Producer", "Session", "connect"]
+__all__ = ["AwaitableContextManager", "Connection", "Consumer", "Opening", "Producer", "Session", "connect"]
+
+Opening = AwaitableContextManager
+"""The earlier name of `AwaitableContextManager`, kept for one release."""
