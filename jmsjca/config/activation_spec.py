@@ -330,10 +330,10 @@ def _explanation(detail: ErrorDetails, known: Collection[str]) -> str:
     if detail["type"] == "extra_forbidden":
         return f"{excerpt(field)}: there is no such field (there are {', '.join(known)})"
     text = detail["msg"].removeprefix("Value error, ").removesuffix(".")
-    told = (
+    given_text = (
         "" if detail["type"] in ("missing", "value_error") or field in _SECRET else f" (given: {excerpt(given, 100)!r})"
     )
-    return f"{field}: {text}{told}"
+    return f"{field}: {text}{given_text}"
 
 
 def merge_options(*options: Mapping[str, str], url: str | None) -> dict[str, str]:

@@ -44,7 +44,7 @@ class EndOfBatch(Message):
         vendor = vendor_property(name)
         if vendor is None:
             raise IllegalStateError(
-                f"The message at the end of a batch has no property {excerpt(name)}; nobody sent it."
+                f"The message at the end of a batch has no property {excerpt(name)}; it was never sent."
             )
         return vendor.read(self)
 
@@ -54,7 +54,7 @@ class EndOfBatch(Message):
         Raises:
             IllegalStateError: Always.
         """
-        raise IllegalStateError("The message at the end of a batch has no properties to name; nobody sent it.")
+        raise IllegalStateError("The message at the end of a batch has no properties to name; it was never sent.")
 
     def clear_properties(self) -> None:
         """Do nothing: there are no properties."""

@@ -120,7 +120,7 @@ def _set_rollback_only(message: DeliveryMixin, value: PropertyValue) -> None:
 def _set_redelivery_handling(message: DeliveryMixin, value: PropertyValue) -> None:
     text = as_text(value)
     if text is None:
-        raise MessageFormatError("A redelivery handling is a text, not None; the empty one lets messages come again.")
+        raise MessageFormatError("A redelivery handling is a text, not None; the empty text has no actions.")
     message.redelivery_handling = text
 
 

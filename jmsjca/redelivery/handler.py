@@ -74,7 +74,7 @@ class RedeliveryHandler:
         """
         if message_id is None:
             raise IllegalStateError(
-                "This message has no id, so nothing can be remembered of it; let its sender set one."
+                "This message has no id, so its redeliveries cannot be tracked; its sender must set an id."
             )
         return self._encounters.encounter(message_id)
 
@@ -104,7 +104,7 @@ class RedeliveryHandler:
             first, self._warned = not self._warned, True
         if first:
             logger.warning(
-                "A redelivered message without an id came from %s. Such messages are delivered at once, however often"
-                " they come; let their sender set ids.",
+                "A redelivered message without an id came from %s. Such messages are always redelivered at"
+                " once; their sender must set ids.",
                 self.policy.source.name,
             )

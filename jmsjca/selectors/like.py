@@ -92,9 +92,11 @@ class _Piece(Protocol):
     def __len__(self) -> int: ...
     def matches_at(self, text: str, start: int, /) -> bool:
         """Return True if the piece matches at this position."""
+        ...
 
     def find(self, text: str, start: int, /) -> int:
         """Return the first position of a match at or after `start`; -1 without one."""
+        ...
 
 
 def _piece(characters: Characters) -> _Piece:
