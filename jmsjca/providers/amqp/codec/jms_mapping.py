@@ -69,6 +69,7 @@ __all__ = [
     "to_jms_entry",
     "to_jms_message_id",
     "to_jms_property",
+    "usual_header_and_annotations",
 ]
 
 _LONG_LIMIT = 1 << 63
@@ -376,7 +377,7 @@ def header_and_annotations(message: Message, kind: int, to: Destination, ttl: in
     header = message.delivery_mode is _PERSISTENT, message.priority, ttl
     kinds = kind, destination_type_of(to), None if reply_to is None else destination_type_of(reply_to)
     if due is None:
-        return _cached_header_and_annotations(header, kinds)
+        return usual_header_and_annotations(header, kinds)
     return (
         _header_section(*header)
         + _ANNOTATIONS_DESCRIPTOR
@@ -385,7 +386,13 @@ def header_and_annotations(message: Message, kind: int, to: Destination, ttl: in
 
 
 @lru_cache(256)  # most messages have one of a few
-def _cached_header_and_annotations(header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None]) -> bytes:
+def usual_header_and_annotations(header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None]) -> bytes:
+    """Encode both sections without a delivery time.
+
+    Args:
+        header: Whether the message is persistent, its priority and its time to live in milliseconds.
+        kinds: The numbers of the types of the message, its destination and its reply destination.
+    """
     return _header_section(*header) + _ANNOTATIONS_DESCRIPTOR + map_of(_type_annotations(*kinds))
 
 
