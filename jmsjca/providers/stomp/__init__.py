@@ -1,1 +1,1 @@
-"""The STOMP provider, on stomp.py."""
+"""The STOMP provider, built on stomp.py."""

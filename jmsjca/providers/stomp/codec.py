@@ -1,7 +1,8 @@
 """Messages as SEND frames, and MESSAGE frames as messages.
 
-What STOMP has a header for stands in that header, so that others can read and select it. Types, absent bodies and what
-no header can hold stand in one header of our own, JSON in pieces, which others ignore. Maps and streams are JSON, too.
+Fields that STOMP has a header for travel in that header, so that other clients can read and select them. Types, absent
+bodies and values that no header can hold travel as JSON in a metadata header of our own, split if it is long, which
+other clients ignore. Maps and streams are JSON, too.
 """
 
 import json
@@ -35,16 +36,17 @@ from jmsjca.providers.stomp.protocol.frames import Frame
 
 __all__ = ["METADATA_HEADER", "NO_BODY", "Content", "Outgoing", "decode", "encode", "is_property"]
 
-_IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")  # as RabbitMQ and Artemis show what came over AMQP
+# The headers in which RabbitMQ and Artemis show ids of AMQP come first.
+_IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")
 
 
 class Content(Enum):
-    """What the body of a message is that does not say so itself."""
+    """The kind of a body without metadata of ours."""
 
     TEXT = 1
     BYTES = 2
-    GUESS = 3  #: text if it is UTF-8
-    NONE = 4  #: there should be none
+    GUESS = 3  #: text if it is valid UTF-8, else bytes
+    NONE = 4  #: no body is expected
 
 
 def decode(
@@ -53,20 +55,20 @@ def decode(
     read_address: Callable[[str], Destination | None],
     more: Callable[[], Mapping[str, Any]],
 ) -> Message:
-    """Make the message of a MESSAGE frame, read-only. Its headers are decoded when the first of them is asked for.
+    """Decode a MESSAGE frame to a read-only message. Its headers are decoded on first access.
 
     Args:
         frame: The frame.
-        content: What its body is if it does not say so itself.
-        read_address: Reads the destination of replies.
-        more: The headers that stand not in the frame alone: the destination and the count.
+        content: The kind of its body if it has no metadata of ours.
+        read_address: Parses the destination of replies.
+        more: Returns the headers that the frame alone does not give: the destination and the count.
 
     Raises:
-        MessageFormatError: The frame does not hold what it says; of its headers it is raised where they are asked for.
+        MessageFormatError: The body is malformed. For malformed headers it is raised on access to a header.
     """
 
     def headers() -> Mapping[str, Any]:
-        """All of them by the names of the attributes of `Message`."""
+        """Return all headers by the names of the attributes of `Message`."""
         try:
             return {**_decode_headers(frame.headers, ours, read_address), **more()}
         except UNDECODABLE as error:
@@ -150,10 +152,10 @@ def _guess(body: bytes) -> tuple[type[Message], str | bytes]:
 
 
 METADATA_HEADER = "_jmsjca"
-"""The header that holds what no other can; numbered if there are several."""
+"""The header of the metadata; the second and later pieces have a number appended."""
 
 NO_BODY = "no "
-"""What stands there before the kind of a message that has no body, which an empty one does not tell."""
+"""Prefix of the kind of a message without a body, as distinct from an empty one."""
 
 _MAX_HEADER_NAME = 2000
 _RESERVED = frozenset(
@@ -184,25 +186,27 @@ _EXCEPTIONS = {"_AMQ_DUPL_ID"}
 
 
 def is_property(name: str) -> bool:
-    """True if a header of this name is a property, and a property of this name may become a header."""
+    """Return True if a header of this name is a property, and a property of this name may become a header."""
     if name in _RESERVED or len(name) > _MAX_HEADER_NAME:
         return False
     return name in _EXCEPTIONS or not name.startswith(_RESERVED_BEGINNINGS)
 
 
-_MAX_METADATA_PIECE = 4000  # characters; escaped twice as many, which all brokers take as one header
-_MAX_HEADER_VALUE = 2000  # characters of a property that travels as a header
-_MAX_HEADER_PROPERTIES = 200  # properties that do
-_UNSAFE_IN_HEADER = re.compile(r"[\0\r]|\A[\s\x01-\x1f]|[\s\x01-\x1f]\Z|\A\Z")  # brokers strip blanks, and controls
+_MAX_METADATA_PIECE = 4000  # characters; twice as many when escaped, which all brokers accept as one header
+_MAX_HEADER_VALUE = 2000  # characters
+_MAX_HEADER_PROPERTIES = 200  # properties that travel as headers
+_UNSAFE_IN_HEADER = re.compile(
+    r"[\0\r]|\A[\s\x01-\x1f]|[\s\x01-\x1f]\Z|\A\Z"
+)  # brokers strip blanks and control characters
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Outgoing(NamedTuple):
-    """A message on its way out, encoded when the unit noted it."""
+    """An encoded message that is to be sent."""
 
     headers: dict[str, str]
     body: bytes
-    sized: bool  #: False for a text, which brokers recognise by its missing content-length
+    sized: bool  #: False for text, which brokers recognise by the missing content-length
 
 
 def encode(
@@ -211,16 +215,16 @@ def encode(
     reply_to: str | None,
     is_header_property: Callable[[str], bool] = is_property,
 ) -> Outgoing:
-    """Encode a message whose headers the producer has set.
+    """Encode a message whose JMS headers the producer has set.
 
     Args:
         message: The message.
-        address: The headers that only this broker has.
-        reply_to: Where a reply should go, as this broker writes it.
+        address: The headers of this broker.
+        reply_to: The destination of replies in the form of this broker; None for none.
         is_header_property: Returns True for the name of a property that may be a header.
 
     Raises:
-        MessageFormatError: Some text in it is not Unicode.
+        MessageFormatError: A text in it holds half of a surrogate pair.
     """
     try:
         return _encode(message, address, reply_to, is_header_property)
@@ -282,7 +286,7 @@ def _encode_properties(
             hidden[name] = text
         else:
             _put(name, text, headers, hidden, name)
-        if text is not None and name.startswith("JMS"):  # brokers take some of them for themselves
+        if text is not None and name.startswith("JMS"):  # brokers interpret some of them
             hidden[name] = text
     ours["t"], ours["p"] = types, hidden
 
@@ -295,6 +299,6 @@ def _pieces(text: str) -> dict[str, str]:
 
 
 def _body_of(message: Message) -> tuple[str, bytes | None]:
-    """Name the kind of a message and encode its body; what has none says so, as an empty frame does not."""
+    """Return the kind of a message and its encoded body; the kind marks a missing body, which a frame cannot."""
     kind, body = encode_body(message)
     return (f"{NO_BODY}{kind}" if body is None and kind != "plain" else kind), body

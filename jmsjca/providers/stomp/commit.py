@@ -1,4 +1,4 @@
-"""The frames of one commit, written at once, and their outcome."""
+"""The frames of one commit, written in one batch, and its outcome."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -14,21 +14,23 @@ __all__ = ["UnitCommit"]
 
 
 class UnitCommit:
-    """BEGIN, ACKs, SENDs, COMMIT, or SENDs and ACKs alone; its caller sees to it that no other one is open.
+    """One batch of a unit: BEGIN, ACKs, SENDs and COMMIT, or SENDs and ACKs alone.
 
-    A broker that refuses a SEND may go on all the same and commit the rest. So COMMIT follows when the SENDs are
-    confirmed, and at once if there are none. Where brokers work in order the last one's receipt confirms them all: each
-    receipt costs ActiveMQ as much as a message. All share one name: Artemis keeps a session for every name it has seen.
-    A single SEND needs none: it happens or not, and its receipt tells, or an ERROR that is known to be about it.
+    The caller holds the only transaction of the connection.
+
+    A broker that refuses a SEND may still commit the rest, so COMMIT is written when the SENDs are confirmed, or at
+    once without SENDs. Where brokers work in order, the receipt of the last SEND confirms all of them: each receipt
+    costs ActiveMQ as much as a message. All transactions have the same name: Artemis keeps a session for each name it
+    has seen. A single SEND needs no transaction: its receipt, or an ERROR that can only concern it, gives its outcome.
 
     Args:
-        session: The connection.
-        dialect: What the broker calls things.
-        receipt: The receipt that sends ask for.
+        session: The session.
+        dialect: The dialect of the broker.
+        receipt: The receipt that SENDs request.
         acks: The headers of the acknowledgements.
-        sends: The SEND frames, which name no transaction.
-        transacted: False to do without a transaction.
-        later: True if another burst of the same unit has succeeded before: nothing can be undone any more.
+        sends: The encoded SEND frames, without a transaction.
+        transacted: False to write without a transaction.
+        after_earlier_batch: True if an earlier batch of the same unit has succeeded and cannot be rolled back.
     """
 
     def __init__(
@@ -54,12 +56,12 @@ class UnitCommit:
         self._last = f"{receipt}c"
 
     def execute(self, timeout: float) -> None:
-        """Write it, and wait until the broker has confirmed all of it.
+        """Write the batch, and wait until the broker has confirmed all of it.
 
         Raises:
-            TransactionRolledBackError: It did not happen.
-            TransactionInDoubtError: It may or may not have happened.
-            ConnectionLostError: The connection was gone before anything was written.
+            TransactionRolledBackError: Nothing of it was committed.
+            TransactionInDoubtError: It may or may not be committed.
+            ConnectionLostError: The connection was lost before anything was written.
         """
         if not (self._acks or self._sends):
             return
@@ -79,7 +81,7 @@ class UnitCommit:
         return sends > 1 or (sends == 1 and not self._dialect.names_refused)
 
     def _prepare(self, timeout: float) -> None:
-        """Let the broker take everything; nothing of it counts yet."""
+        """Write everything but COMMIT, and wait for its receipts. Nothing has happened yet."""
         try:
             self._exchange(self._transaction_frames(), self._receipts, timeout)
         except (WriteError, JMSError) as error:
@@ -87,7 +89,7 @@ class UnitCommit:
             raise self._outcome(error, happened=self._after_earlier_batch) from error
 
     def _write_and_await(self, head: bytes, decision: bytes, receipts: Sequence[str], timeout: float) -> None:
-        """Write the frame that decides, behind others that do not, and learn the outcome."""
+        """Write the frame that decides the outcome, after others that do not, and wait for the outcome."""
         try:
             with (
                 self._session.dispatcher.deferring_errors()
@@ -100,7 +102,7 @@ class UnitCommit:
             raise self._outcome(error, happened=not self._nothing_happened(error, len(head))) from error
 
     def _outcome(self, error: Exception, *, happened: bool) -> JMSError:
-        """What is told of a failure, if anything of the unit may have happened or not."""
+        """Return the error of a failed unit: in doubt if anything of it may have happened, else rolled back."""
         if happened:
             return TransactionInDoubtError(f"The unit may or may not be committed: {error}")
         return TransactionRolledBackError(f"The unit was not committed: {error}")
@@ -120,14 +122,14 @@ class UnitCommit:
         return self._error_concerns_all(error)
 
     def _error_concerns_all(self, error: BrokerRefusedError) -> bool:
-        """True if the ERROR says so, and can be about nothing else: other threads ask for things, too."""
+        """Return True if the ERROR says that all was refused, and cannot concern a request of another thread."""
         about_this = error.receipt is None and error.only_request
         return about_this and self._dialect.refuses_all_of(error.text, len(self._sends))
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
         try:
             wait = self._session.receipts.expect(*receipts)
-        except ConnectionLostError as error:  # it ended since the last exchange
+        except ConnectionLostError as error:  # the connection ended since the last exchange
             raise WriteError(0, str(error)) from error
         try:
             self._session.write(frames)
@@ -140,7 +142,7 @@ class UnitCommit:
         return b"".join((self._session.encode("BEGIN", TRANSACTION), *acks, *self._sends))
 
     def _commit_frames(self) -> bytes:
-        """COMMIT; for ActiveMQ an empty ABORT behind it, or it searches all that was ever acknowledged each time."""
+        """Return COMMIT; for ActiveMQ with an empty ABORT, without which it searches all earlier ACKs each time."""
         encode = self._session.encode
         commit = encode("COMMIT", {**TRANSACTION, "receipt": self._last})
         if not (self._acks and self._dialect.needs_abort_after_commit):
@@ -148,7 +150,7 @@ class UnitCommit:
         return commit + encode("BEGIN", TRANSACTION) + encode("ABORT", TRANSACTION)
 
     def _untransacted_frames(self) -> tuple[bytes, list[str]]:
-        """What the broker takes one by one: the first frame decides already; and the receipts that confirm it."""
+        """Return the frames that the broker handles one by one, so that the first one decides, and their receipts."""
         if self._acks:
             self._acks[-1].setdefault("receipt", self._last)
         receipts = [ack["receipt"] for ack in self._acks if "receipt" in ack]

@@ -32,15 +32,15 @@ __all__ = ["STOMPConnection", "_ConsumerRegistry"]
 
 
 class STOMPConnection:
-    """Consumers and units over one connection. When it is lost it stays lost.
+    """A connection: opens consumers and units. It never reconnects.
 
     Args:
-        session: The connection, logged in.
-        dialect: What the broker calls things.
-        open_side_session: Opens another connection, for questions that may end it.
-        client_id: Whose durable subscriptions these are.
-        limits: The bounds.
-        clock: Where time comes from.
+        session: The session, logged in.
+        dialect: The dialect of the broker.
+        open_side_session: Opens another session, for requests whose refusal would end it.
+        client_id: The client id that durable subscriptions belong to; None for none.
+        limits: The limits of memory and prefetching.
+        clock: Source of time.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class STOMPConnection:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the broker can do."""
+        """The capabilities of the broker over STOMP."""
         return self._broker.capabilities
 
     def consumer(
@@ -81,7 +81,7 @@ class STOMPConnection:
         order: Order = Order.PREFIX,
         window: int | None = None,
     ) -> STOMPConsumer:
-        """Consume from a queue, a topic or a durable subscription."""
+        """Open a consumer of a queue, a topic or a durable subscription."""
         self._check_open()
         self._broker.require("selectors", requested=bool(selector))
         source = Subscription(source) if isinstance(source, Topic) else source
@@ -97,7 +97,7 @@ class STOMPConnection:
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
     ) -> Iterator[Sequence[STOMPDelivery]]:
-        """Look at what waits in a queue."""
+        """Raise an error: no broker lets a queue be browsed over STOMP as JMS requires it."""
         self._check_open()
         del selector, limit
         if not isinstance(queue, Queue):
@@ -105,10 +105,10 @@ class STOMPConnection:
         raise NotSupportedError(f"{self._dialect.broker.name} cannot be browsed over STOMP.")
 
     def unit(self, *, atomic: bool = True) -> STOMPUnit:
-        """Open a unit. Not atomic: sends are confirmed first, then deliveries acknowledged.
+        """Open a unit of work. Without `atomic`, sends are confirmed before deliveries are acknowledged.
 
         Raises:
-            NotSupportedError: It shall be atomic, and the broker cannot settle and send as one.
+            NotSupportedError: `atomic` is requested, and the broker cannot acknowledge and send in one transaction.
         """
         self._check_open()
         self._broker.require("atomic", requested=atomic)
@@ -118,27 +118,27 @@ class STOMPConnection:
         return unit
 
     def check(self, target: Destination) -> None:
-        """Check the name: over STOMP a broker says only at a send whether it takes a message.
+        """Check the name of a destination. Over STOMP a broker reports only at a SEND whether it accepts messages.
 
         Raises:
-            InvalidDestinationError: The broker would not take the name literally.
+            InvalidDestinationError: The broker would interpret the name.
         """
         self._check_open()
         self._dialect.address(target)
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Make a destination that the broker removes with this connection."""
+        """Create a temporary destination, which the broker removes with this connection."""
         self._check_open()
         self._broker.require("temporary")
         with translating_errors(f"make a temporary {kind}"):
             return self._temporaries.create(kind)
 
     def remove(self, what: Destination | Subscription) -> None:
-        """Remove a durable subscription with what waits there, or give up a temporary destination.
+        """Remove a durable subscription and its backlog, or give up a temporary destination.
 
         Raises:
-            NotSupportedError: It is a queue or a topic that lasts, or the broker cannot.
-            InvalidDestinationError: There is none.
+            NotSupportedError: It is a permanent destination, or the broker cannot remove it.
+            InvalidDestinationError: It does not exist.
             IllegalStateError: It has consumers.
         """
         self._check_open()
@@ -153,11 +153,11 @@ class STOMPConnection:
             raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
 
     def admin(self) -> None:
-        """STOMP lets nobody look inside."""
+        """Return None: STOMP has no management operations."""
         self._check_open()
 
     def close(self, timeout: float | None = None) -> None:
-        """Say goodbye, and wait for the answer; what open units took comes again."""
+        """Disconnect and wait for the receipt. The deliveries of open units are redelivered."""
         if self._session.home.in_child:
             return  # a forked child: its parent closes it
         with self._lock:
@@ -168,7 +168,7 @@ class STOMPConnection:
         self._session.close(self._session.reply_timeout if timeout is None else timeout)
 
     def lost(self, error: JMSError) -> None:
-        """Let everybody know that the connection broke."""
+        """Fail all units and consumers: the connection broke."""
         self._lost = error
         self._lose(error)
 
@@ -188,13 +188,13 @@ class STOMPConnection:
 
 
 class _ConsumerRegistry:
-    """Those of one connection.
+    """The consumers of one connection.
 
     Args:
-        session: The connection.
-        dialect: What the broker calls things.
-        limits: The bounds.
-        clock: Where time comes from.
+        session: The session.
+        dialect: The dialect of the broker.
+        limits: The limits of memory and prefetching.
+        clock: Source of time.
     """
 
     def __init__(self, session: STOMPSession, dialect: Dialect, limits: Limits, clock: Clock) -> None:
@@ -215,10 +215,10 @@ class _ConsumerRegistry:
         order: Order,
         window: int | None,
     ) -> STOMPConsumer:
-        """Subscribe.
+        """Open a consumer and subscribe.
 
         Raises:
-            InvalidSelectorError: The selector cannot be written.
+            InvalidSelectorError: The selector holds NUL or half of a surrogate pair.
             JMSError: The broker refuses.
         """
         check_text(selector, f"The selector {selector!a:.200}", InvalidSelectorError)
@@ -235,16 +235,16 @@ class _ConsumerRegistry:
         return consumer
 
     def check_free(self, what: Destination) -> None:
-        """See whether something can be removed.
+        """Check that a destination has no open consumers.
 
         Raises:
-            IllegalStateError: A consumer of this connection has it.
+            IllegalStateError: This connection has a consumer of it.
         """
         if any(c.source == what and not c.is_finished for c in list(self._open)):
             raise IllegalStateError(f"{what} has consumers.")
 
     def broken(self, error: JMSError) -> None:
-        """Let everybody know that nothing more comes."""
+        """Fail all consumers, also those that are opened later: the connection broke."""
         with self._lock:
             self._broken = error
             told = list(self._open)
@@ -265,5 +265,5 @@ class _ConsumerRegistry:
         with self._lock:
             self._open = {c for c in self._open if not c.is_finished} | {consumer}
             broken = self._broken
-        if broken is not None:  # while it was made
+        if broken is not None:  # the connection broke while the consumer was opened
             consumer.on_connection_lost(broken)

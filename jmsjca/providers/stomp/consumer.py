@@ -1,4 +1,4 @@
-"""A STOMP consumer: hands out what the broker sends ahead, and keeps what comes again."""
+"""A STOMP consumer: buffers prefetched messages, and redelivers released ones itself."""
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, count, islice
@@ -17,15 +17,15 @@ __all__ = ["STOMPConsumer"]
 
 
 class STOMPConsumer(BaseConsumer[STOMPDelivery]):
-    """What is rolled back or given back stays here and comes again: over STOMP no message goes back by itself.
+    """A consumer that redelivers rolled-back and released messages itself: over STOMP none can be returned alone.
 
     Args:
-        source: Where the messages come from.
-        dialect: How the broker writes them.
-        supply: Makes the subscriptions, told what takes their frames.
-        order: How they are settled.
-        max_bytes: The largest size of one chunk, on the wire.
-        clock: Where time comes from.
+        source: The destination that the messages come from.
+        dialect: The dialect of the broker.
+        supply: Opens the subscriptions, given the callback for their frames.
+        order: The order in which deliveries are settled.
+        max_bytes: The largest size of one chunk, in bytes on the wire.
+        clock: Source of time.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         self._subscriptions = supply(self._on_frames)
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[STOMPDelivery]:
-        """Take what came, up to a limit; wait for the first one.
+        """Return received messages up to a limit; wait for the first one.
 
         Args:
-            limit: How many at most.
-            timeout: Seconds to wait; None waits for ever, 0 does not wait.
+            limit: The largest number of messages.
+            timeout: Seconds to wait; None waits forever, 0 does not wait.
         """
         self._fork_guard.check()
         deadline = None if timeout is None else self._clock.monotonic() + timeout
@@ -64,20 +64,20 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
             self._subscriptions.add_subscription(limit)
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
-        """Keep deliveries that no unit took, to be received again as if for the first time."""
+        """Requeue deliveries that no unit took, without counting an attempt."""
         self._fork_guard.check()
         with self._changed:
             self._requeue([d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[STOMPDelivery]:
-        """Give what was on its way. The broker goes on sending when something is settled: STOMP knows no stop."""
+        """Return the messages that were in flight. The broker sends more after each settlement: STOMP has no drain."""
         self._fork_guard.check()
         self._subscriptions.barrier()
         with self._changed:
             return self._buffer.take(len(self._buffer.ready))
 
     def close(self) -> None:
-        """Give everything back that no unit took; the broker gets it when the last unit has ended."""
+        """Requeue everything that no unit took; it returns to the broker when the last unit has ended."""
         if self._fork_guard.in_child:
             return
         with self._changed:
@@ -88,10 +88,10 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         self._unsubscribe_if_finished()
 
     def frames_to_acknowledge(self, deliveries: Sequence[STOMPDelivery]) -> Sequence[Frame]:
-        """The frames whose acknowledgement settles these deliveries, and no others.
+        """Return the frames whose acknowledgement settles exactly these deliveries.
 
         Raises:
-            IllegalStateError: The broker would settle others too, which came before them and are not settled yet.
+            IllegalStateError: The broker would also settle earlier messages that are not settled yet.
         """
         if not (self.order is Order.PREFIX and self.dialect.acks_cumulatively):
             return [d.frame for d in deliveries]
@@ -101,12 +101,12 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         return list({d.frame.headers["subscription"]: d.frame for d in in_order}.values())
 
     def settle(self, deliveries: Sequence[STOMPDelivery]) -> None:
-        """Forget deliveries that a unit settled, or lost."""
+        """Forget deliveries that a unit settled, or lost with the connection."""
         self.forget(deliveries)
         self._unsubscribe_if_finished()
 
     def requeue(self, failed: Sequence[STOMPDelivery], unused: Sequence[STOMPDelivery]) -> None:
-        """Let deliveries of a unit come again, the failed ones counted; in order, so what came later too."""
+        """Requeue deliveries of a unit, the failed ones counted, and later ones with them where order must hold."""
         with self._changed:
             self._requeue(self._buffer.with_later([*failed, *unused]), {d.sequence for d in failed})
         self._unsubscribe_if_finished()
@@ -118,7 +118,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
             self._changed.notify_all()
 
     def _wait(self, limit: int, deadline: float | None) -> Sequence[STOMPDelivery] | None:
-        """A chunk; None if the broker will not send one by itself."""
+        """Return a chunk, or None if the broker sends nothing more on the present subscriptions."""
         while True:
             if self._woken or self.closed:
                 self._woken = False
@@ -133,7 +133,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
             self._changed.wait(self._subscriptions.wait_time(remaining))
 
     def _messages_that_fit(self, limit: int) -> int:
-        """How many of what waits make a chunk; one is never too large."""
+        """Return how many buffered messages make a chunk: at least one, whatever its size."""
         sizes = accumulate(d.size for d in islice(self._buffer.ready, limit))
         return min(limit, max(1, sum(size <= self._max_bytes for size in sizes)))
 

@@ -1,4 +1,4 @@
-"""A message received over STOMP, decoded when it is first looked at."""
+"""A message received over STOMP, decoded on first access."""
 
 from typing import Protocol
 
@@ -13,31 +13,31 @@ __all__ = ["STOMPDelivery", "STOMPDeliveryOwner"]
 
 
 class STOMPDeliveryOwner(DeliveryOwner, Protocol):
-    """Who received a delivery, as the delivery knows it."""
+    """Interface of a consumer to its deliveries."""
 
     @property
     def source(self) -> Destination:
-        """Where the messages come from."""
+        """The destination that the messages come from."""
         ...
 
     @property
     def dialect(self) -> Dialect:
-        """How the broker writes them."""
+        """The dialect of the broker."""
         ...
 
 
 class STOMPDelivery:
-    """A MESSAGE frame that a consumer has, decoded when first looked at.
+    """A MESSAGE frame that a consumer received, decoded on first access.
 
     Args:
         frame: The frame.
         handle: Its place in the order of receipt.
-        consumer: Who received it.
+        consumer: The consumer that received it.
         failures: How often it failed here, which the broker does not know.
 
     Attributes:
-        size: How many bytes it was on the wire.
-        unit: Which unit took it; None as long as none did.
+        size: Its size on the wire, in bytes.
+        unit: The unit that took it; None until a unit takes it.
     """
 
     __slots__ = ("_failures", "_message", "consumer", "frame", "sequence", "size", "unit")
@@ -53,7 +53,7 @@ class STOMPDelivery:
 
     @property
     def message(self) -> Message:
-        """The message; decoded now, so a body that cannot be decoded raises `MessageFormatError` here."""
+        """The message, decoded on first access; a body that cannot be decoded raises `MessageFormatError` here."""
         if self._message is None:
             told = {"delivery_count": self.count, "redelivered": self.redelivered}
             self._message = self.consumer.dialect.decode(self.frame, self.consumer.source, **told)
@@ -61,12 +61,12 @@ class STOMPDelivery:
 
     @property
     def raw(self) -> bytes:
-        """The body as it came."""
+        """The body as received."""
         return self.frame.body
 
     @property
     def count(self) -> int:
-        """How often it was delivered at least: over STOMP no broker tells more than that it was delivered before."""
+        """Lower bound of the delivery count: over STOMP brokers report only whether it was delivered before."""
         return 1 + self._came_before + self._failures
 
     @property

@@ -21,12 +21,12 @@ class _Consumer(Protocol):
 
 
 class DurableSubscriptions:
-    """What this connection knows of its durable subscriptions; no broker tells about them over STOMP.
+    """The durable subscriptions that this connection has used; no broker lists them over STOMP.
 
     Args:
-        session: The connection.
-        dialect: What the broker calls things.
-        open_side_session: Opens another connection, for questions whose answer may be its end.
+        session: The session.
+        dialect: The dialect of the broker.
+        open_side_session: Opens another session, for requests whose refusal would end it.
     """
 
     def __init__(self, session: STOMPSession, dialect: Dialect, open_side_session: Callable[[], STOMPSession]) -> None:
@@ -37,11 +37,11 @@ class DurableSubscriptions:
         self._consumers: dict[str, _Consumer] = {}
 
     def reserve(self, source: Destination | Subscription) -> None:
-        """Note whose topic a name is, before it is consumed from.
+        """Reserve the name of a subscription for its topic, before a consumer is opened.
 
         Raises:
-            IllegalStateError: It has a consumer on this connection, or units that hold what an earlier one received.
-            InvalidDestinationError: It is another topic's on this connection. The broker itself would move it.
+            IllegalStateError: It has a consumer on this connection, or units that hold messages of an earlier one.
+            InvalidDestinationError: The name belongs to another topic on this connection. The broker would move it.
         """
         if not isinstance(source, Subscription) or source.name is None:
             return
@@ -56,22 +56,22 @@ class DurableSubscriptions:
             )
 
     def register_consumer(self, source: Destination | Subscription, consumer: _Consumer) -> None:
-        """Note who consumes from it."""
+        """Register the consumer of a subscription."""
         if isinstance(source, Subscription) and source.name is not None:
             self._consumers[source.name] = consumer
 
     def remove(self, source: Subscription) -> None:
-        """Remove a subscription.
+        """Remove a subscription from the broker.
 
         Raises:
             IllegalStateError: It is in use on this connection.
-            InvalidDestinationError: There is none, as far as this connection can know.
+            InvalidDestinationError: It does not exist, as far as this connection can know.
         """
         self._check_unused(source.name or "")
         if self._dialect.confirms_unknown_unsubscribe and source.name not in self._topics:
             raise InvalidDestinationError(
-                f"Nobody has consumed from the durable subscription {source.name!r} over this connection, and"
-                f" {self._dialect.broker.name} does not tell over STOMP if there is one. Open a consumer of it first."
+                f"This connection has had no consumer of the durable subscription {source.name!r}, and over STOMP"
+                f" {self._dialect.broker.name} does not report whether it exists. Open a consumer of it first."
             )
         self._dialect.remove_subscription(self._session, source, self._open_side_session)
         self._topics.pop(source.name or "", None)
@@ -80,17 +80,17 @@ class DurableSubscriptions:
         consumer = self._consumers.get(name)
         if consumer is not None and not consumer.is_finished:
             raise IllegalStateError(
-                f"The durable subscription {name!r} is in use: close its consumer, and end the units that hold what it"
-                " received."
+                f"The durable subscription {name!r} is in use: close its consumer, and end the units that hold"
+                " messages of it."
             )
 
 
 def check_no_local(broker: BrokerProfile, source: Destination | Subscription) -> None:
-    """Refuse to spare a consumer its own connection's messages where that would not hold.
+    """Raise an error if `no_local` cannot be kept for a source.
 
     Raises:
-        NotSupportedError: The broker cannot, or not for durable subscriptions.
-        InvalidDestinationError: It is a queue.
+        NotSupportedError: The broker has no `no_local`, or not for durable subscriptions.
+        InvalidDestinationError: The source is a queue.
     """
     broker.require("no_local")
     if isinstance(source, Queue):
@@ -99,12 +99,12 @@ def check_no_local(broker: BrokerProfile, source: Destination | Subscription) ->
 
 
 def check_subscription(broker: BrokerProfile, source: Destination | Subscription, client_id: str | None) -> None:
-    """Refuse a subscription that the broker cannot keep, or that is another client's.
+    """Raise an error for a subscription that the broker does not support, or of another client id.
 
     Raises:
-        NotSupportedError: It is shared, or durable, and the broker cannot.
-        InvalidClientIDError: It belongs to another client id than the connection's.
-        InvalidDestinationError: Its name cannot be written.
+        NotSupportedError: It is shared or durable, and the broker does not support that.
+        InvalidClientIDError: Its client id is not that of the connection.
+        InvalidDestinationError: Its name holds NUL or half of a surrogate pair.
     """
     if not isinstance(source, Subscription):
         return

@@ -1,4 +1,4 @@
-"""The brokers' ERROR frames as JMS errors."""
+"""ERROR frames of brokers as JMS errors."""
 
 import re
 from collections.abc import Generator, Mapping
@@ -16,9 +16,9 @@ from jmsjca.errors import (
 
 __all__ = ["BrokerRefusedError", "error_text", "translating_errors"]
 
-_SHOWN = 500  # characters of what a broker says
+_SHOWN = 500  # characters of the broker's text
 
-# Brokers have no codes in STOMP, only texts; the first that fits counts.
+# STOMP has no error codes, only texts. The first pattern that matches decides.
 _MEANINGS: tuple[tuple[re.Pattern[str], type[JMSError]], ...] = (
     (re.compile(r"InvalidDestination|No durable subscription"), InvalidDestinationError),
     (re.compile(r"selector", re.IGNORECASE), InvalidSelectorError),
@@ -37,10 +37,10 @@ _MEANINGS: tuple[tuple[re.Pattern[str], type[JMSError]], ...] = (
 
 @contextmanager
 def translating_errors(doing: str) -> Generator[None, None, None]:
-    """Turn the refusal of a broker into the error that it means.
+    """Translate a refusal of the broker into the JMS error that it means.
 
     Args:
-        doing: What was tried, as the continuation of "cannot".
+        doing: The refused operation, as the continuation of "cannot".
     """
     try:
         yield
@@ -52,7 +52,7 @@ def translating_errors(doing: str) -> Generator[None, None, None]:
 
 
 def error_text(headers: Mapping[str, str], body: bytes) -> str:
-    """What the broker says is wrong, on one line: it may repeat what anybody sent."""
+    """Return the broker's reason as one printable line: it may repeat text that any client sent."""
     first = body[:_SHOWN].decode(errors="replace").strip().partition("\n")[0]
     text = ": ".join(dict.fromkeys(part for part in (headers.get("message", "").strip(), first) if part))
     return "".join(character if character.isprintable() else " " for character in text[:_SHOWN]) or "no reason given"
@@ -62,9 +62,9 @@ class BrokerRefusedError(ConnectionLostError):
     """An ERROR frame, which ends the connection.
 
     Attributes:
-        receipt: The receipt that the refused frame asked for; None if the broker does not say.
-        text: What the broker says.
-        only_request: True if nothing was unanswered when it came but what one wait is for.
+        receipt: The receipt that the refused frame requested; None if the broker does not name it.
+        text: The reason that the broker gave.
+        only_request: True if only one request was unanswered when it arrived.
     """
 
     def __init__(self, text: str, receipt: str | None, *, only_request: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The provider of ``stomp://`` and ``stomp+ssl://``."""
+"""The provider of ``stomp://`` and ``stomp+ssl://`` URLs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ _PORTS = {"stomp": 61613, _SECURE: 61614}
 
 @dataclass(frozen=True, slots=True)
 class STOMPOptions(NetworkOptions):
-    """The options of a URL, and those of STOMP alone.
+    """The options of a URL: those of the network, and those of STOMP.
 
     Args:
-        java_maps: True to exchange maps with Java's clients, for an ActiveMQ that has XStream among its libraries. One
-            without it ends the connection.
+        java_maps: True to exchange maps with Java clients. ActiveMQ needs XStream among its libraries for that, and
+            ends the connection otherwise.
     """
 
     java_maps: bool = False
 
 
 class STOMPProvider:
-    """``stomp://host:61613`` and, with TLS, ``stomp+ssl://host:61614``; a path names the virtual host."""
+    """Connects to ``stomp://host:61613`` or, with TLS, ``stomp+ssl://host:61614``. A path names the virtual host."""
 
     def connect(
         self,
@@ -58,7 +58,7 @@ class STOMPProvider:
         connections: list[STOMPConnection] = []
 
         def ended(reason: JMSError) -> None:
-            """Tell those who use the connection before the one who may replace it."""
+            """Report the loss to the connection's consumers and units first, then to the caller, who may reconnect."""
             for connection in connections:
                 connection.lost(reason)
             on_lost(reason)
@@ -73,7 +73,7 @@ class STOMPProvider:
 
 @dataclass(frozen=True, slots=True)
 class _Opener:
-    """Opens wires to one broker."""
+    """Opens sessions with one broker."""
 
     url: ConnectionURL
     options: STOMPOptions
@@ -91,7 +91,7 @@ class _Opener:
         return session, self._log_in(session, self._login(client_id))
 
     def open_side_session(self) -> STOMPSession:
-        """Open a session for questions that may end it; nobody else minds."""
+        """Open another session, for requests whose refusal would end it."""
         return self.open(None, lambda _: None)[0]
 
     def _login(self, client_id: str | None) -> dict[str, str]:
@@ -115,6 +115,6 @@ class _Opener:
 
 
 def _quote_client_id(client_id: str) -> str:
-    """Quote what ActiveMQ would strip of its blanks, and what looks quoted: different ids stay different."""
+    """Quote a client id whose outer blanks ActiveMQ would strip, or that looks quoted, so that ids stay distinct."""
     quoted = client_id.startswith("'") and client_id.endswith("'")
     return f"'{client_id}'" if quoted or client_id != client_id.strip() else client_id

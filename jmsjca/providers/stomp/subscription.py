@@ -1,4 +1,4 @@
-"""The subscriptions behind one consumer: SUBSCRIBE, UNSUBSCRIBE, renewal, and messages given back."""
+"""The subscriptions of one consumer: SUBSCRIBE, UNSUBSCRIBE, renewal, and the return of messages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -14,7 +14,7 @@ from jmsjca.spi import Order
 
 __all__ = ["RenewingSubscription", "SubscriptionSet", "default_window", "return_by_nack", "round_trip"]
 
-_RENEWAL_SECONDS = 5.0  # seconds; the message is back at once, so this only spares quiet consumers of slow brokers
+_RENEWAL_SECONDS = 5.0  # only spares quiet consumers of slow brokers: the message returns to the broker at once
 
 _TOPIC_WINDOW = 1000
 _ORDERED_WINDOW = 1000
@@ -22,19 +22,20 @@ _numbers = count(1)
 
 
 class SubscriptionSet:
-    """One subscription; more of them when a queue's consumer holds all that one may have, and asks for more.
+    """The subscriptions of one consumer: one at first, and more when the consumer of a queue exhausts its window.
 
-    In STOMP a subscription's window is what may be *unsettled*, and nothing widens it. A second one of the same queue
-    does, and the broker goes on in order. A topic's consumer competes with nobody, so its window is wide at once.
+    In STOMP the window of a subscription bounds the *unsettled* messages, and no frame widens it. A second subscription
+    of the same queue does, and the broker continues in order. The consumer of a topic has no competitors, so its window
+    is wide from the start.
 
     Args:
-        session: The connection.
-        dialect: What the broker calls things.
-        source: What to subscribe to.
-        chosen: The headers that say which messages.
-        arrive: Takes the frames.
-        ack: How they are acknowledged.
-        window: How many messages may be taken ahead.
+        session: The session.
+        dialect: The dialect of the broker.
+        source: The queue, topic or subscription.
+        chosen: The SUBSCRIBE headers that select messages.
+        arrive: Called with received frames.
+        ack: The acknowledgement mode of SUBSCRIBE.
+        window: The largest number of prefetched messages.
     """
 
     def __init__(
@@ -60,35 +61,37 @@ class SubscriptionSet:
         self._subscribe(max(window, 1) if self._widens else max(window, _TOPIC_WINDOW))
 
     def is_exhausted(self, held: int, size: int) -> bool:
-        """True if the broker sends no more as long as so many messages, of so many bytes, are unsettled."""
+        """Return True if the broker sends nothing more while `held` messages of `size` bytes are unsettled."""
         return self._widens and self._dialect.is_window_full(held, size, self._window)
 
     def needs_renewal(self) -> bool:
-        """True if the broker should have sent something by now."""
+        """Return True if the subscription should be renewed now."""
         return False
 
     def wait_time(self, remaining: float | None) -> float | None:
-        """How long a consumer may wait before it asks again, of the seconds that remain."""
+        """Return the seconds that a consumer may wait before it checks again, of those that remain."""
         return remaining
 
     def add_subscription(self, wanted: int) -> None:
-        """Subscribe once more, with room for what is wanted."""
+        """Add a subscription with a window for the wanted messages."""
         self._subscribe(wanted)
 
     def barrier(self) -> None:
-        """Wait for a receipt behind what was on its way."""
+        """Wait for a receipt that the broker sends after everything in flight."""
         with self._session.exclusive_transaction(self._session.reply_timeout):
             round_trip(self._session)
 
     def unsubscribe(self, unsettled: Callable[[], Sequence[Frame]]) -> None:
-        """Unsubscribe: the broker takes back what is not settled, or loses the connection, which gives it back too."""
+        """Unsubscribe, which returns unsettled messages to the broker. If that fails, the connection ends."""
         try:
             if self._dialect.returns_by_nack:
                 return_by_nack(self._session, self._dialect, self._ids, unsettled)
             else:
                 self._send_unsubscribe()
         except JMSError as error:
-            self._session.end(ConnectionLostError(f"What a consumer had could not be given back: {error}"))
+            self._session.end(
+                ConnectionLostError(f"Messages of a consumer could not be returned to the broker: {error}")
+            )
         finally:
             self._remove_listeners()
 
@@ -115,29 +118,30 @@ class SubscriptionSet:
 
 
 def default_window(order: Order, few: int) -> int:
-    """How many messages are taken ahead unless somebody says so.
+    """Return the default number of prefetched messages.
 
-    What must stay in order comes over one subscription, whose window is all that may be unsettled; so it is wide.
+    Ordered messages need a single subscription, whose window bounds all unsettled messages; so that window is wide.
     """
     return few if order is Order.ANY else max(few, _ORDERED_WINDOW)
 
 
 class RenewingSubscription(SubscriptionSet):
-    """One of Open MQ's, made again once if nothing has come for five seconds.
+    """A subscription of Open MQ that is renewed once if no message arrives within five seconds.
 
-    The bridge makes a JMS consumer and then sets its listener. If the first message comes just then, it stays with that
-    consumer until another one comes (MessageConsumerImpl.onMessage and setMessageListener, 6.5.1 and later). When the
-    subscription ends it goes back to the broker, which does not count it as delivered.
+    The bridge creates a JMS consumer and then sets its listener. A first message that arrives in between stays with
+    that consumer until another one arrives (MessageConsumerImpl.onMessage and setMessageListener, 6.5.1 and later).
+    When the subscription ends, the message returns to the broker, which does not count it as delivered.
 
     Args:
-        session: The connection.
-        dialect: What the broker calls things.
-        source: What to subscribe to; not a topic, which would lose what is published meanwhile.
-        chosen: The headers that say which messages.
-        arrive: Takes the frames.
-        ack: How they are acknowledged.
-        window: How many messages may be taken ahead.
-        clock: Where time comes from.
+        session: The session.
+        dialect: The dialect of the broker.
+        source: The queue or durable subscription; not a topic, which would lose messages
+            that are published during the renewal.
+        chosen: The SUBSCRIBE headers that select messages.
+        arrive: Called with received frames.
+        ack: The acknowledgement mode of SUBSCRIBE.
+        window: The largest number of prefetched messages.
+        clock: Source of time.
     """
 
     def __init__(
@@ -156,15 +160,15 @@ class RenewingSubscription(SubscriptionSet):
         self._clock = clock
         self._renewal_due: float | None = (
             clock.monotonic() + _RENEWAL_SECONDS
-        )  # None: something came, or it was made again
+        )  # None: a message arrived, or it was renewed
         self._dropping = False
         self._stopped = False
         self._state = Lock()
-        self._subscribing = Lock()  # of what subscribes and unsubscribes
+        self._subscribing = Lock()  # held while subscribing and unsubscribing
         super().__init__(session, dialect, source, chosen, self._on_frames_unless_renewing, ack=ack, window=window)
 
     def wait_time(self, remaining: float | None) -> float | None:
-        """How long a consumer may wait before it asks again, of the seconds that remain."""
+        """Return the seconds that a consumer may wait before it checks again, of those that remain."""
         due = self._renewal_due
         if due is None:
             return remaining
@@ -172,25 +176,25 @@ class RenewingSubscription(SubscriptionSet):
         return left if remaining is None else min(left, remaining)
 
     def needs_renewal(self) -> bool:
-        """True if it is time to make it again."""
+        """Return True if it is time to renew the subscription."""
         due = self._renewal_due
         return due is not None and self._clock.monotonic() >= due
 
     def add_subscription(self, wanted: int) -> None:
-        """Make it again, unless something has come by now or nobody receives any more."""
-        del wanted  # the broker sends all it has
+        """Renew the subscription, unless a message has arrived meanwhile or the consumer is closed."""
+        del wanted  # the window of this broker is unlimited
         with self._subscribing:
             if not self._stopped and self._starts_dropping():
                 self._renew()
 
     def unsubscribe(self, unsettled: Callable[[], Sequence[Frame]]) -> None:
-        """Unsubscribe, for good."""
+        """Unsubscribe, and prevent further renewals."""
         with self._subscribing:
             self._stopped = True
             super().unsubscribe(unsettled)
 
     def _starts_dropping(self) -> bool:
-        """What comes from now on over the old one comes again over the new one."""
+        """Start dropping messages of the old subscription, which the new one receives again. False if not due."""
         with self._state:
             self._dropping = self._renewal_due is not None
             self._renewal_due = None
@@ -198,13 +202,13 @@ class RenewingSubscription(SubscriptionSet):
 
     def _renew(self) -> None:
         try:
-            self._send_unsubscribe()  # by its receipt, all that was on its way has been dropped
+            self._send_unsubscribe()  # when its receipt arrives, everything in flight has been dropped
             self._ids.clear()
             self._dropping = False
             window, self._window = self._window, 0
             self._subscribe(window)
         except JMSError as error:
-            self._session.end(ConnectionLostError(f"A subscription could not be made again: {error}"))
+            self._session.end(ConnectionLostError(f"A subscription could not be renewed: {error}"))
 
     def _on_frames_unless_renewing(self, frames: Sequence[Frame]) -> None:
         with self._state:
@@ -221,17 +225,17 @@ _BARRIER = {"transaction": "barrier"}
 def return_by_nack(
     session: STOMPSession, dialect: Dialect, names: Sequence[str], unsettled: Callable[[], Sequence[Frame]]
 ) -> None:
-    """End subscriptions, and return all that came or still comes over them.
+    """End subscriptions, and return to the broker all messages that they received or still receive.
 
-    The broker looks a subscription up when it reads a NACK, so each one is first exchanged for another of the same name
-    to which nothing is ever sent. By the commit, when messages go back, nobody is subscribed here who would get them
+    The broker looks up the subscription of each NACK, so each one is first replaced by another of the same name that
+    receives nothing. At the commit, when the messages return, no subscription is left here that would receive them
     again.
 
     Args:
-        session: The connection.
-        dialect: What the broker calls things.
-        names: The subscriptions.
-        unsettled: Tells what has come up to now and is not settled.
+        session: The session.
+        dialect: The dialect of the broker.
+        names: The ids of the subscriptions.
+        unsettled: Returns the frames that have been received and are not settled.
     """
     with session.exclusive_transaction(session.reply_timeout):
         session.send("BEGIN", _RETURN)
@@ -243,16 +247,16 @@ def return_by_nack(
 
 
 def round_trip(session: STOMPSession) -> None:
-    """Wait for a receipt behind all that was on its way."""
+    """Wait for a receipt that the broker sends after everything in flight."""
     session.send("BEGIN", _BARRIER)
     session.request("ABORT", _BARRIER)
 
 
 def _park(session: STOMPSession, dialect: Dialect, name: str) -> None:
-    """Let nothing more come.
+    """Replace a subscription by one of the same name that receives nothing.
 
-    Both frames are one write: a message that the broker handles between them would belong to no subscription, and end
-    the connection. What it has in hand by then comes before the answer to its next request.
+    Both frames are one write: a message that the broker handled between them would belong to no subscription, and end
+    the connection. Messages that it is sending by then arrive before the answer to the next request.
     """
     head = session.encode("UNSUBSCRIBE", {"id": name})
     session.request("SUBSCRIBE", {"id": name, **dialect.parking_subscription()}, head=head)

@@ -1,4 +1,4 @@
-"""Temporary destinations, where the broker removes them with their connection."""
+"""Temporary destinations, which the broker removes with their connection."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -15,16 +15,18 @@ from jmsjca.providers.stomp.protocol.session import STOMPSession
 __all__ = ["TemporaryDestinations"]
 
 _NAMES = {"destination": "/topic/jmsjca.temporaries"}
-"""Where a connection tells another one, in passing, what its new destination is called."""
+"""Topic over which a side session learns the name of a new temporary destination."""
 
 
 class TemporaryDestinations(OwnedDestinations[None]):
-    """Those of one connection. Its broker makes one that a frame names, and tells its real name to others only.
+    """The temporary destinations of a connection.
+
+    The broker creates one when a frame names it, and shows its real name to other sessions only.
 
     Args:
-        session: The connection.
-        dialect: What the broker calls things.
-        open_side_session: Opens another connection.
+        session: The session.
+        dialect: The dialect of the broker.
+        open_side_session: Opens another session.
     """
 
     def __init__(self, session: STOMPSession, dialect: Dialect, open_side_session: Callable[[], STOMPSession]) -> None:
@@ -34,11 +36,11 @@ class TemporaryDestinations(OwnedDestinations[None]):
         self._open_side_session = open_side_session
 
     def create(self, kind: DestinationKind) -> Destination:
-        """Make one.
+        """Create a temporary destination.
 
         Raises:
-            BrokerRefusedError: The broker refuses.
-            ConnectionLostError: It does not tell the name.
+            BrokerRefusedError: The broker refuses it.
+            ConnectionLostError: The broker does not report its name.
         """
         mark = uuid.uuid4().hex
         told = self._ask(mark, {"correlation-id": mark, "reply-to": f"/temp-{kind}/{mark}"})
@@ -49,29 +51,29 @@ class TemporaryDestinations(OwnedDestinations[None]):
         return made
 
     def remove(self, what: Destination) -> None:
-        """Use it no more; the broker keeps it until the connection ends.
+        """Stop using a temporary destination; the broker keeps it until the connection ends.
 
         Raises:
-            InvalidDestinationError: This connection has none of that name.
+            InvalidDestinationError: It does not belong to this connection.
         """
         self._discard(what)
 
     def _ask(self, mark: str, headers: dict[str, str]) -> str:
         heard: Future[str] = Future()
 
-        def hear(frames: Sequence[Frame]) -> None:
-            """Find the message of this connection among those of others."""
+        def on_frames(frames: Sequence[Frame]) -> None:
+            """Find the message of this connection among those of other connections."""
             for frame in frames:
                 if frame.headers.get("correlation-id") == mark and not heard.done():
                     heard.set_result(frame.headers.get("reply-to", ""))
 
         session = self._open_side_session()
         try:
-            session.dispatcher.add_listener("names", hear)
+            session.dispatcher.add_listener("names", on_frames)
             session.request("SUBSCRIBE", {"id": "names", "ack": "auto", **_NAMES})
             self._session.request("SEND", {**_NAMES, **headers})
             return heard.result(self._session.reply_timeout)
         except FutureTimeoutError as error:
-            raise ConnectionLostError("The broker did not tell the name of a temporary destination.") from error
+            raise ConnectionLostError("The broker did not report the name of a temporary destination.") from error
         finally:
             session.close(session.reply_timeout)

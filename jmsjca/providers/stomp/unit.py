@@ -1,4 +1,4 @@
-"""A unit over STOMP: notes deliveries and sends, and writes all of it in one burst at its end."""
+"""A unit of work over STOMP: records deliveries and sends, and writes them in one batch at commit."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,13 +19,13 @@ __all__ = ["STOMPUnit"]
 
 
 class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
-    """Notes deliveries and sends; `commit` writes them in one burst.
+    """Records deliveries and sends; `commit` writes them in one batch.
 
     Args:
-        session: The connection.
-        dialect: What the broker calls things.
-        message_bytes: The largest body that may be sent.
-        check_target: Raises an error for what is known to be gone.
+        session: The session.
+        dialect: The dialect of the broker.
+        message_bytes: The largest body that may be sent, in bytes.
+        check_target: Raises an error for a temporary destination that was deleted.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
         self._session = session
         self._dialect = dialect
         self._message_bytes = message_bytes
-        self._untransacted_sends: list[bytes] = []  # sent before the transaction
+        self._untransacted_sends: list[bytes] = []  # sent before the transaction, for duplicate detection
         self._sends: list[bytes] = []
         self._receipt = session.receipts.new_id()
         self._untransacted_receipt = f"{self._receipt}b"
 
     def send(self, message: Message, to: Destination) -> None:
-        """Note a message to send. It is encoded now: changing it later changes nothing.
+        """Record a message to send. It is encoded now: later changes of it have no effect.
 
         Raises:
-            NotSupportedError: It has a delivery time, and the broker holds no message back.
-            ResourceAllocationError: It is too large.
-            InvalidDestinationError: It goes to a temporary destination that this connection has deleted.
+            NotSupportedError: It has a delivery time, and the broker cannot delay messages.
+            ResourceAllocationError: Its body is larger than the limit.
+            InvalidDestinationError: The target is a temporary destination that this connection has deleted.
         """
         self._check_open()
         self._check_target(to)
@@ -61,31 +61,31 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
         (self._untransacted_sends if first else self._sends).append(self._dialect.send_frame(outgoing))
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002  # always is
-        """Settle and send.
+        """Acknowledge the deliveries and send the messages.
 
         Raises:
-            TransactionRolledBackError: It did not happen; the deliveries come again.
-            TransactionInDoubtError: It may or may not have happened.
-            IllegalStateError: It takes what came after something that is not settled, of a consumer that settles in
-                the order of receipt. The unit stays open.
+            TransactionRolledBackError: Nothing was committed; the deliveries are redelivered.
+            TransactionInDoubtError: The unit may or may not be committed.
+            IllegalStateError: It took a message that was received after an unsettled one, of a consumer that settles
+                in the order of receipt. The unit stays open.
         """
         acknowledged = self._acknowledged()
         self._finish()
         try:
             self._execute(acknowledged, self._session.reply_timeout if timeout is None else timeout)
-        finally:  # also when it failed: then the connection is lost, and with it what was delivered
+        finally:  # after a failure too: the connection is lost then, and its deliveries with it
             self._forget_deliveries()
             self._taken = []
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
-        """Send nothing; let the deliveries come again from here, counted but for the unused ones.
+        """Send nothing, and requeue the deliveries in this client; the unused ones are not counted.
 
         Args:
-            delay: Seconds until they may be delivered again; no broker holds them over STOMP.
-            unused: Those of the deliveries that nobody has looked at.
+            delay: Seconds until redelivery; over STOMP no broker can delay it, so it must be 0.
+            unused: The deliveries that were not processed.
 
         Raises:
-            NotSupportedError: A delay was asked for.
+            NotSupportedError: The delay is not 0.
         """
         self._dialect.broker.require("redelivery_delay", requested=bool(delay))
         self._finish()
@@ -95,9 +95,9 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
             self._taken = []
 
     def _acknowledged(self) -> Sequence[Frame]:
-        """What is acknowledged, in the order of receipt or of taking."""
+        """Return the frames to acknowledge, in the order of receipt or of taking."""
         if self._finished or self.lost or self._session.home.in_child:
-            return []  # which is told where the unit ends
+            return []  # `_finish` raises the error
         return [
             f for consumer, group in self._taken_by_consumer().items() for f in consumer.frames_to_acknowledge(group)
         ]

@@ -1,4 +1,4 @@
-"""ActiveMQ Classic over STOMP: its dialect, maps as XStream's XML."""
+"""ActiveMQ Classic over STOMP: its dialect, and maps as XML of XStream."""
 
 import json
 import re
@@ -37,7 +37,7 @@ _SPECIAL = re.compile(r"[,*>?]|\A\s|\s\Z")
 class ActiveMQ(Dialect):
     """ActiveMQ Classic.
 
-    A SEND without a receipt that it refuses dooms the transaction; one with a receipt does not.
+    A refused SEND without a receipt makes the transaction fail; one with a receipt does not.
     """
 
     __slots__ = ()
@@ -48,31 +48,31 @@ class ActiveMQ(Dialect):
     recreates_moved_subscriptions = True
 
     def forbidden_in_names(self) -> re.Pattern[str]:
-        """Lists, wildcards, options, and blanks that it strips."""
+        """Return the pattern of lists, wildcards, options, and blanks that the broker strips."""
         return _SPECIAL
 
     def address(self, to: Destination) -> dict[str, str]:
-        """A temporary destination is addressed by the name that others know."""
+        """Return the headers of a SEND; a temporary destination is addressed by the name that other sessions see."""
         if to.temporary:
             return {"destination": f"/remote-temp-{to.kind}/{self.checked_name(to)}"}
         return Dialect.address(self, to)
 
     def read_address(self, text: str) -> Destination | None:
-        """As others see it."""
+        """Parse a destination, temporary ones in the form that other sessions see."""
         found = _TEMPORARY.match(text)
         return destination(found[2], found[1], temporary=True) if found else Dialect.read_address(self, text)
 
     def encode(self, message: Message, to: Destination) -> Outgoing:
-        """A map is one for Java, too, if the broker can read it."""
+        """Encode a message; with `java_maps` a map becomes one that Java clients can read."""
         outgoing = Dialect.encode(self, message, to)
         return encode_java_map(outgoing, message) if self.java_maps and isinstance(message, MapMessage) else outgoing
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
-        """Read a MESSAGE frame, also with a map of Java's."""
+        """Decode a MESSAGE frame, also one with a map of a Java client."""
         return Dialect.decode(self, decode_java_map(frame), source, **delivered)
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
-        """Prefetch in messages; a durable subscription belongs to the client id of CONNECT."""
+        """Return the headers of SUBSCRIBE; a durable subscription belongs to the client id of CONNECT."""
         headers = {**self.address(destination_of(source)), "activemq.prefetchSize": str(window)}
         if self.java_maps:
             headers |= REQUEST_HEADERS
@@ -81,19 +81,19 @@ class ActiveMQ(Dialect):
         return headers
 
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
-        """By its name."""
+        """Return the header with the name of the subscription."""
         return {"activemq.subscriptionName": source.name or ""}
 
 
 class RecentActiveMQ(ActiveMQ):
-    """Releases whose cumulative acknowledgements are part of the transaction that they name: seen of 6.3."""
+    """Releases whose cumulative acknowledgements are part of the transaction that they name; observed with 6.3."""
 
     __slots__ = ()
     acks_cumulatively = True
 
 
 REQUEST_HEADERS = {"transformation": "jms-xml"}
-"""The header of a SUBSCRIBE that wants maps of Java's."""
+"""The header of a SUBSCRIBE that requests Java maps as XML."""
 
 _MAP = {"transformation": "jms-map-xml"}
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -102,19 +102,19 @@ _BYTES = "byte-array"
 
 
 def encode_java_map(outgoing: Outgoing, message: MapMessage) -> Outgoing:
-    """The same message on its way out, its body a map for Java, too.
+    """Return an encoded message whose body is a map for Java clients, too.
 
     Raises:
-        MessageFormatError: XML cannot hold a text of it.
+        MessageFormatError: A text in it holds a character that XML cannot carry.
     """
     return outgoing._replace(headers={**outgoing.headers, **_MAP}, body=to_xml(message.body), sized=False)
 
 
 def decode_java_map(frame: Frame) -> Frame:
-    """Read a map back into the form of our own; leave other frames as they are.
+    """Convert a map of a Java client to our own form; other frames are returned unchanged.
 
     Raises:
-        MessageFormatError: It is none.
+        MessageFormatError: The body is no map.
     """
     if frame.headers.get("transformation") != _MAP["transformation"]:
         return frame
@@ -123,10 +123,10 @@ def decode_java_map(frame: Frame) -> Frame:
 
 
 def to_xml(body: Mapping[str, EntryValue]) -> bytes:
-    """Write a map.
+    """Encode a map as XML of XStream.
 
     Raises:
-        MessageFormatError: XML cannot hold a text of it.
+        MessageFormatError: A text in it holds a character that XML cannot carry.
     """
     return f"<map>{''.join(map(_entry, body.items()))}</map>".encode()
 

@@ -23,59 +23,59 @@ __all__ = [
 ]
 
 TRANSACTION = {"transaction": "t"}
-"""The header that makes a frame part of the one transaction that a connection has at a time."""
+"""The header that makes a frame part of the only transaction of a connection."""
 
 INDIVIDUAL_ACK_PREFIX = "i"
-"""How the names of subscriptions begin whose messages are acknowledged one by one."""
+"""Prefix of the ids of subscriptions whose messages are acknowledged one by one."""
 
 _PREFIXED = re.compile(r"/(queue|topic)/(.+)\Z", re.DOTALL)
-"""How most brokers name a destination."""
+"""The form of destination names of most brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect(ABC):
-    """How to talk to one kind of broker.
+    """The differences of one kind of broker: headers, names, and semantics of transactions and acknowledgements.
 
     Args:
-        broker: What it can do.
-        version: The version of STOMP that was agreed on.
-        java_maps: True if maps travel as Java's clients see them.
+        broker: The profile of the broker.
+        version: The version of STOMP of the connection.
+        java_maps: True to exchange maps with Java clients.
     """
 
     broker: BrokerProfile
     version: str
     java_maps: bool = False
 
-    #: True if acknowledgements may stand inside a transaction.
+    #: True if a transaction may contain acknowledgements.
     acknowledges_in_transaction = True
-    #: True if the receipt of a SEND comes before the COMMIT of its transaction.
+    #: True if the receipt of a SEND arrives before the COMMIT of its transaction.
     confirms_before_commit = True
-    #: True if that of the last SEND tells that those before it were taken too, or the COMMIT will fail.
+    #: True if the receipt of the last SEND confirms those before it, or else the COMMIT fails.
     confirms_in_order = False
-    #: True if the ERROR of a refused SEND names its receipt, or says that it is what was refused.
+    #: True if the ERROR of a refused SEND names its receipt, or says in its text that a SEND was refused.
     names_refused = True
-    #: True if a refused SEND makes the COMMIT fail, and is told besides by an ERROR that names no frame, at any time.
+    #: True if a refused SEND makes the COMMIT fail, and is also reported by an ERROR that names no frame, at any time.
     refuses_commit_after_failed_send = False
-    #: True if one ACK in a transaction settles all that its subscription has sent up to that message.
+    #: True if one ACK in a transaction settles all messages of its subscription up to that one.
     acks_cumulatively = False
-    #: The headers of a SUBSCRIBE that spares a consumer what its own connection sends.
+    #: The headers of a SUBSCRIBE that excludes messages sent by its own connection.
     no_local: ClassVar[Mapping[str, str]] = {}
-    #: True if a subscription that changes its topic is made anew, as JMS wants it.
+    #: True if a subscription that changes its topic is recreated, as JMS requires.
     recreates_moved_subscriptions = False
-    #: True if a transaction fails for a message whose duplicate id is known. Those with such ids are sent before it,
-    #: where the broker drops what it knows.
+    #: True if a transaction fails for a message whose duplicate id is known. Messages with such ids are sent before the
+    #: transaction, where the broker drops duplicates.
     duplicate_ids_before_transaction = False
     #: True if the broker confirms the removal of durable subscriptions that do not exist.
     confirms_unknown_unsubscribe = False
-    #: True if messages go back to the broker by NACK, and not by the end of their subscription.
+    #: True if messages return to the broker by NACK, and not by the end of their subscription.
     returns_by_nack = False
-    #: True if the first message of a subscription may be kept back, until another one comes.
+    #: True if the broker may withhold the first message of a subscription until another one arrives.
     may_withhold_first_message = False
-    #: True if the broker remembers what was acknowledged in transactions until one is aborted, and slows down by it.
+    #: True if the broker keeps a list of transacted acknowledgements until an abort, and slows down by it.
     needs_abort_after_commit = False
 
     def encode(self, message: Message, to: Destination) -> Outgoing:
-        """Write a message for the wire."""
+        """Encode a message."""
         return encode(
             message,
             {**self.address(to), **self.broker_headers(message)},
@@ -84,16 +84,16 @@ class Dialect(ABC):
         )
 
     def send_frame(self, outgoing: Outgoing) -> bytes:
-        """Write a SEND frame, which names no transaction."""
+        """Encode a SEND frame without a transaction."""
         if outgoing.sized:
             return encode_frame("SEND", outgoing.headers, outgoing.body, version=self.version)
         return encode_frame("SEND", outgoing.headers, version=self.version)[:-1] + outgoing.body + b"\0"
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
-        """Read a MESSAGE frame that came from a source; of how it was delivered the rest is given."""
+        """Decode a MESSAGE frame from a source. The other arguments become delivery headers."""
 
         def more() -> dict[str, object]:
-            """The headers that do not stand in the frame alone."""
+            """Return the headers that the frame alone does not give."""
             named = self.read_address(frame.headers["destination"])
             same_kind = named is not None and isinstance(named, Queue) is isinstance(source, Queue)
             return {"destination": named if same_kind else source, **delivered}
@@ -101,42 +101,42 @@ class Dialect(ABC):
         return decode(frame, self.content(frame), self.read_address, more)
 
     def acknowledgement(self, frame: Frame) -> dict[str, str]:
-        """The headers that acknowledge a MESSAGE frame."""
+        """Return the headers of the ACK of a MESSAGE frame."""
         if self.version == "1.1":
             return {name: frame.headers[name] for name in ("message-id", "subscription")}
         return {"id": frame.headers["ack"]}
 
     def address(self, to: Destination) -> dict[str, str]:
-        """The headers of SEND that say where to."""
+        """Return the headers of a SEND to a destination."""
         return {"destination": f"/{to.kind}/{self.checked_name(to)}"}
 
     def read_address(self, text: str) -> Destination | None:
-        """The destination that the broker names; None if it is none that could be used."""
+        """Parse a destination as the broker writes it; None if it cannot be used."""
         found = _PREFIXED.match(text)
         return destination(found[2], found[1]) if found else None
 
     def reply_to(self, message: Message) -> str | None:
-        """Where a reply should go, as others on this broker read it."""
+        """Return the destination of replies in the form that other clients of this broker read."""
         return self.address(message.reply_to)["destination"] if message.reply_to else None
 
     def broker_headers(self, message: Message) -> dict[str, str]:
-        """Headers of SEND that only this broker knows."""
+        """Return the headers of SEND that are specific to this broker."""
         expires = message.expiration
         return {"expires": str(round(expires.timestamp() * 1000))} if expires else {}
 
     def is_header_property(self, name: str) -> bool:
-        """True if the property of this name may travel as a header of its own."""
+        """Return True if a property of this name may travel as a header of its own."""
         return is_property(name)
 
     def content(self, frame: Frame) -> Content:
-        """What kind of body it is that another client sent."""
+        """Return the kind of a body that another client sent."""
         return Content.BYTES if "content-length" in frame.headers else Content.TEXT
 
     def checked_name(self, to: Destination) -> str:
-        """The name, which the broker must take literally.
+        """Return the name of a destination, which the broker must take literally.
 
         Raises:
-            InvalidDestinationError: The broker would read something into it, or it cannot be written.
+            InvalidDestinationError: The broker would interpret it, or it holds NUL or half of a surrogate pair.
         """
         check_text(to.name, f"The name {to.name!a:.200}", InvalidDestinationError)
         if self.forbidden_in_names().search(to.name):
@@ -145,37 +145,37 @@ class Dialect(ABC):
 
     @abstractmethod
     def forbidden_in_names(self) -> re.Pattern[str]:
-        """What a name cannot hold."""
+        """Return the pattern of what a name cannot hold."""
 
     @abstractmethod
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
-        """The headers of SUBSCRIBE; the window is how many messages may be unsettled."""
+        """Return the headers of SUBSCRIBE for a window of unsettled messages."""
 
     def receipt_confirmed_by(self, error: Frame) -> str | None:
-        """The receipt that an ERROR stands for, if that is all that it means."""
+        """Return the receipt that an ERROR stands for; None if it is a real error."""
         del error
         return None
 
     def refuses_all_of(self, text: str, sends: int) -> bool:
-        """True if an ERROR that names no frame says that none of so many sends happened."""
+        """Return True if the text of an ERROR that names no frame says that none of the `sends` happened."""
         del text, sends
         return False
 
     def selector(self, text: str) -> dict[str, str]:
-        """The header of SUBSCRIBE that selects."""
+        """Return the selector headers of SUBSCRIBE."""
         return {"selector": text}
 
     def is_window_full(self, held: int, size: int, window: int) -> bool:
-        """True if so many unsettled messages, of so many bytes, are all that the broker sends for this window."""
+        """Return True if `held` unsettled messages of `size` bytes exhaust a window."""
         del size
         return held >= window
 
     def parking_subscription(self) -> dict[str, str]:
-        """The headers of a SUBSCRIBE that nothing is sent to, for brokers that return by NACK."""
+        """Return the headers of a SUBSCRIBE that receives nothing, for brokers that return messages by NACK."""
         raise NotImplementedError
 
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
-        """The headers of UNSUBSCRIBE that also remove a durable subscription."""
+        """Return the headers of an UNSUBSCRIBE that removes a durable subscription."""
         raise NotImplementedError
 
     def remove_subscription(
@@ -197,5 +197,5 @@ class Dialect(ABC):
 
 
 def destination_of(source: Destination | Subscription) -> Destination:
-    """Where the messages of a source were sent to."""
+    """Return the destination of a source: the topic of a subscription, else the destination itself."""
     return source.topic if isinstance(source, Subscription) else source

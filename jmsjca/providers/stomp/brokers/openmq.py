@@ -1,4 +1,4 @@
-"""Open MQ's STOMP bridge: its dialect."""
+"""The STOMP bridge of Open MQ: its dialect and capabilities."""
 
 import re
 from collections.abc import Mapping
@@ -19,21 +19,21 @@ from jmsjca.spi import Capabilities
 
 __all__ = ["OPENMQ", "OpenMQ"]
 
-# The name of a destination is an identifier of Java's that may hold dots. A longer one cannot be a folder's: the broker
-# shuts down when it is to store a message there.
+# The name of a destination is a Java identifier that may hold dots. A longer one is too long for a directory: the
+# broker shuts down when it must store a message there.
 _SPECIAL = re.compile(r"\A(?![^\W\d]|\$)|[^\w.$]|\Amq\.")
 _LONGEST = 200  # bytes
-_PROPERTY = re.compile(r"[A-Za-z_$][\w$]*\Z", re.ASCII)  # what Java's letters are need not be Python's
+_PROPERTY = re.compile(r"[A-Za-z_$][\w$]*\Z", re.ASCII)  # Java and Python differ in what is a letter
 _TEMPORARY = re.compile(r"/temp-(queue|topic)/(temporary_destination://.+)\Z", re.DOTALL)
 _SETTLED = re.compile(r"ACK: \[BSS4028\].*(ID:\S+).* (" + INDIVIDUAL_ACK_PREFIX + r"\d+)\Z", re.DOTALL)
 _MODE = f"{METADATA_HEADER}_mode"
 
 
 class OpenMQ(Dialect):
-    """Open MQ, which is GlassFish's broker.
+    """Open MQ, the broker of GlassFish.
 
-    Its bridge sends all that a queue has, and refuses each ``ACK`` of one message alone after it has carried it out:
-    https://github.com/eclipse-ee4j/openmq, StompSubscriberSession.ack.
+    Its bridge sends the whole backlog of a queue, and reports an error for each ``ACK`` of a single message after
+    carrying it out: https://github.com/eclipse-ee4j/openmq, StompSubscriberSession.ack.
     """
 
     __slots__ = ()
@@ -46,20 +46,20 @@ class OpenMQ(Dialect):
     no_local: ClassVar[Mapping[str, str]] = {"no-local": "true"}
 
     def forbidden_in_names(self) -> re.Pattern[str]:
-        """What is no identifier, the broker's own names, and those that end it."""
+        """Return the pattern of what is no identifier, and of the broker's own names."""
         return _SPECIAL
 
     def address(self, to: Destination) -> dict[str, str]:
-        """A temporary destination is addressed as in the message that asked for the reply."""
+        """Return the headers of a SEND; a temporary destination has the address of the request's reply-to."""
         if to.temporary:
             return {"destination": f"/temp-{to.kind}/{to.name}"}
         return Dialect.address(self, to)
 
     def checked_name(self, to: Destination) -> str:
-        """The name, if it is one.
+        """Return the name of a destination.
 
         Raises:
-            InvalidDestinationError: It is not, or too long.
+            InvalidDestinationError: It is no identifier, or too long.
         """
         name = Dialect.checked_name(self, to)
         if len(name.encode()) > _LONGEST:
@@ -67,12 +67,12 @@ class OpenMQ(Dialect):
         return name
 
     def read_address(self, text: str) -> Destination | None:
-        """As its JMS clients name it."""
+        """Parse a destination in the form of its JMS clients."""
         found = _TEMPORARY.match(text)
         return destination(found[2], found[1], temporary=True) if found else Dialect.read_address(self, text)
 
     def broker_headers(self, message: Message) -> dict[str, str]:
-        """The time to live, in milliseconds, and the delivery mode, which it does not show."""
+        """Return the time to live in milliseconds, and the delivery mode, which the broker does not pass on."""
         mode = {_MODE: "true" if message.delivery_mode is DeliveryMode.PERSISTENT else "false"}
         if message.expiration is None:
             return mode
@@ -80,35 +80,35 @@ class OpenMQ(Dialect):
         return {**mode, "expires": str(max(round(left * 1000), 1))}
 
     def is_header_property(self, name: str) -> bool:
-        """It makes a property of each header, and refuses the message if it cannot."""
+        """Return True if the name is an identifier: the bridge makes a property of each header, or refuses it."""
         return is_property(name) and bool(_PROPERTY.match(name))
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
-        """Read a MESSAGE frame. What others send is persistent unless they say otherwise, so it is taken for that."""
+        """Decode a MESSAGE frame. Messages of other clients are taken for persistent, their default."""
         headers = {**frame.headers, "persistent": frame.headers.get(_MODE, "true")}
         return Dialect.decode(self, frame._replace(headers=headers), source, **delivered)
 
     def content(self, frame: Frame) -> Content:
-        """It gives every body a length and no type."""
+        """Return GUESS: each body has a length and no type."""
         del frame
         return Content.GUESS
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
-        """Nothing bounds what it sends. A durable subscription belongs to the client id of CONNECT."""
+        """Return the headers of SUBSCRIBE, without a window. A durable subscription belongs to CONNECT's client id."""
         del window
         return {**self.address(destination_of(source)), **self._named(source)}
 
     def is_window_full(self, held: int, size: int, window: int) -> bool:
-        """It sends everything."""
+        """Return False: the window is unlimited."""
         del held, size, window
         return False
 
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
-        """By its name."""
+        """Return the header with the name of the subscription."""
         return self._named(source)
 
     def acknowledgement(self, frame: Frame) -> dict[str, str]:
-        """An ACK of one message asks for a receipt of its own, which `receipt_confirmed_by` finds in the refusal."""
+        """Return the headers of an ACK. One of a single message has a receipt that `receipt_confirmed_by` can find."""
         name = frame.headers["ack"]
         return (
             {"id": name, "receipt": name}
@@ -117,7 +117,7 @@ class OpenMQ(Dialect):
         )
 
     def receipt_confirmed_by(self, error: Frame) -> str | None:
-        """The bridge settles the message, and then does not find it among those that are not settled."""
+        """Return the receipt of an ACK that the bridge carried out before it reported that the message is unknown."""
         found = _SETTLED.match(error.headers.get("message", ""))
         return found[2] + found[1] if found else None
 

@@ -1,7 +1,7 @@
 """RabbitMQ's STOMP plug-in: its dialect and messages that were sent over AMQP 1.0.
 
-Of a message that came over AMQP 1.0 the plug-in shows what it has no header for as whole sections, and so the body
-unless it is binary.
+The plug-in shows a message that was sent over AMQP 1.0 as encoded sections, where it has no header for them,
+and the body too unless it is binary.
 """
 
 import json
@@ -50,25 +50,25 @@ class RabbitMQ(Dialect):
     confirms_before_commit = False
 
     def forbidden_in_names(self) -> re.Pattern[str]:
-        """Wildcards, and what it would decode."""
+        """Return the pattern of wildcards, and of escapes that the broker would decode."""
         return _SPECIAL
 
     def address(self, to: Destination) -> dict[str, str]:
-        """A slash in a name is the one character that it decodes."""
+        """Return the headers of a SEND. A slash in the name is escaped; the broker decodes no other character."""
         name = self.checked_name(to).replace("/", "%2F")
         return {"destination": f"/{to.kind}/{name}"}
 
     def read_address(self, text: str) -> Destination | None:
-        """What it writes itself is encoded as in a URL."""
+        """Parse a destination, which the broker percent-encodes."""
         found = _READ.match(text)
         return destination(unquote(found[2]), found[1]) if found else None
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
-        """Read a MESSAGE frame, also of what came over AMQP 1.0."""
+        """Decode a MESSAGE frame, also of a message that was sent over AMQP 1.0."""
         return Dialect.decode(self, from_amqp_sections(frame), source, **delivered)
 
     def broker_headers(self, message: Message) -> dict[str, str]:
-        """The message id and the MIME type as AMQP knows them, and what is left of its time, in milliseconds."""
+        """Return the message id and the MIME type as in AMQP, and the time to live in milliseconds."""
         name = {"amqp-message-id": message.message_id} if message.message_id else {}
         if isinstance(message, TextMessage):
             name["content-type"] = "text/plain"
@@ -78,36 +78,36 @@ class RabbitMQ(Dialect):
         return {**name, "expiration": str(max(round(left * 1000), 0))}
 
     def content(self, frame: Frame) -> Content:
-        """By its MIME type."""
+        """Return the kind of a body by its MIME type."""
         return Content.TEXT if frame.headers.get("content-type", "").startswith("text/") else Content.BYTES
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
-        """A durable subscription is a queue, named after the client id and the subscription."""
+        """Return the headers of SUBSCRIBE. A durable subscription is a queue named after topic, client id and name."""
         headers = {**self.address(destination_of(source)), "prefetch-count": str(window)}
         if isinstance(source, Subscription) and source.name is not None:
             headers |= {"durable": "true", "auto-delete": "false", **self.unsubscribe(source)}
         return headers
 
     def parking_subscription(self) -> dict[str, str]:
-        """The queue of direct replies, which nobody knows the address of. It is always there and needs no rights."""
+        """Return the queue of direct replies, which always exists, needs no permission, and has no known address."""
         return {"destination": "/amq/queue/amq.rabbitmq.reply-to", "ack": "auto"}
 
     def acknowledgement(self, frame: Frame) -> dict[str, str]:
-        """The same id stands in two headers; what still comes to a silenced subscription has one of them only."""
+        """Return the headers of an ACK. A message to a parked subscription has its id in `message-id` only."""
         if self.version == "1.1":
             return Dialect.acknowledgement(self, frame)
         return {"id": frame.headers["message-id"]}
 
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
-        """By the name of its queue, which names the topic too, so that two topics never share one."""
+        """Return the headers with the name of its queue, which includes the topic, so that topics never share one."""
         return {"durable": "true", "x-queue-name": self.queue_of(source)}
 
     def refuses_all_of(self, text: str, sends: int) -> bool:
-        """It stops at the first one that it refuses; only of a single one is it known which that was."""
+        """Return True for a refused single SEND: of several, those before the refused one have happened."""
         return sends == 1 and "access_refused" in text
 
     def existence_probe(self, source: Subscription) -> dict[str, str]:
-        """The headers of a SUBSCRIBE that fails if there is no such subscription."""
+        """Return the headers of a SUBSCRIBE that fails if the subscription does not exist."""
         return {
             "destination": f"/amq/queue/{self.queue_of(source)}",
             "ack": "client-individual",
@@ -137,7 +137,7 @@ class RabbitMQ(Dialect):
             side.close(side.reply_timeout)
 
     def queue_of(self, source: Subscription) -> str:
-        """The queue of a durable subscription; a percent sign would be decoded."""
+        """Return the name of the queue of a durable subscription, without percent signs, which would be decoded."""
         return ":".join(
             quote(part or "", safe="").replace("%", "=") for part in (source.topic.name, source.client_id, source.name)
         )
@@ -145,15 +145,15 @@ class RabbitMQ(Dialect):
 
 _SECTIONS = ("properties", "app-properties", "message-annotations")
 _ENCODED = "amqp-1.0"
-_SUBJECT = 3  # the place in the section
+_SUBJECT = 3  # its index in the properties section
 _BODILESS = {3: "no bytes", 5: "no text"}
 
 
 def from_amqp_sections(frame: Frame) -> Frame:
-    """Translate the frame of a message that came over AMQP 1.0; leave others as they are.
+    """Convert the frame of a message that was sent over AMQP 1.0 to our own form; return others unchanged.
 
     Raises:
-        MessageFormatError: A section cannot be read.
+        MessageFormatError: A section is malformed.
     """
     found = {name: frame.headers.get(f"x-amqp-1.0-{name}") for name in _SECTIONS}
     if not any(found.values()) and frame.headers.get("type") != _ENCODED:
@@ -216,10 +216,11 @@ def read_section(data: bytes) -> Any:
     section, end = read(data)
     if not isinstance(section, Described) or end > len(data):
         raise ValueError("no section")
-    value = section.value
-    if isinstance(value, dict):
+    value: Any = section.value
+    kind: type = value.__class__
+    if kind is dict:
         return {_to_jms_value(name): _to_jms_value(each) for name, each in value.items()}
-    return [_to_jms_value(each) for each in value] if isinstance(value, list) else _to_jms_value(value)
+    return [_to_jms_value(each) for each in value] if kind is list else _to_jms_value(value)
 
 
 def _to_jms_value(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The known brokers: found by what they say at login, with their capabilities over STOMP."""
+"""The known brokers, recognised by the header ``server`` of their login response."""
 
 import re
 
@@ -20,7 +20,7 @@ BROKERS = (ACTIVEMQ, ARTEMIS, RABBITMQ, OPENMQ)
 
 
 class UnknownBroker(ActiveMQ):
-    """A broker that nobody tested: trusted with nothing that goes beyond the letter of STOMP."""
+    """An untested broker: only the semantics that the STOMP specification guarantees are assumed."""
 
     __slots__ = ()
     acknowledges_in_transaction = False
@@ -41,10 +41,10 @@ _KNOWN: dict[str, tuple[type[Dialect], BrokerProfile]] = {
 
 
 def dialect_for(server: str, version: str, *, java_maps: bool = False) -> Dialect:
-    """Choose by the header ``server`` of CONNECTED; one that nobody knows gets the conservative minimum.
+    """Return the dialect for the header ``server`` of CONNECTED; an unknown broker gets the conservative minimum.
 
     Raises:
-        NotSupportedError: Maps shall travel as Java's, and it is not ActiveMQ, the only one that shows them.
+        NotSupportedError: `java_maps` is set, and the broker is not ActiveMQ, the only one that supports it.
     """
     product, _, release = server.partition("/")
     kind, broker = _KNOWN.get(product, (UnknownBroker, UNKNOWN))
@@ -52,7 +52,7 @@ def dialect_for(server: str, version: str, *, java_maps: bool = False) -> Dialec
         kind = RecentActiveMQ
     if java_maps and broker is not ACTIVEMQ:
         raise NotSupportedError(
-            f"The option java_maps is for ActiveMQ; {broker.name} shows no maps of Java's to STOMP."
+            f"The option java_maps is for ActiveMQ; {broker.name} does not convert Java maps for STOMP."
         )
     return kind(broker, version, java_maps)
 

@@ -26,9 +26,9 @@ __all__ = [
 
 
 class Frame(NamedTuple):
-    """A frame that the broker sent; of a header given twice the first counts.
+    """A received frame, with the attributes of stomp.py's frames. Of a repeated header the first one counts.
 
-    Its text form shows neither headers nor body: they may hold secrets.
+    Its text form shows neither headers nor body, which may hold secrets.
     """
 
     cmd: str
@@ -44,12 +44,12 @@ ESCAPES = {
     "1.1": {"\\": "\\\\", "\n": "\\n", ":": "\\c"},
     "1.2": {"\\": "\\\\", "\n": "\\n", ":": "\\c", "\r": "\\r"},
 }
-"""How each version writes what would break a header line."""
+"""The escapes in headers, by version of STOMP."""
 
 _TABLES = {version: str.maketrans(escapes) for version, escapes in ESCAPES.items()}
 _LINE_BREAKING = re.compile("[\0\r\n]")
 _NEEDS_ESCAPE = re.compile(r"[\0\r\n:\\]")
-# What no version can carry in a header: STOMP 1.1 knows no way to write a carriage return.
+# Characters that a header cannot hold: STOMP 1.1 has no escape for a carriage return.
 _FORBIDDEN = {"1.1": re.compile("[\0\r]"), "1.2": re.compile("\0")}
 
 
@@ -61,12 +61,12 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = 
 
     Args:
         command: The command.
-        headers: Its headers; no content-length, which is added if there is a body.
+        headers: Its headers, without content-length, which is added for a body.
         body: The body; None for a frame without one.
-        version: The version of STOMP that the connection speaks.
+        version: The version of STOMP of the connection.
 
     Raises:
-        MessageFormatError: A header holds what this version cannot carry, or is no Unicode text.
+        MessageFormatError: A header holds a character that this version cannot carry, or is no Unicode text.
     """
     table, unspeakable = _TABLES[version], _FORBIDDEN[version]
     lines = [command]
@@ -80,11 +80,11 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = 
 
 
 def with_headers(frame: bytes, headers: Mapping[str, str]) -> bytes:
-    """The same frame with more headers.
+    """Return an encoded frame with more headers.
 
     Args:
-        frame: A whole frame without those headers.
-        headers: Plain letters and digits.
+        frame: An encoded frame without those headers.
+        headers: Headers that need no escapes.
     """
     command, _, rest = frame.partition(b"\n")
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
@@ -112,7 +112,7 @@ def check_headers(headers: Mapping[str, str], version: str) -> None:
 
     Args:
         headers: The headers of one frame.
-        version: The version of STOMP that the connection speaks.
+        version: The version of STOMP of the connection.
 
     Raises:
         MessageFormatError: A name needs an escape, or a value holds what this version cannot carry.
@@ -130,7 +130,7 @@ def _not_carried(name: str, version: str) -> MessageFormatError:
 def _joined(lines: list[str], body: bytes) -> bytes:
     try:
         return b"%b\n\n%b\0" % ("\n".join(lines).encode(), body)
-    except UnicodeEncodeError:  # without its cause, which would show the whole frame
+    except UnicodeEncodeError:  # without the cause, whose text shows the whole frame
         raise MessageFormatError("A header holds half of a surrogate pair, which is no Unicode text.") from None
 
 
@@ -144,29 +144,29 @@ _REQUIRED = {
     "ERROR": (),
 }
 _SHOWN = 32  # characters of an unknown command
-# Headers in which RabbitMQ shows what came over AMQP 1.0: bytes, each of which stands for a character.
+# Headers in which RabbitMQ shows sections of AMQP 1.0 as bytes; each byte is read as a character.
 _BINARY = b"x-amqp-1.0-"
 _UNESCAPES = {version: {new: old for old, new in table.items()} for version, table in ESCAPES.items()}
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
 
 def protocol_error(what: str) -> ConnectionLostError:
-    """Tell how the protocol was broken, which ends the connection."""
+    """Return the error of a broken protocol, which ends the connection."""
     return ConnectionLostError(f"The broker broke the STOMP protocol: {what}. The connection was ended.")
 
 
 def parse_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
-    """Read a head; of a header given twice the first counts.
+    """Read the head of a frame. Of a repeated header the first one counts.
 
     Args:
-        head: All lines before the empty one.
-        version: The version of STOMP that is spoken.
+        head: The lines before the empty line.
+        version: The version of STOMP of the connection.
 
     Raises:
         ConnectionLostError: It breaks the protocol or a limit.
     """
     text = _text(head)
-    if "\r\n" in text and version != "1.1":  # where a carriage return was like any other character
+    if "\r\n" in text and version != "1.1":  # in 1.1 a carriage return is like any other character
         text = text.replace("\r\n", "\n")
     lines = text.removesuffix("\r" if version != "1.1" else "").split("\n")
     command = lines.pop(0)
@@ -199,7 +199,7 @@ def _plain(text: bytes) -> str:
 
 
 def _parse_headers_fast(text: str, lines: list[str], command: str, version: str) -> dict[str, str] | None:
-    """The headers of nearly all frames, read quickly; None if there is anything unusual about them."""
+    """Read headers fast, which works for nearly all frames; return None if anything about them is unusual."""
     try:
         headers = dict([line.split(":", 1) for line in lines])
     except ValueError:
@@ -212,7 +212,7 @@ def _parse_headers_fast(text: str, lines: list[str], command: str, version: str)
 
 
 def _unescape_fast(headers: dict[str, str], version: str) -> dict[str, str] | None:
-    """The same, each escape looked for on its own; None if a backslash is left, which then stood for itself."""
+    """Replace escapes one kind at a time; return None if a backslash is left, which was escaped itself."""
     known = [(new, old) for new, old in _UNESCAPES[version].items() if old != "\\"]
     for name, value in headers.items():
         if "\\" in value:
@@ -250,11 +250,11 @@ def _unescape(text: str, command: str, version: str) -> str:
     known = _UNESCAPES[version]
 
     def meaning(found: re.Match[str]) -> str:
-        """The character that an escape stands for."""
+        """Return the character of an escape."""
         plain = known.get(found[0])
         if plain is not None:
             return plain
-        if command == "ERROR":  # the connection ends anyway: its reason is worth more than its form
+        if command == "ERROR":  # the connection ends anyway, and the reason matters more than its form
             return found[0]
         raise protocol_error(f"a header of a {command} frame has an undefined escape")
 
@@ -270,29 +270,29 @@ _LENGTH = re.compile(r"\d{1,18}\Z", re.ASCII)
 
 
 class FrameParser:
-    """Turns bytes into frames, however they were cut. Whatever breaks the protocol ends the connection.
+    """Incremental parser of frames, without I/O. Anything that breaks the protocol ends the connection.
 
     Args:
-        max_body: The largest body.
+        max_body: The largest body that is accepted, in bytes.
 
     Attributes:
-        version: The version spoken; set once the broker has chosen.
+        version: The version of STOMP; set when the broker has chosen it.
     """
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
         self._buffer = bytearray()
-        self._start = 0  # of the frame that is being read
-        self._seen = 0  # how far its end has been looked for
+        self._start = 0  # offset of the frame that is being read
+        self._seen = 0  # offset up to which its end has been searched
         self._head: tuple[str, dict[str, str], int, int | None] | None = None
         self.version = "1.2"
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take the next bytes; give the frames that they complete.
+        """Parse the next bytes; return the frames that they complete.
 
         Raises:
-            ConnectionLostError: They break the protocol or a limit. What is whole before that is given first, and this
-                raised by the next call, which needs no further bytes.
+            ConnectionLostError: They break the protocol or a limit. Complete frames before the error are returned
+                first; the next call raises it, and needs no further bytes.
         """
         self._buffer += data
         frames: list[Frame] = []
@@ -312,13 +312,13 @@ class FrameParser:
 
     @property
     def unfinished(self) -> int:
-        """How many bytes have come of a frame that is not complete."""
+        """Number of bytes received of a frame that is not complete."""
         return len(self._buffer)
 
     def _next(self) -> Frame | None:
         if self._head is None and not self._read_head():
             return None
-        assert self._head is not None  # noqa: S101  # read just now
+        assert self._head is not None  # noqa: S101  # `_read_head` has set it
         command, headers, begin, length = self._head
         end = self._body_end(begin, length)
         if end is None:
@@ -378,7 +378,7 @@ class FrameParser:
             raise protocol_error(f"a body is larger than the limit of {self._max_body} bytes")
 
     def _body_end(self, begin: int, length: int | None) -> int | None:
-        """Where the NUL behind the body is; None if it has not come."""
+        """Return the offset of the NUL after the body; None if it has not been received."""
         if length is None:
             end = self._buffer.find(0, self._seen)
             self._seen = end if end >= 0 else len(self._buffer)

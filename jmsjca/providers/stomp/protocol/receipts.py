@@ -1,4 +1,4 @@
-"""Receipts: who waits for which."""
+"""Receipts, and the threads that wait for them."""
 
 import threading
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ __all__ = ["ReceiptWait", "Receipts"]
 
 
 class ReceiptWait:
-    """Ends when every receipt has come, or with the connection.
+    """Wait for several receipts. It ends when all have arrived, or with the connection.
 
     Args:
-        receipts: The ids; one may stand there several times.
+        receipts: The ids; an id may be listed several times.
     """
 
     def __init__(self, receipts: Sequence[str]) -> None:
@@ -24,10 +24,10 @@ class ReceiptWait:
         self._result: Future[None] = Future()
 
     def result(self, timeout: float) -> None:
-        """Wait.
+        """Wait until all receipts have arrived.
 
         Raises:
-            ConnectionLostError: The connection was lost before, or so many seconds passed.
+            ConnectionLostError: The connection was lost, or `timeout` seconds passed.
         """
         try:
             self._result.result(timeout)
@@ -41,13 +41,13 @@ class ReceiptWait:
             self._result.set_result(None)
 
     def fail(self, error: JMSError) -> None:
-        """End it with an error."""
+        """End the wait with an error."""
         if not self._result.done():
             self._result.set_exception(error)
 
 
 class Receipts:
-    """The receipts of one connection."""
+    """The receipts that are awaited on one connection."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,19 +58,19 @@ class Receipts:
 
     @property
     def unanswered(self) -> int:
-        """How many waits have not ended with a receipt; what is forgotten may still be answered, and counts."""
+        """Number of waits that no receipt has ended. Forgotten ones count: their receipts may still arrive."""
         with self._lock:
             return self._unanswered
 
     def new_id(self) -> str:
-        """Give an id that nobody waits for yet."""
+        """Return a new receipt id."""
         return str(next(self._numbers))
 
     def expect(self, *receipts: str) -> ReceiptWait:
-        """Wait for receipts, before they are asked for.
+        """Register a wait for receipts, before they are requested.
 
         Raises:
-            ConnectionLostError: There is no connection any more.
+            ConnectionLostError: The connection has ended.
         """
         wait = ReceiptWait(receipts)
         with self._lock:
@@ -81,13 +81,13 @@ class Receipts:
         return wait
 
     def forget(self, wait: ReceiptWait) -> None:
-        """Let nobody wait for these receipts any more."""
+        """Discard the receipts of a wait."""
         with self._lock:
             for receipt in wait.receipts:
                 self._waits.pop(receipt, None)
 
     def on_receipt(self, receipt: str) -> None:
-        """Take a receipt; one that nobody waits for is ignored."""
+        """Handle a receipt. One that is not awaited is ignored."""
         with self._lock:
             wait = self._waits.get(receipt)
             if wait is not None:
@@ -96,7 +96,7 @@ class Receipts:
                     self._unanswered -= 1
 
     def fail(self, error: JMSError) -> None:
-        """Let everybody know, now and later, that no more receipts come."""
+        """Fail all present and future waits: the connection has ended."""
         with self._lock:
             self._lost = error
             for wait in set(self._waits.values()):

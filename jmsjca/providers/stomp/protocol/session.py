@@ -204,7 +204,7 @@ class FrameDispatcher(ConnectionListener):
     Messages come in runs (`on_messages`) and not one by one (`on_message`): that is measured in docs/providers.md.
 
     Args:
-        parser: The reader of frames; it is told which version was agreed on.
+        parser: The reader of frames; its version is set at login.
         on_end: Called when the connection has ended.
 
     Attributes:

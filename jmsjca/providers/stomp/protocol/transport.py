@@ -24,10 +24,10 @@ _CHUNK = 256 * 1024
 
 
 class WriteError(OSError):
-    """The connection broke while something was written.
+    """The connection broke during a write.
 
     Attributes:
-        written: How many bytes of it the broker may have.
+        written: Number of bytes of it that the broker may have received.
     """
 
     def __init__(self, written: int, reason: str) -> None:
@@ -36,10 +36,12 @@ class WriteError(OSError):
 
 
 class SocketChannel:
-    """Reads never wait for writes. OpenSSL allows one call at a time: the socket does not block, and a lock guards it.
+    """A non-blocking socket whose reads never wait for writes.
+
+    A lock guards each call, because OpenSSL allows one call at a time.
 
     Args:
-        connected: The socket, its handshake done.
+        connected: The socket, after its TLS handshake.
     """
 
     def __init__(self, connected: socket.socket) -> None:
@@ -53,7 +55,7 @@ class SocketChannel:
         self._closed = False
 
     def read(self, timeout: float) -> bytes | None:
-        """Wait for bytes; none if the other side closed, None if so many seconds passed.
+        """Wait for bytes; return b"" if the broker closed the connection, None after `timeout` seconds.
 
         Raises:
             OSError: The connection broke.
@@ -64,7 +66,7 @@ class SocketChannel:
         return data
 
     def write(self, data: bytes) -> None:
-        """Write all of it at once, nothing of other writers in between.
+        """Write all of the data, without bytes of other writers in between.
 
         Raises:
             WriteError: The connection broke.
@@ -78,24 +80,24 @@ class SocketChannel:
                     raise WriteError(written, str(error)) from error
 
     def write_if_idle(self, data: bytes) -> None:
-        """Write a few bytes unless somebody writes already, or the other side does not read."""
+        """Write a few bytes, unless another thread is writing or the broker does not read."""
         if self._writers.acquire(blocking=False):
             try:
                 if self._writable.poll(0):
-                    with self._calls, suppress(OSError):  # the reader learns of a broken connection
+                    with self._calls, suppress(OSError):  # the receiver thread notices a broken connection
                         self._socket.send(data)
             finally:
                 self._writers.release()
 
     def shutdown(self) -> None:
-        """End the connection for both sides: reads end, writes fail. The socket itself stays until `close`."""
+        """End the connection in both directions: reads end, writes fail. The socket stays open until `close`."""
         self._closed = True
         with suppress(OSError):
-            # Not SSLSocket.shutdown(), which makes the socket a clear-text one under the feet of a writer.
+            # Not SSLSocket.shutdown(), after which a concurrent writer would send clear text.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Release the socket; for the thread that reads."""
+        """Release the socket. The receiver thread calls it."""
         self.shutdown()
         with self._calls, suppress(OSError):
             self._socket.close()
@@ -117,7 +119,7 @@ class SocketChannel:
                 return self._socket.send(view)
         except (BlockingIOError, InterruptedError, ssl.SSLWantWriteError):
             self._writable.poll(1000)
-        except ssl.SSLWantReadError:  # the reader fetches what OpenSSL waits for
+        except ssl.SSLWantReadError:  # the receiver thread reads the data that OpenSSL waits for
             self._writable.poll(1)
         return 0
 

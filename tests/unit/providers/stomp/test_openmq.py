@@ -289,5 +289,5 @@ def test_silence_is_a_lost_connection(line, command):
     line.channel.silent.add(command)
     line.connection._session.reply_timeout = 0
     line.clock.pass_five()
-    with pytest.raises(ConnectionLostError, match="could not be made again"):
+    with pytest.raises(ConnectionLostError, match="could not be renewed"):
         consumer.receive(1, None)
