@@ -248,38 +248,38 @@ def _expect_or_none(content: Any, kind: type) -> Any:
 
 _DecodedBody = tuple[type[Message], Any]
 
-_DESCRIPTOR_BYTES = 3  # bytes before the value of a section, as all write them
-_VAR8_HEAD, _VAR32_HEAD = 2, 5  # bytes before a content: its code and its size
-_MAX_PREFIX_BYTES = 256  # bytes that are remembered
+_DESCRIPTOR_BYTES = 3  # before the value of a section, in the encoding that all clients use
+_VAR8_HEAD, _VAR32_HEAD = 2, 5  # bytes of constructor and size before the content
+_MAX_PREFIX_BYTES = 256  # of a prefix that is kept
 _APPLICATION_PROPERTIES_DESCRIPTOR = bytes((0, 0x53, APPLICATION_PROPERTIES))
 
 
 class _BodyLayout(NamedTuple):
-    """How a body is written that is one piece, at the end."""
+    """The encoding of a body that is one section at the end."""
 
     kind: type[Message]
     section: int
-    mark: bytes  #: before it
-    heads: Mapping[int, int]  #: by its code: how many bytes that and its size are
+    mark: bytes  #: the bytes before its value
+    heads: Mapping[int, int]  #: by constructor: the number of bytes of constructor and size
 
 
 _BYTES_LAYOUT = _BodyLayout(BytesMessage, DATA, bytes((0, 0x53, DATA)), {0xA0: _VAR8_HEAD, 0xB0: _VAR32_HEAD})
 _TEXT_LAYOUT = _BodyLayout(TextMessage, VALUE, bytes((0, 0x53, VALUE)), {0xA1: _VAR8_HEAD, 0xB1: _VAR32_HEAD})
 _NO_PREFIX = (b"", _BYTES_LAYOUT)
-_last_prefix: list[tuple[bytes, _BodyLayout]] = [_NO_PREFIX]  # how one began, up to its properties
+_last_prefix: list[tuple[bytes, _BodyLayout]] = [_NO_PREFIX]  # of the previous message, up to its properties section
 
 
 def decode_usual_body(encoded: EncodedMessage) -> _DecodedBody | None:
-    """Tell the type of a message and its body, at a part of the usual cost.
+    """Return the class and body of a usual message at a part of the usual cost.
 
-    That is bytes or a text in one piece at the end, behind annotations that tell which. If it begins as the one before
-    did, its sections are looked for only when a header is asked for.
+    A usual message is a bytes or text message with a type annotation and a body in one section at the end. If it begins
+    like the previous one, its sections are located only when a header is accessed.
 
     Returns:
-        The type and the body; None if the message is another.
+        The class and the body; None for any other message.
 
     Raises:
-        MALFORMED: The bytes are no message.
+        MALFORMED: The bytes are not a message.
     """
     return _decode_like_last(encoded.raw) or _decode_layout(encoded)
 
@@ -312,7 +312,7 @@ def _fast_content(raw: bytes, begin: int, form: _BodyLayout) -> _DecodedBody | N
         return None
     content = raw[begin + head :]
     if len(content) != (raw[begin + 1] if head == _VAR8_HEAD else read_uint32(raw, begin + 1)[0]):
-        return None  # more follows, or too little
+        return None  # another section follows, or the body is truncated
     return form.kind, content.decode() if form is _TEXT_LAYOUT else content
 
 
