@@ -206,7 +206,7 @@ class TestTemporaryQueues(_NeedsTemporary):
         assert {queue, topic} <= set(admin.destinations())
 
     def test_lost_one_does_not_come_back(self, harness: Harness) -> None:
-        """Deliveries of an open unit are deleted with the queue, never moved to its namesake (JMS 3.1, section 6.2.2)."""
+        """Deliveries of an open unit are deleted with the queue, not moved to its namesake (JMS 3.1, section 6.2.2)."""
         harness.require("admin")
         made = (asking := harness.connect()).temporary("queue")
         harness.send(made, *"ab")
