@@ -35,7 +35,6 @@ __all__ = [
     "Options",
     "RedeliveryHandlingText",
     "Seconds",
-    "URLText",
     "merge_options",
 ]
 
@@ -81,7 +80,7 @@ def _validate_redelivery_handling(handling: str) -> str:
     return handling
 
 
-URLText = Annotated[str, AfterValidator(_validate_url)]
+_URLText = Annotated[str, AfterValidator(_validate_url)]
 """A connection URL whose JMSJCA options exist."""
 
 ConcurrencyMode = Annotated[Literal["serial", "cc", "sync"], BeforeValidator(_parse_mode)]
@@ -152,7 +151,7 @@ class ActivationSpec(BaseModel):
     # A validator sees only the fields above its own, so their order matters.
     destination: str = Field(min_length=1)
     destination_type: DestinationKind = "queue"
-    connection_url: URLText | None = Field(default=None, repr=False)  # may hold a password
+    connection_url: _URLText | None = Field(default=None, repr=False)  # may hold a password
     user_name: str | None = None
     password: SecretStr | None = None
     client_id: str | None = None

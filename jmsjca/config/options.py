@@ -12,7 +12,6 @@ __all__ = [
     "InboundOptions",
     "is_jmsjca_option",
     "jmsjca_options",
-    "normalise_names",
     "parse_options",
     "provider_options",
     "read_options",
@@ -56,7 +55,7 @@ def is_jmsjca_option(name: str) -> bool:
     return name.lower().startswith(_PREFIX)
 
 
-def normalise_names(options: Mapping[str, str]) -> dict[str, str]:
+def _normalise_names(options: Mapping[str, str]) -> dict[str, str]:
     """Return options with the names of JMSJCA's options in their canonical spelling, whatever their case.
 
     Raises:
@@ -71,7 +70,7 @@ def jmsjca_options(options: Mapping[str, str]) -> dict[str, str]:
     Raises:
         InvalidOptionError: An option begins with ``JMSJCA.`` and is unknown.
     """
-    return normalise_names({name: value for name, value in options.items() if is_jmsjca_option(name)})
+    return _normalise_names({name: value for name, value in options.items() if is_jmsjca_option(name)})
 
 
 def provider_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -118,7 +117,7 @@ def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
         InvalidOptionError: The text cannot be parsed, or an option begins with ``JMSJCA.`` and is unknown.
     """
     given = parse_options(options) if isinstance(options, str) else options or {}
-    return {name: value for name, value in normalise_names(given).items() if name != _SEPARATOR}
+    return {name: value for name, value in _normalise_names(given).items() if name != _SEPARATOR}
 
 
 _BLANKS = " \t\f"

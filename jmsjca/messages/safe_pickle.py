@@ -13,7 +13,7 @@ from typing import Any
 
 from jmsjca.errors import MessageFormatError
 
-__all__ = ["check_pickle", "dump", "load"]
+__all__ = ["dump", "load"]
 
 
 def dump(value: object) -> bytes:
@@ -39,7 +39,7 @@ def load(pickled: bytes, allowed: AbstractSet[tuple[str, str]], max_bytes: int, 
     if not allowed:
         raise MessageFormatError("Nothing is allowed in the pickle of this ObjectMessage, so it is not unpickled.")
     try:
-        check_pickle(pickled, max_bytes, max_depth)
+        _check_pickle(pickled, max_bytes, max_depth)
         return _Unpickler(pickled, frozenset(allowed)).load()
     except MessageFormatError:
         raise
@@ -84,7 +84,7 @@ class _ValueInfo:
 _MARK = _ValueInfo()
 
 
-def check_pickle(pickled: bytes, max_bytes: int, max_depth: int) -> None:
+def _check_pickle(pickled: bytes, max_bytes: int, max_depth: int) -> None:
     """Simulate the opcodes of a pickle.
 
     Raises:

@@ -33,18 +33,16 @@ from jmsjca.selectors.literals import LONG, read_integer, read_list, read_real, 
 __all__ = [
     "HEADERS",
     "MAX_DEPTH",
-    "MAX_LENGTH",
-    "MAX_TOKENS",
     "parse",
 ]
 
-MAX_LENGTH = 1 << 16
+_MAX_LENGTH = 1 << 16
 """The maximum length of a selector, in characters."""
 
 MAX_DEPTH = 50
 """The maximum nesting depth of operators."""
 
-MAX_TOKENS = 4000
+_MAX_TOKENS = 4000
 """The maximum number of tokens: names, literals, operators and parentheses; a list after IN counts as one."""
 
 
@@ -69,8 +67,8 @@ def parse(text: str) -> Expression | None:
 def _check_text(text: object) -> None:
     if not isinstance(text, str):
         raise InvalidSelectorError(f"A selector is a str, not {type(text).__name__}.")
-    if len(text) > MAX_LENGTH:
-        raise InvalidSelectorError(f"The selector has {len(text)} characters; at most {MAX_LENGTH} are taken.")
+    if len(text) > _MAX_LENGTH:
+        raise InvalidSelectorError(f"The selector has {len(text)} characters; at most {_MAX_LENGTH} are taken.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -251,9 +249,9 @@ class _KeywordPostlex:
     def process(self, words: Iterator[Token]) -> Iterator[Token]:
         """Count the tokens, and distinguish keywords from names."""
         for number, word in enumerate(words):
-            if number == MAX_TOKENS:
+            if number == _MAX_TOKENS:
                 raise _syntax_error(
-                    word.start_pos or 0, f"it has more than {MAX_TOKENS} words", "Use IN for long lists."
+                    word.start_pos or 0, f"it has more than {_MAX_TOKENS} words", "Use IN for long lists."
                 )
             yield _keyword_or_name(word) if word.type == "IDENTIFIER" else word
 

@@ -33,24 +33,8 @@ from jmsjca.selectors.like import split_pattern
 from jmsjca.selectors.selector import Selector
 
 __all__ = [
-    "NULL",
-    "Calculation",
     "Condition",
-    "Constant",
-    "Field",
     "Layout",
-    "Operand",
-    "SQLFragment",
-    "as_number",
-    "compare",
-    "compose",
-    "field",
-    "is_in",
-    "is_like",
-    "is_true",
-    "joined",
-    "parameter",
-    "raw_sql",
     "translate",
 ]
 
@@ -96,7 +80,7 @@ _MAX_JOINED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class SQLFragment:
+class _SQLFragment:
     """A piece of SQL.
 
     Attributes:
@@ -110,24 +94,24 @@ class SQLFragment:
     depth: int = 1
 
 
-NULL = SQLFragment("NULL")
+_NULL = _SQLFragment("NULL")
 
 
-def raw_sql(sql: str) -> SQLFragment:
+def _raw_sql(sql: str) -> _SQLFragment:
     """Return a fragment for any SQL text."""
-    return SQLFragment(sql, (), len(_WORDS.findall(sql)))
+    return _SQLFragment(sql, (), len(_WORDS.findall(sql)))
 
 
-def parameter(value: str | int | float) -> SQLFragment:  # noqa: PYI041  # sqlite3 distinguishes them
+def _parameter(value: str | int | float) -> _SQLFragment:  # noqa: PYI041  # sqlite3 distinguishes them
     """Return a fragment for a value of the selector, which never becomes part of the text."""
-    return SQLFragment("?", (value,))
+    return _SQLFragment("?", (value,))
 
 
-def compose(template: str, *parts: SQLFragment) -> SQLFragment:
+def _compose(template: str, *parts: _SQLFragment) -> _SQLFragment:
     """Insert fragments into the ``{}`` of a template, in order."""
     depth = max(before + part.depth for before, part in zip(_words_before(template), parts, strict=True))
     parameters = tuple(value for part in parts for value in part.parameters)
-    return SQLFragment(template.format(*(part.sql for part in parts)), parameters, depth)
+    return _SQLFragment(template.format(*(part.sql for part in parts)), parameters, depth)
 
 
 @cache
@@ -139,19 +123,19 @@ def _words_before(template: str) -> tuple[int, ...]:
     )
 
 
-def joined(operator: str, parts: Sequence[SQLFragment]) -> SQLFragment:
+def _joined(operator: str, parts: Sequence[_SQLFragment]) -> _SQLFragment:
     """Join fragments with AND or OR; many of them in groups, because SQLite limits expressions to a depth of 1000."""
     if len(parts) <= _MAX_JOINED:
         parameters = tuple(value for part in parts for value in part.parameters)
         sql = f" {operator} ".join(part.sql for part in parts)
-        return SQLFragment(f"({sql})", parameters, max(parts[0].depth + 1, *(part.depth + 3 for part in parts[1:])))
-    return joined(
-        operator, [joined(operator, parts[start : start + _MAX_JOINED]) for start in range(0, len(parts), _MAX_JOINED)]
+        return _SQLFragment(f"({sql})", parameters, max(parts[0].depth + 1, *(part.depth + 3 for part in parts[1:])))
+    return _joined(
+        operator, [_joined(operator, parts[start : start + _MAX_JOINED]) for start in range(0, len(parts), _MAX_JOINED)]
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class _Field:
     """A header or property.
 
     Attributes:
@@ -162,36 +146,36 @@ class Field:
         like: A text for GLOB.
     """
 
-    value: SQLFragment
-    type: SQLFragment
-    json: SQLFragment
-    whole: SQLFragment
-    like: SQLFragment
+    value: _SQLFragment
+    type: _SQLFragment
+    json: _SQLFragment
+    whole: _SQLFragment
+    like: _SQLFragment
 
 
-def field(name: str, layout: Layout) -> Field:
+def _field_of(name: str, layout: Layout) -> _Field:
     """Return the SQL of a header or property."""
     if name in layout.headers:
-        return _header(raw_sql(layout.headers[name]))
-    return _property(raw_sql(layout.properties), parameter(f'{layout.path}."{name}"'))
+        return _header(_raw_sql(layout.headers[name]))
+    return _property(_raw_sql(layout.properties), _parameter(f'{layout.path}."{name}"'))
 
 
-def _header(expression: SQLFragment) -> Field:
-    value = compose("+({})", expression)  # the plus removes the affinity of a column from comparisons
-    json = compose("json_array({}, {})", value, value)
-    return Field(value, compose("typeof({})", value), json, SQLFragment("TRUE"), value)
+def _header(expression: _SQLFragment) -> _Field:
+    value = _compose("+({})", expression)  # the plus removes the affinity of a column from comparisons
+    json = _compose("json_array({}, {})", value, value)
+    return _Field(value, _compose("typeof({})", value), json, _SQLFragment("TRUE"), value)
 
 
-def _property(column: SQLFragment, path: SQLFragment) -> Field:
-    value = compose("json_extract({}, {})", column, path)
-    json = compose("json_extract({}, {}, {})", column, path, path)
-    safe = compose(r"replace(replace({}, '\\', '\u005c'), '\u0000', '\u0001')", column)
-    return Field(
+def _property(column: _SQLFragment, path: _SQLFragment) -> _Field:
+    value = _compose("json_extract({}, {})", column, path)
+    json = _compose("json_extract({}, {}, {})", column, path, path)
+    safe = _compose(r"replace(replace({}, '\\', '\u005c'), '\u0000', '\u0001')", column)
+    return _Field(
         value,
-        compose("json_type({}, {})", column, path),
+        _compose("json_type({}, {})", column, path),
         json,
-        compose(r"instr(replace({}, '\\', ''), '\u0000') = 0", json),
-        compose(r"CASE instr({}, '\u0000') WHEN 0 THEN {} ELSE json_extract({}, {}) END", column, value, safe, path),
+        _compose(r"instr(replace({}, '\\', ''), '\u0000') = 0", json),
+        _compose(r"CASE instr({}, '\u0000') WHEN 0 THEN {} ELSE json_extract({}, {}) END", column, value, safe, path),
     )
 
 
@@ -201,104 +185,106 @@ _TYPES_EXCEPT = {kind: ", ".join(types for other, types in _TYPES_OF.items() if 
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class _Constant:
     """A value that the selector determines."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
-class Calculation:
+class _Calculation:
     """A number calculated from headers or properties, or NULL."""
 
-    number: SQLFragment
+    number: _SQLFragment
 
 
-Operand = Constant | Calculation | Field
+_Operand = _Constant | _Calculation | _Field
 
 
-def compare(symbol: str, left: Operand, right: Operand) -> SQLFragment:
+def _compare(symbol: str, left: _Operand, right: _Operand) -> _SQLFragment:
     """Return the comparison of two operands."""
     match left, right:
-        case Constant(one), Constant(other):
-            return SQLFragment(str(int(comparer(symbol)(one, other))))
-        case Constant(value), Field():
+        case _Constant(one), _Constant(other):
+            return _SQLFragment(str(int(comparer(symbol)(one, other))))
+        case _Constant(value), _Field():
             return _compare_with_constant(MIRRORED[symbol], right, value)
-        case Field(), Constant(value):
+        case _Field(), _Constant(value):
             return _compare_with_constant(symbol, left, value)
         case _:
             return _compare_dynamic(symbol, left, right)
 
 
-def is_in(field: Field, values: tuple[str, ...]) -> SQLFragment:
+def _is_in(field: _Field, values: tuple[str, ...]) -> _SQLFragment:
     """Return the condition that a text is in a list."""
     marks = ", ".join("?" * len(values))
-    texts = SQLFragment(marks, tuple(_checked(value) for value in values))
-    return compose("({} IN ({}) AND {})", field.value, texts, field.whole)
+    texts = _SQLFragment(marks, tuple(_checked(value) for value in values))
+    return _compose("({} IN ({}) AND {})", field.value, texts, field.whole)
 
 
-def is_like(field: Field, pattern: str, escape: str | None) -> SQLFragment:
+def _is_like(field: _Field, pattern: str, escape: str | None) -> _SQLFragment:
     """Return the condition that a text matches a pattern. GLOB, unlike LIKE, is case-sensitive in SQLite."""
     pieces = ["".join(map(_for_glob, piece)) for piece in split_pattern(pattern, escape)]
-    glob = parameter(_checked("*".join(pieces), "\0\1\ufffd\ufffe\uffff"))
-    return compose(f"({{}} GLOB {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", field.like, glob, field.type)
+    glob = _parameter(_checked("*".join(pieces), "\0\1\ufffd\ufffe\uffff"))
+    return _compose(f"({{}} GLOB {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", field.like, glob, field.type)
 
 
-def is_true(field: Field) -> SQLFragment:
+def _is_true(field: _Field) -> _SQLFragment:
     """Return the value of a boolean; NULL for other types."""
-    return _as_kind("truth", field) or NULL
+    return _as_kind("truth", field) or _NULL
 
 
-def as_number(operand: Operand) -> SQLFragment:
+def _as_number(operand: _Operand) -> _SQLFragment:
     """Return the value of a number; NULL for other types."""
-    return _as_kind("number", operand) or NULL
+    return _as_kind("number", operand) or _NULL
 
 
-def _compare_with_constant(symbol: str, field: Field, value: Value) -> SQLFragment:
+def _compare_with_constant(symbol: str, field: _Field, value: Value) -> _SQLFragment:
     if isinstance(value, str):
-        same = compose("({} = {} AND {})", field.value, parameter(_checked(value)), field.whole)
+        same = _compose("({} = {} AND {})", field.value, _parameter(_checked(value)), field.whole)
         return (
             same
             if symbol == "="
-            else compose(f"(NOT {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", same, field.type)
+            else _compose(f"(NOT {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", same, field.type)
         )
     # The plus converts a boolean to SQLite's number for it.
     others = _TYPES_EXCEPT["truth" if isinstance(value, bool) else "number"]
     mine = _parsed_like(value, field) if isinstance(value, float) else field.value
-    return compose(f"({{}} {symbol} {{}} AND {{}} NOT IN ({others}))", mine, parameter(+value), field.type)
+    return _compose(f"({{}} {symbol} {{}} AND {{}} NOT IN ({others}))", mine, _parameter(+value), field.type)
 
 
-def _parsed_like(value: float, field: Field) -> SQLFragment:
+def _parsed_like(value: float, field: _Field) -> _SQLFragment:
     """Return a number that equals the literal in the selector even if SQLite parses decimals inexactly."""
     written = f"[{value!r},{value!r}]"
-    return compose("CASE {} WHEN {} THEN {} ELSE {} END", field.json, parameter(written), parameter(value), field.value)
+    return _compose(
+        "CASE {} WHEN {} THEN {} ELSE {} END", field.json, _parameter(written), _parameter(value), field.value
+    )
 
 
-def _compare_dynamic(symbol: str, left: Operand, right: Operand) -> SQLFragment:
+def _compare_dynamic(symbol: str, left: _Operand, right: _Operand) -> _SQLFragment:
     kinds = tuple(_TYPES_OF) if symbol in {"=", "<>"} else ("number",)
     pairs = [(_as_kind(kind, left), _as_kind(kind, right)) for kind in kinds]
-    alike = [compose(f"{{}} {symbol} {{}}", one, other) for one, other in pairs if one and other]
-    unknown = compose("{} IS NULL OR {} IS NULL", _raw_value(left), _raw_value(right))
-    return compose(f"CASE WHEN {{}} THEN NULL ELSE coalesce({'{}, ' * len(alike)}NULL, 0) END", unknown, *alike)
+    alike = [_compose(f"{{}} {symbol} {{}}", one, other) for one, other in pairs if one and other]
+    unknown = _compose("{} IS NULL OR {} IS NULL", _raw_value(left), _raw_value(right))
+    return _compose(f"CASE WHEN {{}} THEN NULL ELSE coalesce({'{}, ' * len(alike)}NULL, 0) END", unknown, *alike)
 
 
-def _raw_value(operand: Operand) -> SQLFragment:
+def _raw_value(operand: _Operand) -> _SQLFragment:
     match operand:
-        case Field(value=value) | Calculation(value):
+        case _Field(value=value) | _Calculation(value):
             return value
-        case Constant(known):
-            return parameter(known)
+        case _Constant(known):
+            return _parameter(known)
 
 
-def _as_kind(kind: str, operand: Operand) -> SQLFragment | None:
+def _as_kind(kind: str, operand: _Operand) -> _SQLFragment | None:
     match operand:
-        case Field():
+        case _Field():
             value = operand.json if kind == "text" else operand.value
-            return compose(f"CASE WHEN {{}} IN ({_TYPES_OF[kind]}) THEN {{}} END", operand.type, value)
-        case Calculation(number):
+            return _compose(f"CASE WHEN {{}} IN ({_TYPES_OF[kind]}) THEN {{}} END", operand.type, value)
+        case _Calculation(number):
             return number if kind == "number" else None
-        case Constant(value):
-            return parameter(value) if kind == "number" and is_number(value) else None
+        case _Constant(value):
+            return _parameter(value) if kind == "number" and is_number(value) else None
 
 
 def _checked(text: str, refused: str = "\0") -> str:
@@ -335,7 +321,7 @@ def translate(selector: Selector, layout: Layout) -> Condition:
     """
     if selector.expression is None:
         return Condition("(1)")
-    fragment = compose("({})", _Translation(layout).condition(selector.expression))
+    fragment = _compose("({})", _Translation(layout).condition(selector.expression))
     if fragment.depth > _MAX_PARSER_DEPTH:
         raise NotSupportedError(f"The selector {str(selector)!r:.100} is nested too deep for SQLite; write it flatter.")
     return Condition(fragment.sql, fragment.parameters)
@@ -347,48 +333,48 @@ class _Translation:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
-    def condition(self, node: Expression) -> SQLFragment:
+    def condition(self, node: Expression) -> _SQLFragment:
         """Return the SQL condition of a node."""
         match node:
             case And(operands):
-                return joined("AND", [self.condition(operand) for operand in operands])
+                return _joined("AND", [self.condition(operand) for operand in operands])
             case Or(operands):
-                return joined("OR", [self.condition(operand) for operand in operands])
+                return _joined("OR", [self.condition(operand) for operand in operands])
             case Not(operand):
-                return compose("NOT {}", self.condition(operand))
+                return _compose("NOT {}", self.condition(operand))
             case Comparison(symbol, left, right):
-                return compare(symbol, self._operand(left), self._operand(right))
+                return _compare(symbol, self._operand(left), self._operand(right))
             case _:
                 return self._test(node)
 
-    def _test(self, node: Expression) -> SQLFragment:
+    def _test(self, node: Expression) -> _SQLFragment:
         match node:
             case Like(name, pattern, escape):
-                return is_like(field(name, self._layout), pattern, escape)
+                return _is_like(_field_of(name, self._layout), pattern, escape)
             case In(name, values):
-                return is_in(field(name, self._layout), values)
+                return _is_in(_field_of(name, self._layout), values)
             case IsNull(name):
-                return compose("({} IS NULL)", field(name, self._layout).value)
+                return _compose("({} IS NULL)", _field_of(name, self._layout).value)
             case Identifier(name):
-                return is_true(field(name, self._layout))
+                return _is_true(_field_of(name, self._layout))
             case _:
-                return SQLFragment("TRUE" if node == Literal(value=True) else "FALSE")
+                return _SQLFragment("TRUE" if node == Literal(value=True) else "FALSE")
 
-    def _operand(self, node: Expression) -> Operand:
+    def _operand(self, node: Expression) -> _Operand:
         match node:
             case Literal(value):
-                return Constant(value)
+                return _Constant(value)
             case Identifier(name):
-                return field(name, self._layout)
+                return _field_of(name, self._layout)
             case Arithmetic(symbol, left, right):
                 return self._calculation(symbol, self._operand(left), self._operand(right))
             case _:
                 raise TypeError(f"{type(node).__name__} is no value")  # the parser rejects these
 
-    def _calculation(self, symbol: str, left: Operand, right: Operand) -> Operand:
+    def _calculation(self, symbol: str, left: _Operand, right: _Operand) -> _Operand:
         match left, right:
-            case Constant(int() | float() as one), Constant(int() | float() as other):
+            case _Constant(int() | float() as one), _Constant(int() | float() as other):
                 result = ARITHMETIC[symbol](one, other)
-                return Calculation(NULL) if result is None else Constant(result)
+                return _Calculation(_NULL) if result is None else _Constant(result)
             case _:
-                return Calculation(compose(f"({{}} {symbol} {{}})", as_number(left), as_number(right)))
+                return _Calculation(_compose(f"({{}} {symbol} {{}})", _as_number(left), _as_number(right)))

@@ -21,7 +21,7 @@ from jmsjca.spark.rows import delivery_row, to_batch
 from jmsjca.spark.schema import ARROW_SCHEMA
 from jmsjca.spark.staging import EpochPartition, Staging, orphans
 
-__all__ = ["AvailableNowLimit", "EmptyEpochBackoff", "JmsBatchReader", "JmsStreamReader", "Offset", "QueueMonitor"]
+__all__ = ["EmptyEpochBackoff", "JmsBatchReader", "JmsStreamReader", "Offset", "QueueMonitor"]
 
 logger = logging.getLogger("jmsjca.spark")
 
@@ -56,7 +56,7 @@ class JmsBatchReader(DataSourceReader):
             connection.close()
 
 
-class AvailableNowLimit:
+class _AvailableNowLimit:
     """The end of a query with trigger AvailableNow: the messages that the queue had when the query began.
 
     If the broker does not report the queue depth, the query ends with the first epoch that is empty or has a message
@@ -168,7 +168,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._location = options.staging()
         self._monitor = QueueMonitor(options)
         self._backoff = EmptyEpochBackoff()
-        self._available_now: AvailableNowLimit | None = None  # with trigger AvailableNow: the end of this run
+        self._available_now: _AvailableNowLimit | None = None  # with trigger AvailableNow: the end of this run
         self._last_epoch: Offset | None = None  # the last epoch of this run
 
     def initialOffset(self) -> dict[str, Any]:
@@ -202,8 +202,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if depth is None else {"depth": depth}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Limit this run to the messages that the queue has now: see `AvailableNowLimit`."""
-        self._available_now = AvailableNowLimit(self._monitor.depth())
+        """Limit this run to the messages that the queue has now: see `_AvailableNowLimit`."""
+        self._available_now = _AvailableNowLimit(self._monitor.depth())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the partitions of the epochs between two offsets. Only this method creates the folders of epochs."""

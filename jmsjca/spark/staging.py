@@ -41,7 +41,6 @@ __all__ = [
     "replace",
     "resolve_duplicates",
     "sync_folder",
-    "write_exclusively",
 ]
 
 RECEIVED = b"received"
@@ -93,7 +92,7 @@ class Staging:
             IllegalStateError: Another query is the owner.
         """
         owner = self.folder / "OWNER"
-        if not write_exclusively(owner, query.encode()) and owner.read_text() != query:
+        if not _write_exclusively(owner, query.encode()) and owner.read_text() != query:
             raise IllegalStateError(
                 f"{self.folder} is being read by query {owner.read_text()}; each query needs a checkpoint of its own."
             )
@@ -127,7 +126,7 @@ class Staging:
             StaleEpochError: The epoch is over.
         """
         try:
-            return write_exclusively(self._path(part, "arrow"), _encode(batch))
+            return _write_exclusively(self._path(part, "arrow"), _encode(batch))
         except FileNotFoundError:
             raise StaleEpochError(
                 f"Epoch {part.epoch} was removed while partition {part.number} was at work."
@@ -153,7 +152,7 @@ class Staging:
     def confirm(self, part: EpochPartition) -> None:
         """Record that the broker confirmed the settlement."""
         with suppress(FileNotFoundError):  # the epoch is already removed; its keys remain in doubt/ for a while
-            write_exclusively(self._path(part, "acked"), b"")
+            _write_exclusively(self._path(part, "acked"), b"")
 
     def is_confirmed(self, part: EpochPartition) -> bool:
         """Return True if the broker confirmed the settlement."""
@@ -162,7 +161,7 @@ class Staging:
     def record_decision(self, part: EpochPartition, foreign: Iterable[str]) -> set[str]:
         """Record which messages other partitions keep, and return the first decision, which is final."""
         path = self._path(part, "ok")
-        write_exclusively(path, json.dumps(sorted(foreign)).encode())
+        _write_exclusively(path, json.dumps(sorted(foreign)).encode())
         return set(json.loads(path.read_bytes()))
 
     def decision(self, part: EpochPartition) -> set[str] | None:
@@ -223,7 +222,7 @@ class Staging:
                 doubt.mkdir(exist_ok=True)
                 sync_folder(self.folder)
                 keys = json.dumps(sorted(self.keys(part))).encode()
-                write_exclusively(doubt / f"{part.epoch:010d}-{part.number:05d}.ids", keys)
+                _write_exclusively(doubt / f"{part.epoch:010d}-{part.number:05d}.ids", keys)
         folder.rename(self.folder / f"trash-{uuid.uuid4().hex}")
 
     def _epoch_folder(self, epoch: int) -> Path:
@@ -258,7 +257,7 @@ def _encode(batch: Any) -> bytes:
     return data
 
 
-def write_exclusively(path: Path, data: bytes) -> bool:
+def _write_exclusively(path: Path, data: bytes) -> bool:
     """Create a file durably and atomically. Return False if it exists already."""
     temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
     try:
