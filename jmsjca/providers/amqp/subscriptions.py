@@ -4,8 +4,8 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jmsjca.destinations import Destination, Queue, Subscription
-from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError, JMSError, NotSupportedError
+from jmsjca.destinations import Destination, Subscription
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.codec.addresses import Address, address_of
 from jmsjca.providers.amqp.engine.engine import Engine
@@ -14,6 +14,7 @@ from jmsjca.providers.amqp.errors import condition_text
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source, SubscriptionLink, subscription_link
 from jmsjca.providers.amqp.temporary_destinations import TemporaryDestinations
+from jmsjca.providers.common.subscriptions import check_no_local, foreign_subscription_error
 
 __all__ = ["ConsumerSpec", "SourceFactory", "unsubscribe", "unsubscribe_global"]
 
@@ -145,17 +146,13 @@ class SourceFactory:
                 such a consumer.
         """
         broker = self._broker
-        broker.require("no_local", requested=no_local)
+        if no_local:
+            check_no_local(broker, source)
         if not isinstance(source, Subscription):
-            if no_local and isinstance(source, Queue):
-                raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
             self._temporaries.check_owned(source)
             return
         broker.require("shared", requested=source.shared)
         broker.require("durable", requested=source.durable)
-        broker.require("durable_no_local", requested=source.durable and not source.shared and no_local)
-        if no_local and source.shared:
-            raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
         self.check_client_id(source)
         self._temporaries.check_owned(source)
 
@@ -168,10 +165,7 @@ class SourceFactory:
         if subscription.client_id is None and (subscription.shared or not subscription.durable):
             return
         if not self._client_id or subscription.client_id not in {None, self._client_id}:
-            raise InvalidClientIDError(
-                f"The durable subscription {subscription.name!r} belongs to the client id {subscription.client_id!r}, "
-                f"and this connection has {self._client_id!r}."
-            )
+            raise foreign_subscription_error(subscription, self._client_id)
 
     def check_unsubscribable(self, what: Subscription) -> None:
         """Check that this connection can remove a subscription.

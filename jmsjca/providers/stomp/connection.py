@@ -17,10 +17,11 @@ from jmsjca.errors import (
     JMSError,
     NotSupportedError,
 )
+from jmsjca.providers.common.subscriptions import check_no_local
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.consumer import STOMPConsumer
 from jmsjca.providers.stomp.delivery import STOMPDelivery
-from jmsjca.providers.stomp.durable_subscriptions import DurableSubscriptions, check_no_local, check_subscription
+from jmsjca.providers.stomp.durable_subscriptions import DurableSubscriptions, check_subscription
 from jmsjca.providers.stomp.errors import translating_errors
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.providers.stomp.subscription import RenewingSubscription, SubscriptionSet, default_window

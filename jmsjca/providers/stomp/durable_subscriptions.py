@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from jmsjca.config.text import check_text
-from jmsjca.destinations import Destination, Queue, Subscription, Topic
-from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError
+from jmsjca.destinations import Destination, Subscription, Topic
+from jmsjca.errors import IllegalStateError, InvalidDestinationError
 from jmsjca.providers.common.broker_profile import BrokerProfile
+from jmsjca.providers.common.subscriptions import foreign_subscription_error
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 
-__all__ = ["DurableSubscriptions", "check_no_local", "check_subscription"]
+__all__ = ["DurableSubscriptions", "check_subscription"]
 
 
 class _Consumer(Protocol):
@@ -85,19 +86,6 @@ class DurableSubscriptions:
             )
 
 
-def check_no_local(broker: BrokerProfile, source: Destination | Subscription) -> None:
-    """Raise an error if `no_local` cannot be kept for a source.
-
-    Raises:
-        NotSupportedError: The broker has no `no_local`, or not for durable subscriptions.
-        InvalidDestinationError: The source is a queue.
-    """
-    broker.require("no_local")
-    if isinstance(source, Queue):
-        raise InvalidDestinationError(f"no_local is for topics; consumers of {source} get all messages.")
-    broker.require("durable_no_local", requested=isinstance(source, Subscription) and source.durable)
-
-
 def check_subscription(broker: BrokerProfile, source: Destination | Subscription, client_id: str | None) -> None:
     """Raise an error for a subscription that the broker does not support, or of another client id.
 
@@ -114,7 +102,4 @@ def check_subscription(broker: BrokerProfile, source: Destination | Subscription
         return
     broker.require("durable")
     if not source.client_id or source.client_id != client_id:
-        raise InvalidClientIDError(
-            f"The durable subscription {source.name!r} belongs to the client id {source.client_id!r}, but this"
-            f" connection has {client_id!r}."
-        )
+        raise foreign_subscription_error(source, client_id)
