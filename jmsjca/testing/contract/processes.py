@@ -93,34 +93,30 @@ def _told(child: subprocess.Popen[str]) -> list[str]:
     raise AssertionError(f"The other process ended with {child.wait()} before it was done.")
 
 
-# Takes three messages: one in a unit that commits, one in a unit that stays open and sends, one in none.
-_WORKER = """
-import sys
-from jmsjca.destinations import Queue
-from jmsjca.reconnection import ConnectionSettings, connect
-from jmsjca.messages import TextMessage
-from jmsjca.spi import Order
-connection = connect(ConnectionSettings(sys.argv[1]))
-consumer, atomic = connection.consumer(Queue(sys.argv[2]), order=Order.ANY), connection.capabilities.atomic
-held = []
-while len(held) < 3:
-    held += consumer.receive(3 - len(held), None)
-done, unit = connection.unit(atomic=atomic), connection.unit(atomic=atomic)
-done.take(held[:1])
-done.commit()
-unit.take(held[1:2])
-unit.send(TextMessage("never"), Queue(sys.argv[3]))
-print("working", flush=True)
-sys.stdin.read()
-"""
-
-
-class TestCrashes(Contract):
-    """SIGKILL, to a process of its own (capability shared_between_processes)."""
+class NeedsProcesses(Contract):
+    """The base of contract classes that run other processes (capability shared_between_processes)."""
 
     @pytest.fixture(autouse=True)
     def _needs_processes(self, harness: Harness) -> None:
         harness.require("shared_between_processes")
+
+
+# Takes three messages: one in a unit that commits, one in a unit that stays open and sends, one in none.
+_WORK = """
+from jmsjca.spi import Order
+connection = connected()
+consumer, atomic = connection.consumer(Queue(names[0]), order=Order.ANY), connection.capabilities.atomic
+held = gather(consumer, 3)
+done, unit = connection.unit(atomic=atomic), connection.unit(atomic=atomic)
+done.take(held[:1])
+done.commit()
+unit.take(held[1:2])
+unit.send(TextMessage("never"), Queue(names[1]))
+"""
+
+
+class TestCrashes(NeedsProcesses):
+    """SIGKILL, to a process of its own (capability shared_between_processes)."""
 
     def test_killed_process_leaves_what_it_had_not_committed(self, harness: Harness) -> None:
         """Committed work is done; held messages are redelivered; pending sends are not sent."""
@@ -142,14 +138,8 @@ class TestCrashes(Contract):
 
 
 def _work_and_die(harness: Harness, source: Queue, target: Queue) -> None:
-    command = [sys.executable, "-c", _WORKER, harness.url, source.name, target.name]
-    with subprocess.Popen(  # noqa: S603  # our own interpreter and script
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as worker:
-        assert worker.stdout
-        ready = harness.in_background(worker.stdout.readline).result(PATIENCE)
-        worker.kill()
-    assert ready == "working\n"
+    with child_process(harness, _WORK, source.name, target.name) as other:
+        other.kill()
 
 
 _WITH_CLIENT_ID = "connection = connected(names[0])"
@@ -170,12 +160,8 @@ unit.take(held)
 """
 
 
-class TestKilledProcesses(Contract):
+class TestKilledProcesses(NeedsProcesses):
     """SIGKILL, to a process of its own (capability shared_between_processes)."""
-
-    @pytest.fixture(autouse=True)
-    def _needs_processes(self, harness: Harness) -> None:
-        harness.require("shared_between_processes")
 
     def test_client_id_is_free(self, harness: Harness) -> None:
         """No client uses it any more (JMS 3.1, section 6.1.2)."""
@@ -340,12 +326,8 @@ except IllegalStateError:
 """
 
 
-class TestConcurrentProcesses(Contract):
+class TestConcurrentProcesses(NeedsProcesses):
     """Two processes (capability shared_between_processes)."""
-
-    @pytest.fixture(autouse=True)
-    def _needs_processes(self, harness: Harness) -> None:
-        harness.require("shared_between_processes")
 
     def test_reply_comes_from_another_process(self, harness: Harness) -> None:
         """The asker's temporary queue is reached from everywhere (JMS 3.1, sections 2.16 and 6.2.2)."""

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
+from jmsjca.testing.contract.processes import child_process
 
 __all__ = ["TestDelivery", "TestOrdering"]
-
-_SEND = """
-import sys
-from jmsjca.destinations import Queue
-from jmsjca.reconnection import ConnectionSettings, connect
-from jmsjca.messages import TextMessage
-connection = connect(ConnectionSettings(sys.argv[1]))
-unit = connection.unit(atomic=connection.capabilities.atomic)
-unit.send(TextMessage("from afar"), Queue(sys.argv[2]))
-unit.commit()
-connection.close()
-"""
 
 
 class TestDelivery(Contract):
@@ -127,9 +113,8 @@ class TestDelivery(Contract):
         harness.require("shared_between_processes")
         queue = harness.queue()
         waiting = harness.in_background(harness.connection.consumer(queue).receive, 1, PATIENCE)
-        command = [sys.executable, "-c", _SEND, harness.url, queue.name]
-        subprocess.run(command, check=True, timeout=PATIENCE)  # noqa: S603  # our own interpreter and script
-        assert bodies(waiting.result(PATIENCE)) == ["from afar"]
+        with child_process(harness, 'send(connected(), "from afar", Queue(names[0]))', queue.name):
+            assert bodies(waiting.result(PATIENCE)) == ["from afar"]
 
     def test_wake_ends_a_waiting_receive(self, harness: Harness) -> None:
         """`wake` lets a receive on another thread return empty: how an endpoint is stopped."""
