@@ -288,7 +288,7 @@ _USUAL_BODIES: dict[type[Message], tuple[int, bytes, bytes, bytes]] = {
         _DATA_DESCRIPTOR + b"\xb0",
     ),
 }
-"""By class: the message type, the part between address and timestamp, and the bytes before the size of a short or long body."""
+"""By class: the message type, the part from address to timestamp, and the head of a short and of a long body."""
 
 _cached_template = lru_cache(256)(MessageTemplate)
 
