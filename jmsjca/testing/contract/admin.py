@@ -10,6 +10,7 @@ from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, InvalidSelectorError
 from jmsjca.messages import TextMessage
 from jmsjca.spi import Admin, Depth
+from jmsjca.testing.contract.destination_settings import admin_of
 from jmsjca.testing.contract.harness import Contract, Harness, bodies, moment
 
 __all__ = ["TestAdmin", "TestBrowsing", "TestRemoving"]
@@ -18,9 +19,7 @@ __all__ = ["TestAdmin", "TestBrowsing", "TestRemoving"]
 class TestBrowsing(Contract):
     """Browsing (JMS 3.1, section 4.1.6; capability browse)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_browse(self, harness: Harness) -> None:
-        harness.require("browse")
+    needs = ("browse",)
 
     def test_browser_shows_the_queue_in_order(self, harness: Harness) -> None:
         """In the order in which consumers would get the messages."""
@@ -119,16 +118,19 @@ class TestBrowsing(Contract):
             list(harness.connection.browse(harness.topic()))
 
 
-class TestAdmin(Contract):
-    """`Connection.admin`, where the broker offers it."""
+class NeedsAdmin(Contract):
+    """The base of contract classes about the operator's view of a broker (capability admin)."""
+
+    needs = ("admin",)
 
     @pytest.fixture
     def admin(self, harness: Harness) -> Admin:
-        """Return the admin, or skip the case."""
-        harness.require("admin")
-        admin = harness.connection.admin()
-        assert admin is not None
-        return admin
+        """Return the operator's view of the connection."""
+        return admin_of(harness)
+
+
+class TestAdmin(NeedsAdmin):
+    """`Connection.admin`, where the broker offers it."""
 
     def test_depth_tells_ready_held_and_scheduled(self, harness: Harness, admin: Admin) -> None:
         """The three add up to everything in the queue."""
@@ -179,16 +181,8 @@ def _browse(harness: Harness, queue: Destination, limit: int | None = None) -> l
     return [seen.message.body for seen in chain.from_iterable(harness.connection.browse(queue, limit=limit))]
 
 
-class TestRemoving(Contract):
+class TestRemoving(NeedsAdmin):
     """`Connection.remove` and `Admin.purge` (left to administrators by JMS 3.1, section 4.1.3; capability admin)."""
-
-    @pytest.fixture
-    def admin(self, harness: Harness) -> Admin:
-        """Return the admin, or skip the case."""
-        harness.require("admin")
-        admin = harness.connection.admin()
-        assert admin is not None
-        return admin
 
     def test_queue_in_use_is_not_removed(self, harness: Harness, admin: Admin) -> None:
         """Its consumer would wait for ever (design rule of `Connection.remove`)."""
@@ -202,14 +196,12 @@ class TestRemoving(Contract):
         harness.connection.remove(queue)
         assert queue not in admin.destinations()
 
-    @pytest.mark.usefixtures("admin")
     def test_what_is_not_there_cannot_be_removed(self, harness: Harness) -> None:
         """An unused queue, and a topic, which holds no messages (design rule of `Connection.remove`)."""
         for what in (harness.queue(), harness.topic()):
             with pytest.raises(InvalidDestinationError):
                 harness.connection.remove(what)
 
-    @pytest.mark.usefixtures("admin")
     def test_unit_outlives_the_removed_queue(self, harness: Harness) -> None:
         """The unit keeps its deliveries; a rollback has no queue to return them to (JMS 3.1, section 8.8)."""
         harness.require("ends_at_close")
@@ -225,7 +217,6 @@ class TestRemoving(Contract):
         harness.expect(target, "done")
         harness.expect(queue)
 
-    @pytest.mark.usefixtures("admin")
     def test_removed_queue_forgets_duplicate_ids(self, harness: Harness) -> None:
         """The name stands for a new queue, so no send is a duplicate (Artemis removes the cache with the address)."""
         harness.require("duplicate_detection")
@@ -235,7 +226,6 @@ class TestRemoving(Contract):
         harness.send_messages(queue, TextMessage("new", properties={"_AMQ_DUPL_ID": "1"}))
         harness.expect(queue, "new")
 
-    @pytest.mark.usefixtures("admin")
     def test_removing_a_queue_leaves_its_neighbours(self, harness: Harness) -> None:
         """Another queue, and the topic of the same name (design rule: the kind is part of the identity)."""
         harness.require("durable")

@@ -193,9 +193,7 @@ def _hold_first_of_two(harness: Harness, queue: Destination) -> Unit:
 class TestClientIds(Contract):
     """Client identifiers (JMS 3.1, section 6.1.2; capability client_ids)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_client_ids(self, harness: Harness) -> None:
-        harness.require("client_ids")
+    needs = ("client_ids",)
 
     def test_one_in_use_is_refused(self, harness: Harness) -> None:
         """A client's state is used by one client at a time (JMS 3.1, sections 6.1.2 and 10.3)."""

@@ -30,9 +30,7 @@ __all__ = [
 class Configured(Contract):
     """The base of contract classes that configure destinations."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_configurable(self, harness: Harness) -> None:
-        harness.require("admin", "configurable", "exact_credit")
+    needs = ("admin", "configurable", "exact_credit")
 
 
 def admin_of(harness: Harness) -> Admin:
@@ -158,7 +156,7 @@ class TestDefaultSettings(Configured):
     """Settings for all destinations that have none of their own (beyond JMS: Artemis' match ``#``)."""
 
     @pytest.fixture(autouse=True)
-    def _taken_back(self, harness: Harness, _needs_configurable: None) -> Iterator[None]:
+    def _taken_back(self, harness: Harness, _capabilities: None) -> Iterator[None]:
         """They hold for the whole broker, so each case takes them back."""
         yield
         connection = harness.connect()

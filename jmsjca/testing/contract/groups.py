@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.messages import TextMessage
 from jmsjca.spi import Consumer, Order
@@ -26,9 +24,7 @@ __all__ = [
 class Grouping(Contract):
     """The base of contract classes about message groups."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_groups(self, harness: Harness) -> None:
-        harness.require("groups", "groups_apart", "exact_credit")
+    needs = ("groups", "groups_apart", "exact_credit")
 
 
 def two_consumers(harness: Harness, source: Destination | Subscription) -> Sequence[Consumer]:
@@ -51,9 +47,10 @@ def grouped(group: str, body: str) -> TextMessage:
 class TestWholeGroups(Contract):
     """``JMSXGroupID`` between consumers that prefetch messages (capability groups)."""
 
+    needs = ("groups",)
+
     def test_all_of_a_group_go_to_one_consumer(self, harness: Harness) -> None:
         """And that in the order of sending (JMS 3.1, section 3.5.9; Artemis' message groups)."""
-        harness.require("groups")
         queue = harness.queue()
         consumers = [harness.connection.consumer(queue, order=Order.ANY) for _ in range(2)]
         words = [f"{group}{number}" for number in range(5) for group in "abcdef"]
@@ -68,7 +65,6 @@ class TestWholeGroups(Contract):
 
     def test_groups_may_be_more_than_a_broker_keeps_apart(self, harness: Harness) -> None:
         """None is lost or doubled (Artemis' message groups)."""
-        harness.require("groups")
         queue = harness.queue()
         sent = [f"{n}." for n in range(3000)]
         harness.send_messages(queue, *(grouped(body, body) for body in sent))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
@@ -188,7 +188,10 @@ class Harness:
 
 
 class Contract:
-    """The base of the contract classes: gives each case its harness."""
+    """The base of the contract classes: gives each case its harness, and skips it where a capability is lacking."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Capabilities that every case of the class needs; a subclass that sets them anew repeats those of its base."""
 
     @pytest.fixture
     def harness(self, jms_broker_url: str) -> Iterator[Harness]:
@@ -203,6 +206,10 @@ class Contract:
         harness = Harness(jms_broker_url)
         yield harness
         harness.close()
+
+    @pytest.fixture(autouse=True)
+    def _capabilities(self, harness: Harness) -> None:
+        harness.require(*self.needs)
 
 
 def prepare(message: Message, to: Destination, **headers: Any) -> Message:

@@ -320,10 +320,7 @@ _DECIMAL = frozenset({("decimal", "Decimal")})
 class TestObjects(Contract):
     """A pickled object, as it was when it was given (JMS 3.1, section 3.11)."""
 
-    @pytest.fixture(autouse=True)
-    def structured(self, harness: Harness) -> None:
-        """Only for brokers that take such messages."""
-        harness.require("structured")
+    needs = ("structured",)
 
     def test_object_arrives_for_who_names_its_classes(self, harness: Harness) -> None:
         """Opt-in, by exact names (JMS 3.1, section 3.11)."""

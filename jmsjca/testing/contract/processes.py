@@ -96,9 +96,7 @@ def _told(child: subprocess.Popen[str]) -> list[str]:
 class NeedsProcesses(Contract):
     """The base of contract classes that run other processes (capability shared_between_processes)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_processes(self, harness: Harness) -> None:
-        harness.require("shared_between_processes")
+    needs = ("shared_between_processes",)
 
 
 # Takes three messages: one in a unit that commits, one in a unit that stays open and sends, one in none.

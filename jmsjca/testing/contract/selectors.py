@@ -19,9 +19,7 @@ __all__ = ["TestSelectiveConsumers", "TestSelectiveSubscriptions", "TestSelector
 class TestSelectors(Contract):
     """Message selection (JMS 3.1, section 3.8; capability selectors)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_selectors(self, harness: Harness) -> None:
-        harness.require("selectors")
+    needs = ("selectors",)
 
     @pytest.mark.parametrize(
         ("selector", "selected"),
@@ -155,9 +153,7 @@ def _queue_of_three(harness: Harness) -> Queue:
 class TestSelectiveConsumers(Contract):
     """Queues with selecting consumers (JMS 3.1, sections 3.8 and 4.1.2; capability selectors)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_selectors(self, harness: Harness) -> None:
-        harness.require("selectors")
+    needs = ("selectors",)
 
     def test_not_selected_messages_stay_in_order(self, harness: Harness) -> None:
         """They remain on the queue for others (JMS 3.1, section 4.1.2)."""
@@ -310,9 +306,7 @@ def _numbered(word: str) -> TextMessage:
 class TestSelectiveSubscriptions(Contract):
     """Selectors of subscriptions (JMS 3.1, sections 4.2.2 and 8.3; capability selectors)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_selectors(self, harness: Harness) -> None:
-        harness.require("selectors")
+    needs = ("selectors",)
 
     def test_each_subscriber_selects_for_itself(self, harness: Harness) -> None:
         """One message may be for several, for one or for none (JMS 3.1, section 4.2.2)."""

@@ -18,9 +18,7 @@ __all__ = ["TestSharedDurableSubscriptions", "TestSharedSubscriptions"]
 class TestSharedSubscriptions(Contract):
     """Shared subscriptions that are not durable (JMS 3.1, section 8.3.2; capability shared)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_shared(self, harness: Harness) -> None:
-        harness.require("shared")
+    needs = ("shared",)
 
     def test_each_message_goes_to_one_consumer(self, harness: Harness) -> None:
         """The consumers compete, in whichever connections they are (JMS 3.1, section 8.3.2)."""
@@ -206,9 +204,7 @@ def _shared(topic: Topic, name: str = "s") -> Subscription:
 class TestSharedDurableSubscriptions(Contract):
     """Shared durable subscriptions (JMS 3.1, section 8.3.4; capabilities shared and durable)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_shared_and_durable(self, harness: Harness) -> None:
-        harness.require("shared", "durable")
+    needs = ("shared", "durable")
 
     def test_consumers_compete(self, harness: Harness) -> None:
         """Each message goes to one of them (JMS 3.1, section 8.3.4)."""

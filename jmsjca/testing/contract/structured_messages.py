@@ -29,10 +29,7 @@ __all__ = ["TestMaps", "TestStreams"]
 class TestMaps(Contract):
     """Names and typed values (JMS 3.1, section 3.11)."""
 
-    @pytest.fixture(autouse=True)
-    def structured(self, harness: Harness) -> None:
-        """Only for brokers that take such messages."""
-        harness.require("structured")
+    needs = ("structured",)
 
     def test_every_type_arrives(self, harness: Harness) -> None:
         """Ten types, each kept apart from the others (JMS 3.1, section 3.11.3)."""
@@ -184,10 +181,7 @@ def _through(
 class TestStreams(Contract):
     """Typed values in a row (JMS 3.1, section 3.11)."""
 
-    @pytest.fixture(autouse=True)
-    def structured(self, harness: Harness) -> None:
-        """Only for brokers that take such messages."""
-        harness.require("structured")
+    needs = ("structured",)
 
     def test_every_type_arrives_in_its_place(self, harness: Harness) -> None:
         """Ten types and null, each kept apart from the others (JMS 3.1, section 3.11.3)."""

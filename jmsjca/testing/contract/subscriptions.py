@@ -86,9 +86,7 @@ class TestTopics(Contract):
 class TestDurableSubscriptions(Contract):
     """Durable subscriptions (JMS 3.1, section 8.3.3; capability durable)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_durable(self, harness: Harness) -> None:
-        harness.require("durable")
+    needs = ("durable",)
 
     def test_messages_are_kept_while_nobody_consumes(self, harness: Harness) -> None:
         """A durable subscription exists from its first consumer until it is removed."""
@@ -151,9 +149,7 @@ class TestDurableSubscriptions(Contract):
 class TestDurableRules(Contract):
     """Unshared durable subscriptions (JMS 3.1, section 8.3.3; capability subscription_lock)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_subscription_lock(self, harness: Harness) -> None:
-        harness.require("durable", "subscription_lock")
+    needs = ("durable", "subscription_lock")
 
     def test_second_consumer_is_refused(self, harness: Harness) -> None:
         """It has one active consumer at a time, and that one loses nothing by the attempt (JMS 3.1, section 8.3.3)."""
@@ -278,9 +274,7 @@ def _subscribed(harness: Harness, subscription: Subscription, connection: Connec
 class TestNoLocal(Contract):
     """``no_local`` (JMS 3.1, sections 8.3.1 and 8.3.3; capability no_local)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_no_local(self, harness: Harness) -> None:
-        harness.require("no_local")
+    needs = ("no_local",)
 
     def test_own_messages_are_not_added(self, harness: Harness) -> None:
         """Those of every other connection are (JMS 3.1, section 8.3.1)."""

@@ -20,9 +20,7 @@ Kind = Literal["queue", "topic"]
 class TestTemporaryDestinations(Contract):
     """The rules for temporary queues and topics (JMS 3.1, section 6.2.2; capability temporary)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_temporary(self, harness: Harness) -> None:
-        harness.require("temporary")
+    needs = ("temporary",)
 
     def test_each_one_is_unique(self, harness: Harness, kind: Kind) -> None:
         """Every call makes another one, also over another connection (JMS 3.1, section 6.2.2)."""
@@ -141,14 +139,10 @@ def _takes_nothing(harness: Harness, gone: Destination) -> None:
         harness.send(gone, "late")
 
 
-class _NeedsTemporary(Contract):
-    @pytest.fixture(autouse=True)
-    def _needs_temporary(self, harness: Harness) -> None:
-        harness.require("temporary")
-
-
-class TestTemporaryQueues(_NeedsTemporary):
+class TestTemporaryQueues(Contract):
     """Temporary queues (JMS 3.1, section 4.1.5)."""
+
+    needs = ("temporary",)
 
     def test_it_keeps_messages_for_a_consumer_to_come(self, harness: Harness) -> None:
         """It is a queue: what comes before its first consumer waits (JMS 3.1, sections 4.1.2 and 4.1.5)."""
@@ -218,8 +212,10 @@ class TestTemporaryQueues(_NeedsTemporary):
         assert made.name not in {d.name for d in admin.destinations()}
 
 
-class TestTemporaryTopics(_NeedsTemporary):
+class TestTemporaryTopics(Contract):
     """Temporary topics (JMS 3.1, section 4.2.7)."""
+
+    needs = ("temporary",)
 
     def test_every_subscriber_gets_its_own_copy(self, harness: Harness) -> None:
         """It is a topic: a subscriber receives only later messages (JMS 3.1, sections 4.2.2 and 4.2.7)."""

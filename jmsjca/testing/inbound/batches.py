@@ -20,9 +20,10 @@ __all__ = ["TestBatchRules", "TestBatches", "TestSyncBatches"]
 class TestBatches(ListenerContract):
     """Batches lose nothing and double nothing (JMSJCA manual, batch processing)."""
 
+    needs = ("atomic",)
+
     def test_what_is_sent_belongs_to_the_batch(self, stage: ListenerHarness, mode: str) -> None:
         """Each message is forwarded once (JMSJCA: testBatchXA, testBatchXACC)."""
-        stage.harness.require("atomic")
 
         def _handler(message: Message, session: Session) -> None:
             forward(message, session, stage.ends if message.end_of_batch else stage.out)
@@ -33,7 +34,6 @@ class TestBatches(ListenerContract):
 
     def test_failing_at_the_end_takes_back_the_batch(self, stage: ListenerHarness, mode: str) -> None:
         """One end of a batch in ten raises (JMSJCA: testBatchXARB, testBatchXARBCC)."""
-        stage.harness.require("atomic")
         chance = SeededChance(0.1)
 
         def _handler(message: Message, session: Session) -> None:
@@ -47,7 +47,6 @@ class TestBatches(ListenerContract):
 
     def test_without_a_transaction_each_call_may_have_one_of_its_own(self, stage: ListenerHarness, mode: str) -> None:
         """The handler sends in transacted sessions that it makes (JMSJCA: testBatchUT, testBatchUTCC)."""
-        stage.harness.require("atomic")
 
         def _handler(message: Message) -> None:
             with stage.connection.create_session(transacted=True) as session:

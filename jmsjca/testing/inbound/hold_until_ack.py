@@ -33,9 +33,7 @@ modes = pytest.mark.parametrize("mode", ["sync", "cc"])
 class TestHeldMessages(ListenerContract):
     """Hold-until-acknowledge (JMSJCA manual, section of that name)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_units(self, stage: ListenerHarness) -> None:
-        stage.harness.require("atomic")
+    needs = ("atomic",)
 
     def test_another_thread_takes_over(self, stage: ListenerHarness) -> None:
         """It sends in the delivery's unit after the handler returned; one rolls back (JMSJCA: testHUATxTakenAway)."""
@@ -87,9 +85,7 @@ class TestHeldMessages(ListenerContract):
 class TestHeldBatches(ListenerContract):
     """Batches that are held until all of their messages, and their ends, are acknowledged (JMSJCA manual)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_units(self, stage: ListenerHarness) -> None:
-        stage.harness.require("atomic")
+    needs = ("atomic",)
 
     @modes
     def test_what_is_sent_belongs_to_the_batch(self, stage: ListenerHarness, mode: str) -> None:

@@ -49,10 +49,11 @@ class TestTopics(ListenerContract):
 class TestDurableListeners(ListenerContract):
     """Durable subscriptions (JMSJCA manual, activation spec; JMS 3.1, section 8.3.3)."""
 
+    needs = ("durable",)
+
     @pytest.fixture
     def durable(self, stage: ListenerHarness, mode: str) -> dict[str, Any]:
         """Return the fields of a spec for a unique subscription."""
-        stage.harness.require("durable")
         name, client = (f"{what}-{uuid.uuid4().hex}" for what in ("s", "client"))
         subscription = {"subscription_durability": "Durable", "subscription_name": name, "client_id": client}
         return {"destination": stage.harness.topic(), "concurrency_mode": mode, **subscription}

@@ -19,9 +19,7 @@ modes = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 class TestExceptions(ListenerContract):
     """A handler's receipt and its sends are one (JMSJCA manual, transactions; JMS 3.1, section 6.2.7)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_units(self, stage: ListenerHarness) -> None:
-        stage.harness.require("atomic")
+    needs = ("atomic",)
 
     @modes
     def test_raising_after_the_send(self, stage: ListenerHarness, mode: str) -> None:
@@ -58,9 +56,7 @@ class TestExceptions(ListenerContract):
 class TestExceptionsWithoutTransaction(ListenerContract):
     """An exception brings the message again, without a transaction, too (JMSJCA: bean-managed transactions)."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_units(self, stage: ListenerHarness) -> None:
-        stage.harness.require("atomic")
+    needs = ("atomic",)
 
     @modes
     def test_raising_before_the_handlers_own_transaction(self, stage: ListenerHarness, mode: str) -> None:
