@@ -18,7 +18,7 @@ from jmsjca.messages import Message, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Connection, Consumer, Delivery, Order, Unit
 
-__all__ = ["PATIENCE", "Contract", "Harness", "again", "through"]
+__all__ = ["PATIENCE", "Contract", "Harness"]
 
 PATIENCE = 30.0
 """Seconds until a case gives up waiting for what must come. No case depends on how long it really takes."""
@@ -152,6 +152,24 @@ class Harness:
         connection.close()
         return bodies(left)
 
+    def round_trip(self, message: Message) -> Message:
+        """Send a message to a unique queue, and return it as it is received."""
+        queue = self.queue()
+        self.send_messages(queue, message)
+        [delivery] = self.gather(self.connection.consumer(queue), 1)
+        return delivery.message
+
+    def redelivered(self, message: Message) -> tuple[Message, Delivery]:
+        """Send a message to a unique queue and roll its receipt back; return the first message and the redelivery."""
+        queue = self.queue()
+        self.send_messages(queue, message)
+        consumer = self.connection.consumer(queue)
+        [first] = self.gather(consumer, 1)
+        message = first.message
+        self.holding([first]).rollback()
+        [second] = self.gather(consumer, 1)
+        return message, second
+
     def in_background(self, function: Callable[..., T], *args: Any) -> Future[T]:
         """Call a function on a thread of its own."""
         return self._threads.submit(function, *args)
@@ -235,23 +253,3 @@ def moment(seconds: float) -> datetime:
 
 def _is_marker(delivery: Delivery) -> bool:
     return _MARK.encode() in delivery.raw
-
-
-def through(harness: Harness, message: Message) -> Message:
-    """Send a message to a queue, and receive it."""
-    queue = harness.queue()
-    harness.send_messages(queue, message)
-    [delivery] = harness.gather(harness.connection.consumer(queue), 1)
-    return delivery.message
-
-
-def again(harness: Harness, message: Message) -> tuple[Message, Delivery]:
-    """Send a message to a queue, receive it, roll it back, and receive it again: as it was first, and that delivery."""
-    queue = harness.queue()
-    harness.send_messages(queue, message)
-    consumer = harness.connection.consumer(queue)
-    [first] = harness.gather(consumer, 1)
-    message = first.message
-    harness.holding([first]).rollback()
-    [second] = harness.gather(consumer, 1)
-    return message, second

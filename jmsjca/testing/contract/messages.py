@@ -28,7 +28,7 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
 )
-from jmsjca.testing.contract.harness import Contract, Harness, again, moment, prepare, through
+from jmsjca.testing.contract.harness import Contract, Harness, moment, prepare
 
 __all__ = ["TestBodies", "TestHeaders", "TestObjects", "TestProperties"]
 
@@ -53,18 +53,18 @@ class TestBodies(Contract):
     )
     def test_body_and_type_arrive(self, harness: Harness, message: Message) -> None:
         """Text, bytes, and messages without a body; empty is not absent."""
-        received = through(harness, message)
+        received = harness.round_trip(message)
         assert (type(received), received.body) == (type(message), message.body)
 
     def test_bytes_that_were_never_set_arrive_as_no_bytes(self, harness: Harness) -> None:
         """A message of bytes is a stream (JMS 3.1, section 3.11): one that holds nothing may arrive as an empty one."""
-        received = through(harness, BytesMessage(None))
+        received = harness.round_trip(BytesMessage(None))
         assert type(received) is BytesMessage
         assert not received.body
 
     def test_received_body_is_read_only(self, harness: Harness) -> None:
         """Changing it needs `clear_body` first (JMS 3.1, section 3.11.2)."""
-        message = through(harness, TextMessage("received"))
+        message = harness.round_trip(TextMessage("received"))
         with pytest.raises(MessageNotWriteableError):
             message.body = "changed"
         message.clear_body()
@@ -74,7 +74,7 @@ class TestBodies(Contract):
     def test_received_message_can_be_sent_on(self, harness: Harness) -> None:
         """Forwarding needs no copy."""
         queue = harness.queue()
-        received = through(harness, TextMessage("a", properties={"p": Short(1)}))
+        received = harness.round_trip(TextMessage("a", properties={"p": Short(1)}))
         harness.send_messages(queue, received)
         [delivery] = harness.gather(harness.connection.consumer(queue), 1)
         assert (delivery.message.body, type_name(delivery.message.properties["p"])) == ("a", "short")
@@ -92,7 +92,7 @@ class TestBodies(Contract):
 
     def test_clearing_the_body_leaves_the_rest(self, harness: Harness) -> None:
         """It becomes that of a new message; properties stay, and stay read-only (JMS 3.1, section 3.11.1)."""
-        message = through(harness, TextMessage("a", correlation_id="c", properties={"p": 1}))
+        message = harness.round_trip(TextMessage("a", correlation_id="c", properties={"p": 1}))
         message.clear_body()
         assert (message.body, message.correlation_id, dict(message.properties)) == (None, "c", {"p": 1})
         with pytest.raises(MessageNotWriteableError):
@@ -121,7 +121,7 @@ class TestBodies(Contract):
 
     def test_received_bytes_are_read_from_their_beginning(self, harness: Harness) -> None:
         """A received message is ready to be read, not to be written (JMS 3.1, section 3.11)."""
-        message = through(harness, BytesMessage(b"\x00\x00\x00\x07\xff"))
+        message = harness.round_trip(BytesMessage(b"\x00\x00\x00\x07\xff"))
         assert isinstance(message, BytesMessage)
         assert (message.read_int(), message.read_unsigned_byte()) == (7, 255)
         with pytest.raises(MessageEOFError):
@@ -135,7 +135,7 @@ class TestBodies(Contract):
         message.write_short(1)
         message.write_utf("ß")
         message.write_double(-2.0)
-        assert through(harness, message).body == b"\x00\x01" + b"\x00\x02\xc3\x9f" + b"\xc0" + bytes(7)
+        assert harness.round_trip(message).body == b"\x00\x01" + b"\x00\x02\xc3\x9f" + b"\xc0" + bytes(7)
 
     def test_missing_structured_bodies_are_refused(self, harness: Harness) -> None:
         """A broker that cannot carry them gets no message without its body; the unit stays usable."""
@@ -151,7 +151,7 @@ class TestBodies(Contract):
 
     def test_body_is_given_as_its_type_only(self, harness: Harness) -> None:
         """`get_body` refuses every type that the body has not (JMS 3.1, section 3.11)."""
-        message = through(harness, TextMessage("text"))
+        message = harness.round_trip(TextMessage("text"))
         assert message.get_body(str) == "text"
         assert not message.is_body_assignable_to(bytes)
         with pytest.raises(MessageFormatError):
@@ -189,7 +189,7 @@ class TestHeaders(Contract):
 
     def test_headers_that_were_not_set_are_absent(self, harness: Harness) -> None:
         """Absent is None, not a made-up value."""
-        message = through(harness, Message())
+        message = harness.round_trip(Message())
         absent = ("correlation_id", "reply_to", "type", "expiration")
         assert {name: getattr(message, name) for name in absent} == dict.fromkeys(absent)
         assert (message.priority, message.delivery_mode) == (4, DeliveryMode.PERSISTENT)
@@ -211,15 +211,15 @@ class TestHeaders(Contract):
 
     def test_headers_of_a_received_message_can_be_changed(self, harness: Harness) -> None:
         """Unlike properties and body (JMS 3.1, section 3.10); sent on, it arrives so."""
-        message = through(harness, TextMessage("a", correlation_id="old", type="old", reply_to=Queue("old")))
+        message = harness.round_trip(TextMessage("a", correlation_id="old", type="old", reply_to=Queue("old")))
         message.correlation_id, message.type, message.reply_to = "new", None, Topic("new")
-        got = through(harness, message)
+        got = harness.round_trip(message)
         assert (got.correlation_id, got.type, got.reply_to) == ("new", None, Topic("new"))
 
     def test_delivery_count_is_a_property(self, harness: Harness) -> None:
         """JMSXDeliveryCount is 1 at the first delivery, and more at each redelivery (JMS 3.1, section 3.5.11)."""
         harness.require("delivery_count")
-        first, second = again(harness, TextMessage("a"))
+        first, second = harness.redelivered(TextMessage("a"))
         assert first.get_int_property("JMSXDeliveryCount") == 1
         assert second.message.get_int_property("JMSXDeliveryCount") == second.count == 2
         assert "JMSXDeliveryCount" in second.message.get_property_names()
@@ -244,14 +244,14 @@ class TestProperties(Contract):
     @pytest.mark.parametrize("value", _VALUES)
     def test_value_and_type_arrive(self, harness: Harness, value: Any) -> None:
         """Every type with its bounds; a null property is one that exists without a value."""
-        got = through(harness, Message(properties={"p": value})).properties
+        got = harness.round_trip(Message(properties={"p": value})).properties
         assert dict(got) == {"p": value}
         assert value is None or type_name(got["p"]) == type_name(value)
         assert repr(got["p"]) == repr(value)  # distinguishes -0.0 from 0.0
 
     def test_not_a_number_arrives(self, harness: Harness) -> None:
         """NaN is a value too, of either precision."""
-        got = through(harness, Message(properties={"f": Float(math.nan), "d": math.nan})).properties
+        got = harness.round_trip(Message(properties={"f": Float(math.nan), "d": math.nan})).properties
         assert {name: (type_name(v), math.isnan(float(v or 0))) for name, v in got.items()} == {
             "f": ("float", True),
             "d": ("double", True),
@@ -261,11 +261,11 @@ class TestProperties(Contract):
         """Identifiers with the signs that the selector syntax allows, vendor and JMSX names, dots."""
         names = ["a", "_a", "$a", "a1", "größe", "JMSXGroupID", "JMS_vendor_x", "JMSJCA.name"]
         sent: dict[str, object] = dict.fromkeys(names, "1")
-        assert dict(through(harness, Message(properties=sent)).properties) == sent
+        assert dict(harness.round_trip(Message(properties=sent)).properties) == sent
 
     def test_received_properties_are_read_only(self, harness: Harness) -> None:
         """Setting one needs `clear_properties` first (JMS 3.1, section 3.10)."""
-        message = through(harness, TextMessage("body", properties={"a": 1}))
+        message = harness.round_trip(TextMessage("body", properties={"a": 1}))
         with pytest.raises(MessageNotWriteableError):
             message.properties["a"] = 2
         message.clear_properties()
@@ -274,16 +274,16 @@ class TestProperties(Contract):
 
     def test_names_differ_by_case(self, harness: Harness) -> None:
         """Identifiers are case-sensitive (JMS 3.1, section 3.8.1.1)."""
-        assert dict(through(harness, Message(properties={"a": 1, "A": 2})).properties) == {"a": 1, "A": 2}
+        assert dict(harness.round_trip(Message(properties={"a": 1, "A": 2})).properties) == {"a": 1, "A": 2}
 
     def test_many_properties_arrive(self, harness: Harness) -> None:
         """JMS sets no bound to their number (JMS 3.1, section 3.5)."""
         sent: dict[str, object] = {f"p{number}": number for number in range(300)}
-        assert dict(through(harness, Message(properties=sent)).properties) == sent
+        assert dict(harness.round_trip(Message(properties=sent)).properties) == sent
 
     def test_received_values_convert_by_their_type(self, harness: Harness) -> None:
         """A short property can be read as a wider type, not as a narrower one (JMS 3.1, section 3.5.4)."""
-        message = through(harness, Message(properties={"s": Short(7), "t": "7", "b": True}))
+        message = harness.round_trip(Message(properties={"s": Short(7), "t": "7", "b": True}))
         assert (message.get_long_property("s"), message.get_string_property("s")) == (7, "7")
         assert (message.get_byte_property("t"), message.get_string_property("b")) == (7, "true")
         for read in (message.get_byte_property, message.get_double_property, message.get_boolean_property):
@@ -292,7 +292,7 @@ class TestProperties(Contract):
 
     def test_null_reads_as_what_is_not_set(self, harness: Harness) -> None:
         """Both convert alike, but only one of them exists (JMS 3.1, sections 3.5.4 and 3.5.8)."""
-        message = through(harness, Message(properties={"empty": None}))
+        message = harness.round_trip(Message(properties={"empty": None}))
         assert (message.property_exists("empty"), message.property_exists("missing")) == (True, False)
         for name in ("empty", "missing"):
             assert message.get_object_property(name) is None
@@ -357,7 +357,7 @@ class TestObjects(Contract):
         harness.holding(harness.gather(consumer, 1)).rollback()
         [delivery] = harness.gather(consumer, 1)
         assert "ObjectMessage" in repr(delivery.message)
-        assert _pickled(through(harness, delivery.message)) == hostile
+        assert _pickled(harness.round_trip(delivery.message)) == hostile
         assert not canary.exists()
 
     def test_bytes_that_are_no_pickle_arrive_unchanged(self, harness: Harness) -> None:
@@ -399,7 +399,7 @@ class TestObjects(Contract):
 
 
 def _received(harness: Harness, message: ObjectMessage) -> ObjectMessage:
-    received = through(harness, message)
+    received = harness.round_trip(message)
     assert isinstance(received, ObjectMessage)
     return received
 
