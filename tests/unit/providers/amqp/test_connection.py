@@ -1,5 +1,7 @@
 """A connection: heartbeats, its end, and the end of its sessions."""
 
+import errno
+import os
 import select
 import threading
 
@@ -19,6 +21,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import TextMessage
+from jmsjca.providers.amqp.engine.event_loop import SocketTransport
 from jmsjca.providers.amqp.engine.events import EventDispatcher
 from jmsjca.providers.amqp.engine.sessions import Sessions
 from tests.unit.clocks import HandClock
@@ -149,16 +152,26 @@ def test_late_frames_of_the_login_change_nothing(line, performative, field):
     assert not line.told
 
 
-def test_last_word_before_a_reset_is_heard(line):
+def test_reason_that_arrives_before_a_reset_is_reported(line, monkeypatch):
+    """Behind the read that receives the reason all I/O fails; a real reset may also discard the reason itself."""
     line = line()
     line.open()
+    read = SocketTransport.read
 
-    def say_and_cut():
+    def fail(*_):
+        raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+
+    def read_and_reset(transport, *times):
+        read(transport, *times)
+        monkeypatch.setattr(SocketTransport, "read", fail)
+        monkeypatch.setattr(SocketTransport, "write", fail)
+
+    def end():
+        monkeypatch.setattr(SocketTransport, "read", read_and_reset)
         end_connection(_Event(line.peer), "amqp:unauthorized-access")
         line.peer.flush()
-        line.peer.cut()
 
-    line.peer.do(say_and_cut)
+    line.peer.do(end)
     assert line.lost.wait(SECONDS)
     assert type(line.told[0]) is JMSSecurityError
 
