@@ -127,7 +127,7 @@ class Subscription:
 
 
 def destination(name: str, kind: str, *, temporary: bool = False) -> Destination:
-    """Return a destination whose kind is given as text.
+    """Return a destination of a kind that is given as text.
 
     Args:
         name: The destination's name.

@@ -85,7 +85,7 @@ class HookChain:
         return call()
 
     def wrap_send(self, send: Send) -> Send:
-        """Wrap ``send`` in all hooks. Returns ``send`` itself if there are none: no overhead."""
+        """Wrap ``send`` in all hooks. Returns ``send`` itself without hooks: no overhead."""
         if not self._hooks:
             return send
         for hook in reversed(self._hooks):

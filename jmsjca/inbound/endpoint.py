@@ -245,7 +245,7 @@ class Endpoint:
         return message_identity(delivery) in self._to_split
 
     def abandon(self, units: Iterable[InFlightUnit]) -> None:
-        """Mark units whose handlers are active while their connection is closed: their messages are redelivered."""
+        """Mark units with active handlers when their connection is closed: their messages are redelivered."""
         with self._lock:
             for unit in units:
                 if unit.ended or unit.abandoned:

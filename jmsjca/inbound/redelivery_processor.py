@@ -50,7 +50,7 @@ class RedeliveryProcessor:
                 yield delivery
 
     def pop_due(self) -> Iterator[spi.Delivery]:
-        """Remove and yield the messages whose delay is over."""
+        """Remove and yield the messages that are due."""
         if not self._delayed:  # the usual case, checked per message
             return
         with self._lock:

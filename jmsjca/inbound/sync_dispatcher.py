@@ -282,7 +282,7 @@ class _ReceiverPrefetch:
         return self._pop()
 
     def add_due(self) -> None:
-        """Add the messages whose delay is over."""
+        """Add the delayed messages that are due."""
         self._ready.extend(self._redelivery.pop_due())
 
     def push_front(self, delivery: spi.Delivery) -> None:

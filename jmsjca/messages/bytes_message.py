@@ -24,7 +24,7 @@ _LONGEST_TEXT = 0xFFFF
 
 
 class BytesMessage(SequentialMessage):
-    """A message whose body is `bytes`.
+    """A message with a body of `bytes`.
 
     The methods write and read values like Java's ``DataOutput`` and ``DataInput``: big-endian, without types.
     """

@@ -34,7 +34,7 @@ class MapBody(TypedMapping[EntryValue]):
 
 
 class MapMessage(Message):
-    """A message whose body is a mapping from names to typed values, `bytes` and None among them.
+    """A message with a body that is a mapping from names to typed values, `bytes` and None among them.
 
     ``message.body["size"] = Short(3)`` and ``message.body["size"]`` preserve types. ``get_…`` converts a value by the
     table of JMS 3.1, section 3.11.3; ``set_…`` fixes its type. A missing name reads as null.

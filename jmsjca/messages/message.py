@@ -133,7 +133,7 @@ class Message(DeliveryMixin):
 
     @classmethod
     def received(cls, body: Any, headers: Callable[[], Mapping[str, Any]]) -> Self:
-        """Return a read-only message whose headers are decoded on first access. For providers.
+        """Return a read-only message that decodes its headers on first access. For providers.
 
         Args:
             body: The body, of the type of the class; the pickle for an object message.
@@ -361,7 +361,7 @@ _HEADERS["_properties"] = vars(Message)["_properties"]
 
 
 class TextMessage(Message):
-    """A message whose body is a `str`."""
+    """A message with a body of `str`."""
 
     __slots__ = ()
 

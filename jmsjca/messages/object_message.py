@@ -17,7 +17,7 @@ class PlainData(NamedTuple):
 
 
 class ObjectMessage(Message):
-    """A message whose body is a pickled object; the object is pickled when the body is set (JMS 3.1, section 3.11).
+    """A message with a pickled object as body; the object is pickled when the body is set (JMS 3.1, section 3.11).
 
     Loading a pickle can run any code, so this library never does that by itself: reading `body` raises
     `MessageFormatError`. `pickled` is the pickle as it was sent, and a message can be forwarded without loading it. An

@@ -68,7 +68,7 @@ _PUTS = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}
 _GETS = {"GET", "BINGET", "LONG_BINGET"}
 _UPDATES = {"APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD"}
 _NAMED = {"GLOBAL", "STACK_GLOBAL"}
-_EXPANSION = 16  # the maximum factor between object and pickle: a value that is used twice is pickled once
+_EXPANSION = 16  # the maximum factor between object and pickle: a value with two uses is pickled once
 
 
 @dataclass(slots=True)

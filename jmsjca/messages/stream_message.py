@@ -11,7 +11,7 @@ __all__ = ["StreamMessage"]
 
 
 class StreamMessage(SequentialMessage):
-    """A message whose body is a sequence of typed values, `bytes` and None among them.
+    """A message with a body that is a sequence of typed values, `bytes` and None among them.
 
     `body` is a tuple of all values, in read and write mode; it can be set to any sequence of values. The methods write
     and read one value after the other, and convert by the table of JMS 3.1, section 3.11.3.

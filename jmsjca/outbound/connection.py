@@ -29,7 +29,7 @@ class ExceptionNotifier:
     """Calls the exception listener of a connection (JMS 3.1, section 6.1.7).
 
     Attributes:
-        listener: The exception listener; None if there is none.
+        listener: The exception listener; None without one.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class ConnectionMetaData:
         protocol: The scheme of the connection URL.
         provider_name: The name of this library.
         provider_version: The version of this library.
-        jms_version: The version of Jakarta Messaging whose semantics the library follows.
+        jms_version: The version of Jakarta Messaging that the library follows.
         jmsx_property_names: The properties of the specification that messages of this connection may have.
     """
 

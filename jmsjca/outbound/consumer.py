@@ -213,7 +213,7 @@ class MessageConsumer(Closeable):
             The body; None if no message arrived in time.
 
         Raises:
-            MessageFormatError: The body has another type, or there is none. Under `AcknowledgeMode.AUTO` and
+            MessageFormatError: The body has another type, or is missing. Under `AcknowledgeMode.AUTO` and
                 ``DUPS_OK`` the message was not received then: it is still the next one. Otherwise it was.
         """
         return self._receiver.receive(timeout, partial(self._receiver.take_body, kind))

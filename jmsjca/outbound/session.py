@@ -333,7 +333,7 @@ class Session(BaseSession):
 
 
 def session_for_delivery(context: ConnectionContext, unit: UnitOfWork) -> Session:
-    """Return a session whose sends belong to the unit of a delivery; the listener settles the unit."""
+    """Return a session that sends in the unit of a delivery; the listener settles the unit."""
     mode = ListenerTransaction(context.connection, unit)
     return Session(context, transacted=True, acknowledge_mode=AcknowledgeMode.AUTO, mode=mode)
 

@@ -200,7 +200,7 @@ class CurrentUnit:
         self.unit: UnitOfWork | None = None
 
     def get_or_begin(self) -> UnitOfWork:
-        """Return the open unit. Opens one if there is none."""
+        """Return the open unit, or open one."""
         if self.unit is None:
             unit = self._begin()
             self._bound_to = self._context and self._context(unit, self)

@@ -32,7 +32,7 @@ class Encounter:
         count: The number of redeliveries seen up to the last delivery; 0 before the first redelivery.
         policy: The redelivery policy that the handler set for this message; None for that of the listener.
         failure: The failure of the handler's last attempt; None if it never failed.
-        move_failures: The number of moves that failed, including those whose result is not known yet.
+        move_failures: The number of moves that failed, including those without a known result.
     """
 
     __slots__ = (

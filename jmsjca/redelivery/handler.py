@@ -90,7 +90,7 @@ class RedeliveryHandler:
     def set_handling(self, message_id: str | None, text: str) -> None:
         """Set the redelivery handling of one message, from its next delivery on.
 
-        Indexes count from the first encounter: an action whose index has passed already applies at once.
+        Indexes count from the first encounter: an action with an index in the past applies at once.
 
         Raises:
             InvalidRedeliveryHandlingError: The text cannot be parsed.

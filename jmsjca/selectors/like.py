@@ -19,7 +19,7 @@ def split_pattern(pattern: str, escape: str | None) -> list[Characters]:
 
     Args:
         pattern: The pattern after LIKE.
-        escape: The escape character, which makes the next character literal; None if there is none.
+        escape: The escape character, which makes the next character literal; None without one.
 
     Returns:
         The pieces, which must occur in this order with any text between them.
@@ -54,7 +54,7 @@ class Pattern:
 
     Args:
         pattern: The pattern after LIKE.
-        escape: The escape character; None if there is none.
+        escape: The escape character; None without one.
 
     Raises:
         ValueError: As for `split_pattern`.

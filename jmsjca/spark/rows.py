@@ -110,8 +110,8 @@ _IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that rows that
 class RowEncoder:
     """Converts rows to messages.
 
-    The body is the column ``text`` (string) or ``body`` (string or binary); ``properties`` is a map, or a struct whose
-    fields keep their types; ``duplicate_id`` identifies a row that is written again.
+    The body is the column ``text`` (string) or ``body`` (string or binary); ``properties`` is a map, or a struct with
+    typed fields; ``duplicate_id`` identifies a row that is written again.
 
     Args:
         schema: The columns of the table.

@@ -106,7 +106,7 @@ class Staging:
             return 0
 
     def check_live(self, part: EpochPartition) -> None:
-        """Raise an error for a partition whose epoch is over.
+        """Raise an error for a partition of an epoch that is over.
 
         Raises:
             StaleEpochError: The epoch was committed or removed.
@@ -133,7 +133,7 @@ class Staging:
             ) from None
 
     def withdraw(self, part: EpochPartition) -> None:
-        """Remove the published rows of a partition whose epoch turned out to be over."""
+        """Remove the published rows of a partition after its epoch turned out to be over."""
         self._path(part, "arrow").unlink(missing_ok=True)
 
     def is_published(self, part: EpochPartition) -> bool:

@@ -82,7 +82,7 @@ def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
 
 
 def _var8(make: Callable[[bytes], Any]) -> Reader:
-    """Return a reader of a value whose length is in one byte."""
+    """Return a reader of a value with a length of one byte."""
 
     def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         end = at + 1 + raw[at]
@@ -92,7 +92,7 @@ def _var8(make: Callable[[bytes], Any]) -> Reader:
 
 
 def _var32(make: Callable[[bytes], Any]) -> Reader:
-    """Return a reader of a value whose length is in four bytes."""
+    """Return a reader of a value with a length of four bytes."""
 
     def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
         begin = at + 4

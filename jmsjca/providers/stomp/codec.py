@@ -215,7 +215,7 @@ def encode(
     reply_to: str | None,
     is_header_property: Callable[[str], bool] = is_property,
 ) -> Outgoing:
-    """Encode a message whose JMS headers the producer has set.
+    """Encode a message after the producer has set its JMS headers.
 
     Args:
         message: The message.

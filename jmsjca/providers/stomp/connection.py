@@ -38,7 +38,7 @@ class STOMPConnection:
     Args:
         session: The session, logged in.
         dialect: The dialect of the broker.
-        open_side_session: Opens another session, for requests whose refusal would end it.
+        open_side_session: Opens another session, for requests that may end it.
         client_id: The client id that durable subscriptions belong to; None for none.
         limits: The limits of memory and prefetching.
         clock: Source of time.

@@ -88,7 +88,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         self._unsubscribe_if_finished()
 
     def frames_to_acknowledge(self, deliveries: Sequence[STOMPDelivery]) -> Sequence[Frame]:
-        """Return the frames whose acknowledgement settles exactly these deliveries.
+        """Return the frames to acknowledge in order to settle exactly these deliveries.
 
         Raises:
             IllegalStateError: The broker would also settle earlier messages that are not settled yet.

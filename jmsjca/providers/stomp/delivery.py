@@ -75,7 +75,7 @@ class STOMPDelivery:
         return self._came_before or self._failures > 0
 
     def for_redelivery(self, *, counted: bool) -> "STOMPDelivery":
-        """The same message for another attempt; whoever has this delivery can do nothing with it any more."""
+        """Return the same message for another attempt; this delivery cannot be used afterwards."""
         return STOMPDelivery(self.frame, self.sequence, self.consumer, self._failures + counted)
 
     @property

@@ -27,7 +27,7 @@ class DurableSubscriptions:
     Args:
         session: The session.
         dialect: The dialect of the broker.
-        open_side_session: Opens another session, for requests whose refusal would end it.
+        open_side_session: Opens another session, for requests that may end it.
     """
 
     def __init__(self, session: STOMPSession, dialect: Dialect, open_side_session: Callable[[], STOMPSession]) -> None:

@@ -91,7 +91,7 @@ class _Opener:
         return session, self._log_in(session, self._login(client_id))
 
     def open_side_session(self) -> STOMPSession:
-        """Open another session, for requests whose refusal would end it."""
+        """Open another session, for requests that may end it."""
         return self.open(None, lambda _: None)[0]
 
     def _login(self, client_id: str | None) -> dict[str, str]:

@@ -120,7 +120,7 @@ class SubscriptionSet:
 def default_window(order: Order, few: int) -> int:
     """Return the default number of prefetched messages.
 
-    Ordered messages need a single subscription, whose window bounds all unsettled messages; so that window is wide.
+    Ordered messages need a single subscription. Its window bounds all unsettled messages, so it is wide.
     """
     return few if order is Order.ANY else max(few, _ORDERED_WINDOW)
 

@@ -36,7 +36,7 @@ DID_NOT_HAPPEN = (TransactionRolledBackError, ConnectionLostError)
 
 
 class Cuttable(Contract):
-    """The base of the classes whose cases cut the connection to the broker."""
+    """The base of the classes with cases that cut the connection to the broker."""
 
     @pytest.fixture
     def wire(self, jms_broker_url: str) -> Iterator[FaultProxy]:

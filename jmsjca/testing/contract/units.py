@@ -145,7 +145,7 @@ class TestUnitStates(Contract):
     """Misuse is refused (`IllegalStateError`), never guessed at."""
 
     def test_delivery_belongs_to_one_unit(self, harness: Harness) -> None:
-        """Taking a delivery twice is an error, in the same unit and in another."""
+        """A second take of a delivery is an error, in the same unit and in another."""
         queue = harness.queue()
         harness.send(queue, "a")
         deliveries = harness.gather(harness.connection.consumer(queue), 1)

@@ -23,9 +23,9 @@ class AMQPBrokerProfile(BrokerProfile):
         naming: The style of its addresses.
         supports_drain: True if the broker implements drain.
         counts_deliveries: True if it fills in the delivery count; otherwise it only marks the first delivery.
-        duplicate_ids_before_transaction: True if a transaction rolls back because of a message whose duplicate id is
-            already known. Messages with a duplicate id are then sent before the transaction: sending them again has no
-            effect.
+        duplicate_ids_before_transaction: True if a transaction rolls back because of a message with a duplicate id that
+            is already known. Messages with a duplicate id are then sent before the transaction: sending them again has
+            no effect.
         translate_selector: Converts a selector to the broker's syntax.
         in_use_texts: Texts of its errors for a source that has a consumer already, where the condition is ambiguous.
         other_kind_texts: Texts of its errors for a queue that was requested as a topic, or the other way round.

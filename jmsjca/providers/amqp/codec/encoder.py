@@ -312,7 +312,7 @@ _UNENCODABLE = (ArithmeticError, TypeError, ValueError, struct.error)
 
 
 def encode(message: Message, to: Destination, now: float, naming: AddressStyle = "capability") -> bytes:
-    """Encode a message whose headers the producer has set.
+    """Encode a message after the producer has set its headers.
 
     Args:
         message: The message.

@@ -365,7 +365,7 @@ def decode_state(state: bytes) -> Pointer:
 
 
 def remote_data(delivery: Pointer, buffer: Buffer) -> bytes:
-    """Return the encoded fields of the broker's state; empty if there are none. No frame is longer than the buffer."""
+    """Return the encoded fields of the broker's state; empty without fields. No frame is longer than the buffer."""
     size = _encode(_data_of(_remote(delivery)), buffer.start, buffer.size)
     return buffer.copy(size) if size > 0 else b""
 

@@ -90,7 +90,7 @@ def _long_list(*fields: bytes) -> bytes:
 
 
 def outcome_of(delivery: Any) -> tuple[int | None, Any]:
-    """Return the broker's outcome of a sent message, None if there is none, and the error condition of a rejection."""
+    """Return the broker's outcome of a sent message, None without one, and the error condition of a rejection."""
     state: int = delivery.remote_state
     return (int(state) if state not in NON_TERMINAL_STATES else None), delivery.remote.condition
 
@@ -111,7 +111,7 @@ def transactional_outcome(state: bytes) -> tuple[int | None, Any]:
 
 
 def declared_txn_id(state: bytes) -> bytes:
-    """Return the id in the encoded fields of the state declared; empty if there is none."""
+    """Return the id in the encoded fields of the state declared; empty without one."""
     try:
         name: Any = read(state)[0][0]
     except MALFORMED:

@@ -29,7 +29,7 @@ _HEADERS = {
 
 
 class _IdRange(NamedTuple):
-    """The messages of one urgency in a queue whose ids are greater than `after` and at most `last`."""
+    """The messages of one urgency in a queue with ids greater than `after` and at most `last`."""
 
     queue_id: int
     urgency: int

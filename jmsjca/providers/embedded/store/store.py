@@ -145,8 +145,8 @@ class Store:
         """Return a context manager for a short write transaction, which commits, or rolls back on an exception.
 
         Args:
-            durable: True if the commit must be on disk at the end of the block. False only for writes whose loss at a
-                power failure does no harm, such as claims.
+            durable: True if the commit must be on disk at the end of the block. False only for writes, such as
+                claims, that may be lost at a power failure.
 
         Raises:
             ConnectionLostError: The store is closed, or its file was removed.

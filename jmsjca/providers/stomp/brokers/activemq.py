@@ -86,7 +86,7 @@ class ActiveMQ(Dialect):
 
 
 class RecentActiveMQ(ActiveMQ):
-    """Releases whose cumulative acknowledgements are part of the transaction that they name; observed with 6.3."""
+    """Releases with cumulative acknowledgements in the transaction that they name; observed with 6.3."""
 
     __slots__ = ()
     acks_cumulatively = True
@@ -102,7 +102,7 @@ _BYTES = "byte-array"
 
 
 def encode_java_map(outgoing: Outgoing, message: MapMessage) -> Outgoing:
-    """Return an encoded message whose body is a map for Java clients, too.
+    """Return an encoded message with a body that Java clients read as a map.
 
     Raises:
         MessageFormatError: A text in it holds a character that XML cannot carry.

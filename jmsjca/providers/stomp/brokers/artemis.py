@@ -24,7 +24,7 @@ _BYTES = 1024  # of the window for each message that may be unsettled
 
 
 class Artemis(Dialect):
-    """Apache Artemis, whose names of destinations have no prefixes."""
+    """Apache Artemis. Its destination names have no prefixes."""
 
     __slots__ = ()
     acknowledges_in_transaction = False

@@ -130,7 +130,7 @@ def _not_carried(name: str, version: str) -> MessageFormatError:
 def _joined(lines: list[str], body: bytes) -> bytes:
     try:
         return b"%b\n\n%b\0" % ("\n".join(lines).encode(), body)
-    except UnicodeEncodeError:  # without the cause, whose text shows the whole frame
+    except UnicodeEncodeError:  # without the cause: its text shows the whole frame
         raise MessageFormatError("A header holds half of a surrogate pair, which is no Unicode text.") from None
 
 

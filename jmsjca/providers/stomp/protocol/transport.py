@@ -36,7 +36,7 @@ class WriteError(OSError):
 
 
 class SocketChannel:
-    """A non-blocking socket whose reads never wait for writes.
+    """A non-blocking socket. Its reads never wait for writes.
 
     A lock guards each call, because OpenSSL allows one call at a time.
 
