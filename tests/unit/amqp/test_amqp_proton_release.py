@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -122,3 +123,9 @@ def test_the_check_and_the_package_ask_for_the_same_releases():
     assert project["optional-dependencies"]["amqp"] == [proton_ffi._REQUIREMENT]
     release = ".".join(map(str, proton_ffi._TESTED_RELEASE))
     assert f"python-qpid-proton~={release}.0" == proton_ffi._REQUIREMENT
+
+
+def test_interpreter_that_only_imports_it_ends_in_silence():
+    """Proton complains on standard error about an object that lives until the interpreter's exit."""
+    command = [sys.executable, "-c", "import jmsjca.providers.amqp.provider"]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stderr == ""

@@ -384,7 +384,14 @@ def remote_state_matcher(fields: bytes, buffer: Buffer) -> Callable[[Pointer], b
 
 
 _check_types("uint64_t[1]", "pn_delivery_tag_t *")
-for _wrapper in (proton.Collector(), proton.Transport(), proton.Connection()):
-    _found(_wrapper, "_impl")
+
+
+def _check_wrappers() -> None:
+    """Check proton's objects. They are freed at once: at the exit of the interpreter proton would complain."""
+    for wrapper in (proton.Collector(), proton.Transport(), proton.Connection()):
+        _found(wrapper, "_impl")
+
+
+_check_wrappers()
 if _missing:
     raise _unusable(f", which lacks {', '.join(dict.fromkeys(_missing))}")
