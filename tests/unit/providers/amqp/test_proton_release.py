@@ -15,7 +15,7 @@ import pytest
 from jmsjca.errors import ConfigurationError
 from jmsjca.providers.amqp.engine import proton_ffi
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SOURCE = Path(proton_ffi.__file__)
 FUNCTIONS = sorted(set(re.findall(r'_function\("(\w+)"\)', SOURCE.read_text(encoding="utf-8"))))
 
