@@ -124,7 +124,7 @@ class Real:
     def remove(self, connection: str, what: Source) -> None:
         self._connections[connection].remove(self._place(what))
 
-    def configure(self, connection: str, address: Destination, settings: DestinationSettings) -> None:
+    def configure(self, connection: str, address: Destination | None, settings: DestinationSettings) -> None:
         _admin(self._connections[connection]).configure(address, settings)
 
     def sweep(self) -> None:

@@ -1,15 +1,17 @@
 """What the state machine brought to light, each in its smallest form."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from jmsjca import Queue
+from jmsjca import Queue, Topic
 from jmsjca.config import DestinationSettings
-from tests.model.operations import Letter, Way
+from jmsjca.destinations import Destination, Subscription, TemporaryQueue
+from tests.model.operations import Letter, Source, Way
 from tests.model.real import Real
 
-QUEUE = Queue("found")
+QUEUE, DEAD = Queue("found"), Queue("dead")
 
 
 @pytest.fixture
@@ -20,10 +22,10 @@ def broker() -> Iterator[Real]:
     broker.end()
 
 
-def send(broker: Real, *letters: Letter) -> None:
+def send(broker: Real, *letters: Letter, to: Destination = QUEUE) -> None:
     broker.begin("sender", "c")
     for letter in letters:
-        broker.note("sender", letter, QUEUE)
+        broker.note("sender", letter, to)
     broker.commit("sender")
 
 
@@ -78,3 +80,36 @@ def test_who_waited_for_its_turn_finds_what_it_could_not_have_before(broker: Rea
         assert receive(broker, "second") == []
     broker.close_consumer("first")
     assert receive(broker, "second") == ["a"]
+
+
+@pytest.fixture
+def shared_file(tmp_path: Path) -> Iterator[Real]:
+    """Yield a broker in a file with two processes, one of which the test crashes."""
+    broker = Real(1_800_000_000_000, tmp_path / "broker.db")
+    broker.connect("c")
+    broker.connect("crashing")
+    yield broker
+    broker.end()
+
+
+TOPIC = Topic("found")
+TEMPORARY = TemporaryQueue("found temporary")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [TOPIC, Subscription(TOPIC, "brief", shared=True, volatile=True), TEMPORARY],
+    ids=["volatile", "shared", "temporary queue"],
+)
+def test_failed_message_is_dead_lettered_although_its_queue_ends_with_the_crashed_process(
+    shared_file: Real, source: Source
+) -> None:
+    """The broker once removed the queue, with its settings, before it released the messages that the process held."""
+    shared_file.temporary("crashing", TEMPORARY)
+    shared_file.configure("c", None, DestinationSettings(max_deliveries=1, dead_letter=DEAD))
+    shared_file.consume("k", "crashing", source)
+    send(shared_file, Letter("a"), to=source.topic if isinstance(source, Subscription) else source)
+    assert receive(shared_file, "k") == ["a"]
+    shared_file.crash("crashing")
+    shared_file.connect("another")
+    assert shared_file.view("another", DEAD).waiting == [("a", 1)]

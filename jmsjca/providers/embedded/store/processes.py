@@ -133,11 +133,11 @@ def release_owner(cursor: sqlite3.Cursor, owner: int) -> None:
 
     The deliveries of the messages stay counted: the process may have begun to process them.
     """
+    cursor.execute(_DELETE_WITHOUT_QUEUE, (owner,))
+    _release_messages(cursor, owner)  # first: the queues removed below have the settings by which messages are moved
     unregister_consumers_of(cursor, owner)
     drop_of_owner(cursor, owner)
     cursor.execute("DELETE FROM client WHERE owner = ?", (owner,))
-    cursor.execute(_DELETE_WITHOUT_QUEUE, (owner,))
-    _release_messages(cursor, owner)
     for (queue_id,) in cursor.execute("SELECT id FROM mailbox WHERE owner = ?", (owner,)).fetchall():
         drop_queue(cursor, queue_id)
     row = cursor.execute("DELETE FROM owner WHERE id = ? RETURNING bell", (owner,)).fetchone()
