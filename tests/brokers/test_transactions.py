@@ -15,17 +15,17 @@ from jmsjca.providers.amqp.admin import ManagementClient
 from jmsjca.reconnection import ConnectionSettings, connect
 
 MARKER = "the last"
-CAPABILITIES = {"artemis": "queue_of_statements", "activemq": "queue_of_statements", "qpid": None}
+CAPABILITIES = {"artemis": "queue", "activemq": "queue", "qpid": None}
 ANYCAST = {"destination_type": "ANYCAST"}
 
 
 @pytest.fixture
-def queue_of_statements():
+def queue():
     return f"statement.{uuid.uuid4().hex}"
 
 
 @pytest.fixture
-def amqp(broker_url, queue_of_statements):
+def amqp(broker_url, queue):
     """Give a function that connects to a broker."""
     return lambda broker: RawAMQP(broker_url(f"{broker}-amqp"), CAPABILITIES[broker])
 
@@ -94,33 +94,33 @@ def test_activemq_keeps_cumulative_acknowledgements_in_their_transaction(stomp):
     assert left == ["a", "b"]
 
 
-def test_activemq_over_stomp_loses_a_message_when_another_transaction_commits(stomp, queue_of_statements):
+def test_activemq_over_stomp_loses_a_message_when_another_transaction_commits(stomp, queue):
     """Found: with ``ack:client`` the commit of the second transaction takes along what the first has acknowledged and
     then aborts: "a" is lost. (An acknowledgement means all before it, and the broker does not mind whose they are.)"""
-    destination = f"/queue/{queue_of_statements}"
+    destination = f"/queue/{queue}"
     two_stomp_transactions(stomp("activemq"), destination, "client")
     assert left_over_stomp(stomp("activemq"), destination, 1) == ["c"]
 
 
-def test_activemq_over_stomp_keeps_transactions_apart_that_acknowledge_each_message(stomp, queue_of_statements):
+def test_activemq_over_stomp_keeps_transactions_apart_that_acknowledge_each_message(stomp, queue):
     """Found: with ``ack:client-individual`` the aborted "a" comes again; cumulative ``ack:client`` loses it."""
-    destination = f"/queue/{queue_of_statements}"
+    destination = f"/queue/{queue}"
     two_stomp_transactions(stomp("activemq"), destination, "client-individual")
     assert left_over_stomp(stomp("activemq"), destination, 2) == ["a", "c"]
 
 
 @pytest.mark.parametrize("mode", ["client", "client-individual"])
-def test_artemis_over_stomp_acknowledges_at_once_whatever_the_transaction(stomp, queue_of_statements, mode):
+def test_artemis_over_stomp_acknowledges_at_once_whatever_the_transaction(stomp, queue, mode):
     """Found: an ACK with a transaction header is carried out at once; its ABORT brings nothing back, "a" is lost."""
     subscribe = {"subscription_type": "ANYCAST"}
-    two_stomp_transactions(stomp("artemis"), queue_of_statements, mode, ANYCAST, subscribe)
-    assert left_over_stomp(stomp("artemis"), queue_of_statements, 1, ANYCAST, subscribe) == ["c"]
+    two_stomp_transactions(stomp("artemis"), queue, mode, ANYCAST, subscribe)
+    assert left_over_stomp(stomp("artemis"), queue, 1, ANYCAST, subscribe) == ["c"]
 
 
-def test_rabbitmq_over_stomp_keeps_transactions_apart(stomp, queue_of_statements):
+def test_rabbitmq_over_stomp_keeps_transactions_apart(stomp, queue):
     """Found: with ``ack:client-individual`` the aborted "a" comes again. (That both parts of one transaction happen
     together its documentation does not promise: it sends and acknowledges one after the other.)"""
-    destination = f"/queue/{queue_of_statements}"
+    destination = f"/queue/{queue}"
     two_stomp_transactions(stomp("rabbitmq"), destination, "client-individual")
     assert left_over_stomp(stomp("rabbitmq"), destination, 2) == ["a", "c"]
 
@@ -137,61 +137,61 @@ def two_amqp_transactions(connection, address, *ends):
             assert connection.discharge(transactions[name], fail=fail) == ACCEPTED
 
 
-def test_activemq_over_amqp_commits_what_another_transaction_acknowledged(amqp, queue_of_statements):
+def test_activemq_over_amqp_commits_what_another_transaction_acknowledged(amqp, queue):
     """Found: the commit of the second transaction takes along "a" of the first, whose rollback then brings nothing
     back: "a" is lost."""
-    two_amqp_transactions(amqp("activemq"), queue_of_statements, ("two", False), ("one", True))
-    assert left_over_amqp(amqp("activemq"), queue_of_statements, 1) == ["c"]
+    two_amqp_transactions(amqp("activemq"), queue, ("two", False), ("one", True))
+    assert left_over_amqp(amqp("activemq"), queue, 1) == ["c"]
 
 
-def test_activemq_over_amqp_rolls_back_what_another_transaction_commits(amqp, queue_of_statements):
+def test_activemq_over_amqp_rolls_back_what_another_transaction_commits(amqp, queue):
     """Found: the rollback of the first transaction takes along "b" of the second, whose commit is then accepted and
     does nothing: "b" comes again."""
-    two_amqp_transactions(amqp("activemq"), queue_of_statements, ("one", True), ("two", False))
-    assert left_over_amqp(amqp("activemq"), queue_of_statements, 3) == ["a", "b", "c"]
+    two_amqp_transactions(amqp("activemq"), queue, ("one", True), ("two", False))
+    assert left_over_amqp(amqp("activemq"), queue, 3) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("broker", ["artemis", "qpid"])
 @pytest.mark.parametrize("fails", ["one", "two"])
 @pytest.mark.parametrize("first", ["one", "two"])
-def test_artemis_and_qpid_take_several_transactions_in_a_session(amqp, queue_of_statements, broker, fails, first):
+def test_artemis_and_qpid_take_several_transactions_in_a_session(amqp, queue, broker, fails, first):
     """Found: each has its own fate, whichever ends first."""
     ends = sorted([("one", fails == "one"), ("two", fails == "two")], key=lambda end: end[0] != first)
-    two_amqp_transactions(amqp(broker), queue_of_statements, *ends)
-    assert left_over_amqp(amqp(broker), queue_of_statements, 2) == {"one": ["a", "c"], "two": ["b", "c"]}[fails]
+    two_amqp_transactions(amqp(broker), queue, *ends)
+    assert left_over_amqp(amqp(broker), queue, 2) == {"one": ["a", "c"], "two": ["b", "c"]}[fails]
 
 
 @pytest.mark.parametrize("broker", ["activemq", "artemis"])
 @pytest.mark.parametrize(("outcome", "fields"), [(RELEASED, ()), (MODIFIED, (True,)), (REJECTED, ())])
 def test_activemq_and_artemis_ignore_every_outcome_but_accepted_in_a_transaction(
-    amqp, queue_of_statements, broker, outcome, fields
+    amqp, queue, broker, outcome, fields
 ):
     """Found: the commit is accepted, but a message that was released, modified or rejected in it stays with the link:
     it is not delivered again, before "d", and comes back only when the link ends."""
     with amqp(broker) as connection:
-        connection.send(queue_of_statements, *"abc")
-        receiver = connection.receiver(queue_of_statements, 3)
+        connection.send(queue, *"abc")
+        receiver = connection.receiver(queue, 3)
         taken = connection.take(receiver, 3)
         transaction = connection.declare()
         connection.settle(taken["a"], transaction)
         connection.settle(taken["b"], transaction, outcome, fields)
         assert connection.discharge(transaction) == ACCEPTED
-        connection.send(queue_of_statements, "d")
+        connection.send(queue, "d")
         assert receiver.receive(timeout=10).body == "d"
-    assert left_over_amqp(amqp(broker), queue_of_statements, 3) == ["b", "c", "d"]
+    assert left_over_amqp(amqp(broker), queue, 3) == ["b", "c", "d"]
 
 
 @pytest.mark.parametrize(("outcome", "fields"), [(RELEASED, ()), (MODIFIED, (True,)), (REJECTED, ())])
-def test_qpid_takes_other_outcomes_in_a_transaction(amqp, queue_of_statements, outcome, fields):
+def test_qpid_takes_other_outcomes_in_a_transaction(amqp, queue, outcome, fields):
     """Found: the message is delivered again after the commit, before "d"."""
     with amqp("qpid") as connection:
-        connection.send(queue_of_statements, *"abc")
-        receiver = connection.receiver(queue_of_statements, 3)
+        connection.send(queue, *"abc")
+        receiver = connection.receiver(queue, 3)
         taken = connection.take(receiver, 3)
         transaction = connection.declare()
         connection.settle(taken["b"], transaction, outcome, fields)
         assert connection.discharge(transaction) == ACCEPTED
-        connection.send(queue_of_statements, "d")
+        connection.send(queue, "d")
         assert receiver.receive(timeout=10).body == "b"
 
 
@@ -223,29 +223,29 @@ def send_two_and_one_that_is_refused(connection, address, *, settled):
 
 
 @pytest.mark.parametrize("broker", ["artemis", "activemq"])
-def test_artemis_and_activemq_commit_what_is_left(broker_url, broker, queue_of_refused_sends):
+def test_artemis_and_activemq_commit_what_is_left(broker_url, broker, queue):
     """Found: "b" is rejected, the commit accepted all the same, and "a" and "c" are there."""
     with connected(broker_url, broker) as connection:
-        (_, refused, _), state = send_two_and_one_that_is_refused(connection, queue_of_refused_sends, settled=False)
+        (_, refused, _), state = send_two_and_one_that_is_refused(connection, queue, settled=False)
         assert (refused.remote_state, state) == (REJECTED, ACCEPTED)
-    assert left_over_amqp(connected(broker_url, broker), queue_of_refused_sends, 2) == ["a", "c"]
+    assert left_over_amqp(connected(broker_url, broker), queue, 2) == ["a", "c"]
 
 
 @pytest.mark.parametrize("broker", ["artemis", "activemq"])
-def test_artemis_and_activemq_commit_without_what_was_settled(broker_url, broker, queue_of_refused_sends):
+def test_artemis_and_activemq_commit_without_what_was_settled(broker_url, broker, queue):
     """Found: "b" is not there, and nothing tells it: so each message is to be answered."""
     with connected(broker_url, broker) as connection:
-        _, state = send_two_and_one_that_is_refused(connection, queue_of_refused_sends, settled=True)
+        _, state = send_two_and_one_that_is_refused(connection, queue, settled=True)
         assert state == ACCEPTED
-    assert left_over_amqp(connected(broker_url, broker), queue_of_refused_sends, 2) == ["a", "c"]
+    assert left_over_amqp(connected(broker_url, broker), queue, 2) == ["a", "c"]
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_qpid_rolls_all_of_it_back(broker_url, queue_of_refused_sends, settled):
+def test_qpid_rolls_all_of_it_back(broker_url, queue, settled):
     """Found: it ends the link to any destination, then that to the coordinator: amqp:transaction:rollback."""
     with connected(broker_url, "qpid") as connection, pytest.raises(LinkDetached, match="amqp:not-found"):
-        send_two_and_one_that_is_refused(connection, queue_of_refused_sends, settled=settled)
-    assert left_over_amqp(connected(broker_url, "qpid"), queue_of_refused_sends, 0) == []
+        send_two_and_one_that_is_refused(connection, queue, settled=settled)
+    assert left_over_amqp(connected(broker_url, "qpid"), queue, 0) == []
 
 
 @pytest.fixture
@@ -264,19 +264,19 @@ def make_queue(connection, name, **attributes):
     assert answer.properties["statusCode"] == 201
 
 
-def test_a_unit_that_overfills_a_queue_of_qpid_is_rolled_back(to_qpid, queue_of_refused_sends):
+def test_a_unit_that_overfills_a_queue_of_qpid_is_rolled_back(to_qpid, queue):
     """Most of it is settled when it is sent; the queue takes some of that, before it refuses one."""
-    make_queue(to_qpid, queue_of_refused_sends, maximumQueueDepthMessages=3, overflowPolicy="REJECT")
+    make_queue(to_qpid, queue, maximumQueueDepthMessages=3, overflowPolicy="REJECT")
     for bodies, fits in (("ab", True), ("cdefg", False), ("h", True)):
         unit = to_qpid.unit(atomic=True)
         for body in bodies:
-            unit.send(TextMessage(body), Queue(queue_of_refused_sends))
+            unit.send(TextMessage(body), Queue(queue))
         if fits:
             unit.commit()
             continue
         with pytest.raises(TransactionRolledBackError, match="amqp:resource-limit-exceeded"):
             unit.commit()
-    consumer = to_qpid.consumer(Queue(queue_of_refused_sends), window=10)
+    consumer = to_qpid.consumer(Queue(queue), window=10)
     assert [consumer.receive(1, SECONDS)[0].message.body for _ in "abh"] == ["a", "b", "h"]
     assert not consumer.receive(1, 0)
 
