@@ -163,9 +163,7 @@ def test_artemis_and_qpid_take_several_transactions_in_a_session(amqp, queue, br
 
 @pytest.mark.parametrize("broker", ["activemq", "artemis"])
 @pytest.mark.parametrize(("outcome", "fields"), [(RELEASED, ()), (MODIFIED, (True,)), (REJECTED, ())])
-def test_activemq_and_artemis_ignore_every_outcome_but_accepted_in_a_transaction(
-    amqp, queue, broker, outcome, fields
-):
+def test_activemq_and_artemis_ignore_every_outcome_but_accepted_in_a_transaction(amqp, queue, broker, outcome, fields):
     """Found: the commit is accepted, but a message that was released, modified or rejected in it stays with the link:
     it is not delivered again, before "d", and comes back only when the link ends."""
     with amqp(broker) as connection:
