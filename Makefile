@@ -29,6 +29,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.group_points
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.power_loss
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.planted_faults
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.documentation_faults
 	$(BIN)/python -m tests.torture.fuzz_stomp --runs 10000000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 	$(BIN)/python -m pytest -q -m torture tests/brokers

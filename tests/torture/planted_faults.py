@@ -4,21 +4,19 @@
 """
 
 import argparse
-import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.torture.planting import copied_source, plant, run_in
+
 __all__ = ["Fault", "Found", "find", "read_faults"]
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 300  # seconds
 
 
@@ -62,18 +60,6 @@ class Fault:
     new: str
     check: str
 
-    def plant(self, copy: Path) -> None:
-        """Change a copy.
-
-        Raises:
-            ValueError: The source has changed, and the fault with it must.
-        """
-        path = copy / "jmsjca/providers/embedded" / self.file
-        text = path.read_text()
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.name!r} does not fit {self.file} any more: correct it in faults.toml.")
-        path.write_text(text.replace(self.old, self.new))
-
 
 class Found(NamedTuple):
     """What a check said of a fault; None if it found nothing."""
@@ -101,28 +87,16 @@ def find(fault: Fault) -> Found:
 
 def _look(name: str, check: str, fault: Fault | None) -> Found:
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="jmsjca-fault-") as folder:
-        copy = Path(folder)
-        _copy(copy)
+    with copied_source() as copy:
         if fault is not None:
-            fault.plant(copy)
+            plant(copy, f"providers/embedded/{fault.file}", fault.old, fault.new)
         said = _run(CHECKS[check], copy)
     return Found(name, check, said, time.monotonic() - began)
 
 
-def _copy(folder: Path) -> None:
-    for name in ("jmsjca", "tests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", folder)
-
-
 def _run(check: Check, folder: Path) -> str | None:
-    environment = {**os.environ, "PYTHONPATH": f"{folder}:{folder}/tests/support"}
-    command = [sys.executable, "-m", *check.arguments.split()]
     try:
-        result = subprocess.run(
-            command, cwd=folder, env=environment, timeout=PATIENCE, check=False, text=True, capture_output=True
-        )
+        result = run_in(folder, check.arguments.split(), PATIENCE)
     except subprocess.TimeoutExpired:
         return f"it hangs for {PATIENCE} seconds"
     evidence = re.search(check.evidence, result.stdout + result.stderr)

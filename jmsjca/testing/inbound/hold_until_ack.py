@@ -271,7 +271,7 @@ class TestHoldRules(ListenerContract):
         assert {message.acknowledge().wait(PATIENCE) for message in held} == {Outcome.COMMITTED}
 
     def test_switched_on_in_the_manuals_words(self, stage: ListenerHarness, mode: str) -> None:
-        """HoldUntilAck=1."""
+        """HoldUntilAck=1: what is not acknowledged is there again after a stop."""
         words = {
             "concurrencyMode": mode,
             "destination": stage.source.name,
@@ -280,8 +280,11 @@ class TestHoldRules(ListenerContract):
         }
         held: queue.Queue[Message] = queue.Queue()
         stage.adapter.activate(ActivationSpec.from_properties(words), held.put).start()
-        stage.send("a")
-        assert held.get(timeout=PATIENCE).acknowledge().wait(PATIENCE) is Outcome.COMMITTED
+        stage.send(*"ab")
+        messages = {message.body: message for message in (held.get(timeout=PATIENCE) for _ in range(2))}
+        assert messages["a"].acknowledge().wait(PATIENCE) is Outcome.COMMITTED
+        stage.adapter.stop()
+        stage.expect_remaining(stage.source, "b")
 
 
 class AcknowledgingHandler:

@@ -209,9 +209,16 @@ def test_unknown_own_option_of_a_factorys_url_is_refused(jms_broker_url):
         ConnectionFactory(f"{jms_broker_url}?JMSJCA.NoX=true").create_connection()
 
 
-@pytest.mark.parametrize("url", ["amqp://localhost:1", "amqp://localhost:1?heartbeat=5&JMSJCA.NoXA=true"])
-def test_providers_options_reach_it(url):
-    adapter = ResourceAdapter(url, options={"reply_timeout": "never", "JMSJCA.NoXA": "true"})
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("amqp://localhost:1", {"reply_timeout": "never", "JMSJCA.NoXA": "true"}),
+        ("amqp://localhost:1?heartbeat=5&JMSJCA.NoXA=true", {"reply_timeout": "never"}),
+        ("amqp://localhost:1?reply_timeout=never&JMSJCA.NoXA=true", {}),
+    ],
+)
+def test_providers_options_reach_it(url, options):
+    adapter = ResourceAdapter(url, options=options)
     with pytest.raises(InvalidOptionError, match=r"reply_timeout .* 'never'"):
         adapter.connection_factory().create_connection()
 

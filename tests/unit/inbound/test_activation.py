@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsjca import ActivationSpec, Hooks, Message, Outcome, ResourceAdapter, reconnection
+from jmsjca import ActivationSpec, ConnectionFactory, Hooks, Message, Outcome, ResourceAdapter, Topic, reconnection
 from jmsjca.config import ConnectionURL
-from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidActivationSpecError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidActivationSpecError, InvalidClientIDError
 from jmsjca.inbound.lifecycle import ActivationState
 from jmsjca.providers import find_provider
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, in_thread, send, waiting
@@ -251,6 +251,25 @@ def test_credentials_go_to_the_broker_that_they_are_for():
         settings = activation._settings
         credentials = settings.credentials(ConnectionURL.parse(settings.url))
         assert (credentials.user_name, credentials.password) == expected
+
+
+def client_id_is_taken(url, client_id):
+    with pytest.raises(InvalidClientIDError):
+        ConnectionFactory(url, client_id=client_id).create_connection()
+    return True
+
+
+def test_its_connection_has_the_client_id(adapter, recorder, jms_broker_url):
+    adapter.activate(ActivationSpec(destination="q", client_id="mine"), Inbox()).start()
+    recorder.await_status("Connecting", "Up")
+    assert client_id_is_taken(jms_broker_url, "mine")
+
+
+def test_the_connection_of_a_durable_subscription_has_a_client_id_made_from_its_name(adapter, recorder, jms_broker_url):
+    durable = {"subscription_durability": "Durable", "subscription_name": "s"}
+    adapter.activate(ActivationSpec(destination=Topic("t"), **durable), Inbox()).start()
+    recorder.await_status("Connecting", "Up")
+    assert client_id_is_taken(jms_broker_url, "CLIENTID-s")
 
 
 def test_adapter_without_a_url():

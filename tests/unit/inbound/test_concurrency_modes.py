@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jmsjca import ActivationSpec, Queue, ResourceAdapter, TextMessage, Topic
+from jmsjca import ActivationSpec, Queue, ResourceAdapter, TextMessage, Topic, reconnection
 from jmsjca.errors import ConfigurationError
+from jmsjca.providers import find_provider
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send, waiting
 
 
@@ -54,6 +55,53 @@ def test_one_handler_after_the_other_on_one_thread(listening, mode, destination)
     bodies, threads = zip(*(seen.get(timeout=PATIENCE) for _ in range(9)), strict=True)
     assert (list(bodies), len(set(threads))) == ([f"{number}" for number in range(9)], 1)
     assert activation.stats.n_highest_active_endpoints == 1
+
+
+def test_in_mode_cc_a_message_may_overtake_another(listening):
+    overtaken, done = threading.Event(), queue.Queue()
+
+    def handle(message):
+        if message.body == "0":
+            assert overtaken.wait(PATIENCE)
+        done.put(message.body)
+        overtaken.set()
+
+    listening(Queue("q"), 2, handle, concurrency_mode="cc", endpoint_pool_max_size=2)
+    assert [done.get(timeout=PATIENCE) for _ in range(2)] == ["1", "0"]
+
+
+class Timed:
+    """The embedded provider; it notes how long its consumers are asked to wait."""
+
+    def __init__(self):
+        self.timeouts = queue.Queue()
+
+    def connect(self, *args, **kwargs):
+        connection = find_provider("embedded").connect(*args, **kwargs)
+        make_consumer = connection.consumer
+
+        def consumer(*args, **kwargs):
+            consumer = make_consumer(*args, **kwargs)
+            receive = consumer.receive
+
+            def timed_receive(limit, timeout):
+                self.timeouts.put(timeout)
+                return receive(limit, timeout)
+
+            consumer.receive = timed_receive
+            return consumer
+
+        connection.consumer = consumer
+        return connection
+
+
+def test_a_receiver_waits_as_long_as_the_option_says(jms_broker_url, monkeypatch):
+    provider = Timed()
+    monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider)
+    adapter = ResourceAdapter(jms_broker_url, options={"JMSJCA.receivetimeout": "1500"})
+    adapter.listener("q", concurrency_mode="sync", endpoint_pool_max_size=1)(Inbox())
+    with adapter:
+        assert provider.timeouts.get(timeout=PATIENCE) == 1.5
 
 
 @pytest.mark.parametrize("hold", [False, True])

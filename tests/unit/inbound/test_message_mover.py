@@ -4,7 +4,7 @@ import queue
 
 import pytest
 
-from jmsjca import ActivationSpec, BytesMessage, Limits, Message, Outcome, Queue, ResourceAdapter
+from jmsjca import ActivationSpec, BytesMessage, Limits, Message, Outcome, Queue, ResourceAdapter, TextMessage
 from jmsjca.errors import (
     InvalidDestinationError,
     MessageFormatError,
@@ -211,8 +211,8 @@ def moving(jms_broker_url):
     """Starts a listener that fails as often as is said, and is moved from at the second delivery."""
     adapters = []
 
-    def begin(failing, options=None):
-        adapter = ResourceAdapter(jms_broker_url, options=options, limits=Limits(message_bytes=3000))
+    def begin(failing, options=None, query=""):
+        adapter = ResourceAdapter(f"{jms_broker_url}{query}", options=options, limits=Limits(message_bytes=3000))
         adapters.append(adapter)
         moved = queue.Queue()
         adapter.activate(ActivationSpec(destination="q", redelivery_handling="1:move(queue:dlq)"), failing)
@@ -230,11 +230,44 @@ def told(message):
     return [name for name in message.properties if "JMSX" not in name]
 
 
-def test_because_an_option_says_so(moving, adapter):
-    moved = moving(Inbox(KeyError()), {"JMSJCA.redeliveryredirect": "true"})
+@pytest.mark.parametrize(
+    "place", [{"options": {"JMSJCA.redeliveryredirect": "true"}}, {"query": "?JMSJCA.redeliveryredirect=true"}], ids=str
+)
+def test_because_an_option_says_so(moving, adapter, place):
+    moved = moving(Inbox(KeyError()), **place)
     send(adapter, "a")
     message = moved.get(timeout=PATIENCE)
     assert (message.body, told(message)) == ("a", [])
+
+
+class Failing:
+    """A handler that keeps the message, and fails."""
+
+    def __init__(self):
+        self.original = None
+
+    def __call__(self, message):
+        self.original = message
+        raise KeyError
+
+
+def test_the_copy_expires_with_the_message(moving, adapter):
+    handler = Failing()
+    moved = moving(handler)
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(TextMessage("a"), time_to_live=3600)
+    copy = moved.get(timeout=PATIENCE)
+    assert copy.expiration == handler.original.expiration
+    assert copy.expiration is not None
+
+
+def test_the_copy_has_an_id_and_a_destination_of_its_own(moving, adapter):
+    handler = Failing()
+    moved = moving(handler)
+    send(adapter, "a")
+    copy = moved.get(timeout=PATIENCE)
+    assert copy.message_id not in (None, handler.original.message_id)
+    assert (handler.original.destination, copy.destination) == (Queue("q"), Queue("dlq"))
 
 
 class Terse(Breaks):

@@ -1,5 +1,8 @@
 """Statistics of an activation, and their forms in the manual."""
 
+import queue
+import threading
+
 import pytest
 
 from jmsjca import ActivationSpec, Message, Outcome, Topic
@@ -128,6 +131,25 @@ def test_a_handler_reads_them_in_its_message(adapter, recorder):
     for _ in range(2):
         recorder.await_outcome(Outcome.COMMITTED)
     assert [(stats["DA"], stats["DC"], stats["A-EP"]) for stats in seen] == [(1, 0, 1), (2, 1, 1)]
+
+
+@pytest.mark.parametrize(("mode", "handlers"), [("serial", 1), ("sync", 3), ("cc", 3)])
+def test_as_many_endpoints_exist_as_handlers_are_at_work(adapter, mode, handlers):
+    met, totals = threading.Barrier(handlers, timeout=PATIENCE), queue.Queue()
+
+    def handler(message: Message) -> None:
+        met.wait()
+        totals.put(message.get_object_property("JMSJCA.stats")["EP"])
+        met.wait()
+
+    send(adapter, *"abc")
+    activation = adapter.activate(
+        ActivationSpec(destination="q", concurrency_mode=mode, endpoint_pool_max_size=3), handler
+    )
+    activation.start()
+    assert [totals.get(timeout=PATIENCE) for _ in range(3)] == [handlers] * 3
+    activation.stop()
+    assert activation.stats.n_total_endpoints == 0
 
 
 def test_moved_messages_are_bypass_commits(adapter, recorder):
