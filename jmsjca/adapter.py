@@ -4,8 +4,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
+from jmsjca.config.activation_spec_fields import ListenerFields
 from jmsjca.config.connection_url import ConnectionURL, add_options
 from jmsjca.config.options import provider_options, read_options
 from jmsjca.config.settings import Limits
@@ -37,8 +38,8 @@ class ResourceAdapter:
         user_name: User name; None for the one in the URL, if any.
         password: Password of ``user_name``; ignored without a user name. It appears in no text form.
         options: Options of JMSJCA for all listeners, and of the provider: a mapping, or text for `parse_options`.
-        mbean_object_name: Refused in this release unless None.
-        mbean_server_domain: Refused in this release unless None.
+        mbean_object_name: None; there are no management beans in this release, so any other value is refused.
+        mbean_server_domain: None, for the same reason.
         hooks: Hooks around deliveries and sends, which are also notified of changes; the outermost first.
         executor: Runs the handlers of listeners in the concurrency mode "cc" that have no executor of their own; None
             for threads of each listener. The adapter does not shut it down: its owner does, after `stop`.
@@ -56,14 +57,14 @@ class ResourceAdapter:
         user_name: str | None = None,
         password: str | None = None,
         options: str | Mapping[str, str] | None = None,
-        mbean_object_name: str | None = None,
-        mbean_server_domain: str | None = None,
+        mbean_object_name: None = None,
+        mbean_server_domain: None = None,
         *,
         hooks: Sequence[Hooks] = (),
         executor: Executor | None = None,
         limits: Limits | None = None,
     ) -> None:
-        unavailable = {
+        unavailable: dict[str, object] = {
             "mbean_object_name": mbean_object_name,
             "mbean_server_domain": mbean_server_domain,
         }
@@ -89,7 +90,7 @@ class ResourceAdapter:
         return tuple(self._activations)
 
     def listener(
-        self, destination: str | Destination, *, executor: Executor | None = None, **spec: Any
+        self, destination: str | Destination, *, executor: Executor | None = None, **spec: Unpack[ListenerFields]
     ) -> Callable[[H], H]:
         """Return a decorator that makes a function the handler of a destination.
 
@@ -99,7 +100,7 @@ class ResourceAdapter:
         Args:
             destination: The name of a queue, or a `Queue` or a `Topic`.
             executor: As in `activate`.
-            **spec: Further fields of `ActivationSpec`.
+            **spec: Further fields of `ActivationSpec`, which documents them; `ListenerFields` has their types.
 
         Raises:
             InvalidActivationSpecError: Fields are invalid; the message lists all of them.

@@ -2,7 +2,7 @@
 
 import asyncio
 from concurrent.futures import Future
-from typing import Self
+from typing import Any, Self, overload
 
 from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, SingleThreadExecutor, run_in_thread
@@ -38,8 +38,15 @@ class Consumer(AsyncCloseable):
         """True once the consumer or its session is closed."""
         return self._wrapped.closed or self._session.closed
 
-    async def receive(self, timeout: float | None = None) -> Message | None:  # noqa: ASYNC109  # JMS has it
+    @overload
+    async def receive(self, timeout: None = None) -> Message | Any: ...  # noqa: ASYNC109
+    @overload
+    async def receive(self, timeout: float | None) -> Message | None: ...  # noqa: ASYNC109
+    async def receive(self, timeout: float | None = None) -> Message | Any:  # noqa: ASYNC109  # JMS has it
         """Receive the next message.
+
+        Without a timeout only the close by another task ends the wait without a message: type checkers do not demand a
+        check for None then.
 
         A cancelled receive consumes nothing: the message stays the next one. A returned message is acknowledged, or
         belongs to the transaction, before the next call of the session; if that fails, the next call raises the error,

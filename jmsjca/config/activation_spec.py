@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 from pydantic import (
     AfterValidator,
@@ -18,14 +18,18 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from jmsjca.config.activation_spec_fields import ActivationSpecFields
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.deployment_descriptor import InvalidProperty, describe, fields_from_properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
-from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, read_options
+from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
 from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.config.text import did_you_mean
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
 from jmsjca.errors import InvalidActivationSpecError, excerpt
 from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
+from jmsjca.selectors.ast import Value
+from jmsjca.selectors.template import check_variables
 
 __all__ = [
     "ActivationSpec",
@@ -35,6 +39,7 @@ __all__ = [
     "Options",
     "RedeliveryHandlingText",
     "Seconds",
+    "SelectorVariables",
     "merge_options",
 ]
 
@@ -68,6 +73,7 @@ def _parse_options_text(value: object) -> object:
 
 
 def _validate_acknowledge_mode(value: object) -> object:
+    value = value.lower() if isinstance(value, str) else value
     if value in (AcknowledgeMode.AUTO, AcknowledgeMode.AUTO.value):
         return AcknowledgeMode.AUTO
     if value in (AcknowledgeMode.DUPS_OK, AcknowledgeMode.DUPS_OK.value):
@@ -78,6 +84,15 @@ def _validate_acknowledge_mode(value: object) -> object:
 def _validate_redelivery_handling(handling: str) -> str:
     RedeliveryPolicy.parse(handling)
     return handling
+
+
+def _parse_variables(value: object) -> object:
+    return provider_options(parse_options(value)) if isinstance(value, str) else value
+
+
+def _validate_selector_variables(variables: dict[str, Value]) -> dict[str, Value]:
+    check_variables(variables)
+    return variables
 
 
 _URLText = Annotated[str, AfterValidator(_validate_url)]
@@ -97,6 +112,11 @@ ListenerAcknowledgeMode = Annotated[AcknowledgeMode, BeforeValidator(_validate_a
 
 RedeliveryHandlingText = Annotated[str, AfterValidator(_validate_redelivery_handling)]
 """A redelivery handling that parses."""
+
+SelectorVariables = Annotated[
+    dict[str, Value], BeforeValidator(_parse_variables), AfterValidator(_validate_selector_variables)
+]
+"""Values by the names that the selector may refer to; from text, as options, they are strings."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 """A duration in seconds, above 0."""
@@ -122,7 +142,9 @@ class ActivationSpec(BaseModel):
         password: The password of ``user_name``; ignored without one.
         client_id: The client id of the connection; for a durable subscription the default is made from its name.
         options: Options of JMSJCA, which override fields, and of the provider: a mapping, or text as in the manual.
-        selector: A message selector; it may contain ``${subscribername}``.
+        selector: A message selector; it may contain ``${subscribername}`` and the names of ``selector_variables``.
+        selector_variables: The values of ``${name}`` in the selector, also in that of the option ``JMSJCA.selector``. A
+            value is inserted as a literal of the selector language, or within quotes as text with its quotes doubled.
         subscription_durability: "Durable" or "NonDurable"; for topics.
         subscription_name: The name of a durable subscription, or ``jmsjca://?distribution=1&subscribername=…``.
         concurrency_mode: "serial": one message after the other, in order; "sync": several receivers; "cc": one
@@ -157,6 +179,7 @@ class ActivationSpec(BaseModel):
     client_id: str | None = None
     options: Options = Field(default_factory=dict[str, str], repr=False)  # may hold secrets of the provider
     selector: str | None = None
+    selector_variables: SelectorVariables = Field(default_factory=dict[str, Value])
     subscription_durability: Literal["Durable", "NonDurable"] = "NonDurable"
     subscription_name: str | None = Field(default=None, validate_default=True)
     concurrency_mode: ConcurrencyMode = "serial"
@@ -172,7 +195,7 @@ class ActivationSpec(BaseModel):
     context_name: str | None = None
     mbean_name: str | None = None
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, **fields: Unpack[ActivationSpecFields]) -> None:
         problems = list(_destination_conflicts(fields))
         try:
             super().__init__(**fields)
@@ -327,7 +350,8 @@ def _explanation(detail: ErrorDetails, known: Collection[str]) -> str:
     if isinstance(given, InvalidProperty):
         return given.text
     if detail["type"] == "extra_forbidden":
-        return f"{excerpt(field)}: there is no such field (there are {', '.join(known)})"
+        names = {name: name for name in known}
+        return f"{excerpt(field)}: there is no such field {did_you_mean(field.lower(), names)}"
     text = detail["msg"].removeprefix("Value error, ").removesuffix(".")
     given_text = (
         "" if detail["type"] in ("missing", "value_error") or field in _SECRET else f" (given: {excerpt(given, 100)!r})"

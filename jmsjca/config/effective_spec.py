@@ -1,6 +1,7 @@
 """The effective activation spec: its fields after all options have been applied."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from jmsjca.config.activation_spec import ActivationSpec, merge_options
 from jmsjca.config.connection_url import add_options
@@ -53,7 +54,7 @@ def resolve_spec(
 
 def _with_changes(spec: ActivationSpec, changes: Mapping[str, object], replacing: Mapping[str, str]) -> ActivationSpec:
     replaced = {_REPLACING[name]: value for name, value in replacing.items()}
-    fields: dict[str, object] = {**dict(spec), **changes, **replaced}
+    fields: dict[str, Any] = {**dict(spec), **changes, **replaced}
     try:
         return ActivationSpec(**fields)
     except InvalidActivationSpecError as error:
@@ -64,7 +65,9 @@ def _selector(spec: ActivationSpec, options: Mapping[str, str]) -> str | None:
     template = options[_SELECTOR] if _is_set(options, _SELECTOR) else spec.selector
     if not template or not template.strip():
         return None
-    return build_selector(template, selector=spec.selector, subscriber_name=spec.subscriber_name)
+    return build_selector(
+        template, spec.selector_variables, selector=spec.selector, subscriber_name=spec.subscriber_name
+    )
 
 
 def _is_set(options: Mapping[str, str], name: str) -> bool:

@@ -1,7 +1,7 @@
 """The bytes message: its body is uninterpreted bytes; strings are in Java's modified UTF-8."""
 
 import struct
-from typing import Any
+from typing import Any, cast
 
 from jmsjca.errors import MessageEOFError, MessageFormatError
 from jmsjca.messages.sequential_message import SequentialMessage, slice_bytes
@@ -34,12 +34,12 @@ class BytesMessage(SequentialMessage):
     _body: bytes | bytearray | None  # a bytearray in write mode
 
     @property
-    def body(self) -> Any:
-        """The bytes; None if the message has no body."""
-        return None if self._body is None else bytes(self._body)
+    def body(self) -> bytes:
+        """The bytes; None only if the sender set none, which is so rare that the type does not mention it."""
+        return cast("bytes", None) if self._body is None else bytes(self._body)
 
     @body.setter
-    def body(self, value: Any) -> None:
+    def body(self, value: bytes | bytearray | None) -> None:
         """Set the body."""
         self._check_writeable()
         self._body = self._checked(value)

@@ -1,6 +1,6 @@
 """The map message: its body is a mapping from names to typed values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError
@@ -46,6 +46,17 @@ class MapMessage(Message):
     __slots__ = ()
 
     _body: MapBody
+
+    @property
+    def body(self) -> MutableMapping[str, EntryValue]:
+        """The entries, as a mapping."""
+        return self._body
+
+    @body.setter
+    def body(self, value: Mapping[str, object] | None) -> None:
+        """Set the body."""
+        self._check_writeable()
+        self._body = self._checked(value)
 
     def _freeze(self) -> None:
         """Make a decoded message read-only."""

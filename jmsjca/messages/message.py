@@ -365,6 +365,17 @@ class TextMessage(Message):
 
     __slots__ = ()
 
+    @property
+    def body(self) -> str:
+        """The text; None only if the sender set none, which is so rare that the type does not mention it."""
+        return self._body  # type: ignore[no-any-return]
+
+    @body.setter
+    def body(self, value: str | None) -> None:
+        """Set the body."""
+        self._check_writeable()
+        self._body = self._checked(value)
+
     def _checked(self, body: Any) -> Any:
         if body is not None and not isinstance(body, str):
             raise MessageFormatError(f"A TextMessage holds str, not {type(body).__name__}.")

@@ -23,12 +23,12 @@ class StreamMessage(SequentialMessage):
     _bytes_read: int | None  # of the value at the position; None if its read has not begun
 
     @property
-    def body(self) -> Any:
+    def body(self) -> tuple[EntryValue, ...]:
         """All values, as a tuple."""
         return tuple(self._body)
 
     @body.setter
-    def body(self, value: Any) -> None:
+    def body(self, value: Iterable[object] | None) -> None:
         """Set the body."""
         self._check_writeable()
         self._body = self._checked(value)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 from jmsjca import spi
 from jmsjca.config.settings import Deadline
@@ -182,8 +182,15 @@ class MessageConsumer(Closeable):
         """True once the consumer is closed."""
         return self._receiver.closed
 
-    def receive(self, timeout: float | None = None) -> Message | None:
+    @overload
+    def receive(self, timeout: None = None) -> Message | Any: ...
+    @overload
+    def receive(self, timeout: float | None) -> Message | None: ...
+    def receive(self, timeout: float | None = None) -> Message | Any:
         """Receive the next message (JMS 3.1, section 8.5).
+
+        Without a timeout only the close by another thread ends the wait without a message: type checkers do not demand
+        a check for None then.
 
         Args:
             timeout: Seconds to wait; None waits forever, 0 does not wait.

@@ -17,12 +17,15 @@ __all__ = [
     "INDEXED",
     "build_indexed_selector",
     "build_selector",
+    "check_variables",
     "item",
     "substitute",
     "substitute_indexed",
 ]
 
 T = TypeVar("T")
+
+_PREDEFINED = ("subscribername", "selector", "andselector", "selectorand")
 
 _NAMED = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<key>[^}]*)\}|(?P<open>\$\{)")
 """``${key}``; ``$${`` is a literal ``${``."""
@@ -142,6 +145,20 @@ def build_selector(
         return _literal(values[name], quoted=quoted, raw=raw) if name in values else None
 
     return _expand(template, _NAMED, _value_of)
+
+
+def check_variables(variables: Mapping[str, Value]) -> None:
+    """Check names and values for `build_selector`.
+
+    Raises:
+        InvalidSelectorError: A name is predefined or cannot be written as ``${name}``, or a value has no JMS literal.
+    """
+    for name, value in variables.items():
+        if name in _PREDEFINED:
+            raise InvalidSelectorError(f"${{{name}}} has a value already: choose another name.")
+        if not name or "}" in name:
+            raise InvalidSelectorError(f"{name!r:.100} cannot be the name of a variable: it must stand in ${{…}}.")
+        write_literal(value)
 
 
 def build_indexed_selector(template: str, values: Sequence[Value], *, raw: bool = False) -> str:

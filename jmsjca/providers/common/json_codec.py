@@ -43,7 +43,8 @@ _dump_body = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 def encode_body(message: Message) -> tuple[str, bytes | None]:
     """Return the kind of a message and its encoded body."""
     if isinstance(message, TextMessage):
-        return "text", None if message.body is None else message.body.encode()
+        # `body` may be None, although its type does not mention it.
+        return "text", None if message.body is None else message.body.encode()  # type: ignore[redundant-expr]
     if isinstance(message, BytesMessage):
         return "bytes", message.body
     if isinstance(message, MapMessage):

@@ -41,6 +41,7 @@ def test_everything():
             "endpointPoolMaxSize": "7",
             "MBeanName": "m",
             "selector": "a = 1",
+            "selectorVariables": "JMSJCA.sep=;region=EU;least=3",
             "Options": "JMSJCA.sep=,JMSJCA.NoXA=true,x=y",
             "RedeliveryHandling": "5:delete",
             "BatchSize": "10",
@@ -70,6 +71,7 @@ def test_everything():
         endpoint_pool_max_size=7,
         mbean_name="m",
         selector="a = 1",
+        selector_variables={"region": "EU", "least": "3"},
         options={"JMSJCA.NoXA": "true", "x": "y"},
         redelivery_handling="5:delete",
         batch_size=10,
@@ -241,6 +243,7 @@ def test_dump():
         "\tMBeanName = null",
         "\tOptionsStr = JMSJCA.NoXA=true; token=###",
         "\tRedeliveryHandling = 3:25; 5:50; 10:100; 20:1000; 50:5000",
+        "\tSelectorVariables = null",
         "\tBatchSize = 0",
         "\tSplitFailedBatches = False",
         "\tHoldUntilAck = True",
@@ -258,5 +261,5 @@ def test_password(password, shown):
 @pytest.mark.parametrize("end", ["\n", "\r", "\v", "\x1c", "\x85", "\u2028"])
 def test_value_cannot_make_lines_of_its_own(end):
     lines = ActivationSpec(destination=f"q{end}\tPassword = x", context_name=f"a{end}b").dump().splitlines()
-    assert len(lines) == 23
+    assert len(lines) == 24
     assert lines[2].startswith("\tDestination = q\\")

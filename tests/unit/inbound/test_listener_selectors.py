@@ -61,6 +61,23 @@ def test_the_subscription_of_the_listener_is_put_in_wherever_the_selector_stands
     assert delivered(jms_broker_url, **place) == ["sub47 None", "sub47 1", "sub47 2"]
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"selector": "sub = ${wanted} AND kind = ${kind} OR last"},
+        {"adapter_options": {OPTION: "sub = '${wanted}' AND kind = ${kind} OR last"}},
+    ],
+    ids=["spec", "options of the adapter"],
+)
+def test_given_values_are_put_in_wherever_the_selector_stands(jms_broker_url, place):
+    assert delivered(jms_broker_url, selector_variables={"wanted": "sub47", "kind": 1}, **place) == ["sub47 1"]
+
+
+def test_a_given_value_cannot_change_what_is_selected(jms_broker_url):
+    variables = {"wanted": "x' OR sub = 'sub47"}
+    assert delivered(jms_broker_url, selector="last OR sub = '${wanted}'", selector_variables=variables) == []
+
+
 ONES, ALL = ["None 1", "sub47 1", "other 1", "${subscribername} 1"], [f"{sub} {kind}" for sub, kind in CANDIDATES]
 
 

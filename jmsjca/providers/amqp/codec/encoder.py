@@ -150,7 +150,9 @@ def _no_body(message: Any) -> tuple[bytes, bytes]:  # noqa: ARG001
 
 
 def _text_body(message: TextMessage) -> tuple[bytes, bytes]:
-    return _VALUE_DESCRIPTOR + NULL if message.body is None else amqp_value_string_section(message.body), NULL
+    text = message.body
+    # It may be None, although its type does not mention that.
+    return _VALUE_DESCRIPTOR + NULL if text is None else amqp_value_string_section(text), NULL  # type: ignore[redundant-expr]
 
 
 def _bytes_body(message: BytesMessage) -> tuple[bytes, bytes]:
