@@ -29,6 +29,7 @@ from jmsjca.messages import (
     TextMessage,
 )
 from jmsjca.outbound import (
+    CompletionListener,
     Connection,
     ConnectionFactory,
     ConnectionMetaData,
@@ -55,6 +56,7 @@ __all__ = [
     "Byte",
     "BytesMessage",
     "Char",
+    "CompletionListener",
     "Connection",
     "ConnectionFactory",
     "ConnectionMetaData",

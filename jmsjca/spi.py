@@ -122,6 +122,13 @@ class Unit(Protocol):
         """Write everything. `TransactionRolledBackError`: it failed; `TransactionInDoubtError`: it may have failed."""
         ...
 
+    def start_commit(self) -> Callable[[], None]:
+        """Begin to commit a unit that took no delivery. Return a function that waits, and raises as `commit` does.
+
+        The commits that a thread starts take effect in that order, and before any that it begins later.
+        """
+        ...
+
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing; release the deliveries after ``delay`` seconds, counted except the unused ones."""
         ...

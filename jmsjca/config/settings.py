@@ -29,6 +29,7 @@ class Limits:
             consumers share a queue fairly; 0 disables prefetching.
         prefetch_bytes: The maximum size of the bodies in one chunk, in bytes. A larger message is delivered alone.
         message_bytes: The maximum size of a message that is sent, or received from a broker on the network, in bytes.
+        sends_in_flight: The maximum number of incomplete asynchronous sends of a session; at least 1.
         lock_timeout: Seconds to wait while another process writes to the same store.
         duplicate_history: The number of message ids kept per destination for the detection of duplicates.
         acknowledgement_timeout: The maximum acknowledgement timeout that a message can request under held
@@ -41,6 +42,7 @@ class Limits:
     prefetch_messages: int = 10
     prefetch_bytes: int = 16 * 1024 * 1024
     message_bytes: int = 100 * 1024 * 1024
+    sends_in_flight: int = 256
     lock_timeout: float = 30.0
     duplicate_history: int = 100_000
     acknowledgement_timeout: float = 86_400.0

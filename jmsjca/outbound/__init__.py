@@ -1,5 +1,6 @@
 """Outbound: connection factories, connections, sessions, contexts, producers, consumers, browsers and requestors."""
 
+from jmsjca.outbound.asynchronous_sends import CompletionListener
 from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.connection import Connection, ConnectionMetaData
 from jmsjca.outbound.consumer import MessageConsumer
@@ -10,6 +11,7 @@ from jmsjca.outbound.requestor import Requestor
 from jmsjca.outbound.session import Session
 
 __all__ = [
+    "CompletionListener",
     "Connection",
     "ConnectionFactory",
     "ConnectionMetaData",

@@ -182,9 +182,14 @@ class Connection(Closeable):
         """Close all sessions, which roll back, and the connection to the broker (JMS 3.1, section 6.1.8). Idempotent.
 
         A waiting receive returns None; calls of other threads are waited for. Temporary destinations are deleted.
+
+        Raises:
+            IllegalStateError: A completion listener of one of the sessions calls it.
         """
         if self._fork_guard.in_child:
             return  # a forked child: the parent closes the connection
+        for session in self._open_sessions():
+            session._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
         with self._lock:
             if self._closed:
                 return

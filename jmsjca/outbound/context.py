@@ -103,7 +103,7 @@ class JMSContext(BaseSession):
             MessageFormatError: An option is invalid.
         """
         with self._lock:
-            return JMSProducer(self._send, self._lock, **options)
+            return JMSProducer(self._send, self._lock, self._asynchronous, **options)
 
     def start(self) -> None:
         """Start the delivery of messages to all consumers of the connection. ``auto_start`` makes it superfluous."""

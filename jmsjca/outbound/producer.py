@@ -3,6 +3,7 @@
 import itertools
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Self, TypedDict, Unpack
 
@@ -14,6 +15,7 @@ from jmsjca.messages.delivery import begin_resend
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import DeliveryMode, Message, TextMessage
 from jmsjca.messages.properties import Properties
+from jmsjca.outbound.asynchronous_sends import AsynchronousSends, OnCompletion
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session_lock import SessionLock
 
@@ -112,17 +114,28 @@ class BaseProducer(DeliveryOptions):
     Args:
         send: Sends in the unit of the session, inside all hooks.
         lock: The lock of the session.
+        asynchronous: The asynchronous sends of the session.
     """
 
-    def __init__(self, send: Send, lock: SessionLock) -> None:
+    def __init__(self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends) -> None:
         self._send_in_unit = send
         self._lock = lock
+        self._asynchronous = asynchronous
         self._message_ids = _message_ids()
+
+    def _sender_to(self, futures: "list[Future[Message]]", on_completion: OnCompletion | None) -> Send:
+        """Return a function that sends asynchronously, and appends the future."""
+
+        def send(message: Message, to: Destination) -> None:
+            futures.append(self._asynchronous.send(message, to, on_completion))
+
+        return send
 
     def _send(
         self,
         message: Message,
         to: Destination,
+        send: Send | None = None,
         *,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
@@ -143,7 +156,7 @@ class BaseProducer(DeliveryOptions):
             message.priority = urgency
             message.delivery_time = now + timedelta(seconds=delay) if delay else None
             message.expiration = now + timedelta(seconds=life) if life else None
-            self._send_in_unit(message, to)
+            (send or self._send_in_unit)(message, to)
 
 
 class MessageProducer(BaseProducer, Closeable):
@@ -155,14 +168,17 @@ class MessageProducer(BaseProducer, Closeable):
     Args:
         send: Sends in the unit of the session, inside all hooks.
         lock: The lock of the session.
+        asynchronous: The asynchronous sends of the session.
         destination: The destination; None if each send names one.
 
     Attributes:
         destination: The destination; None if each send names one.
     """
 
-    def __init__(self, send: Send, lock: SessionLock, destination: Destination | None) -> None:
-        super().__init__(send, lock)
+    def __init__(
+        self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, destination: Destination | None
+    ) -> None:
+        super().__init__(send, lock, asynchronous)
         self._closed = False
         if destination is not None:
             check_destination(destination)
@@ -177,6 +193,7 @@ class MessageProducer(BaseProducer, Closeable):
         priority: int | None = None,
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
+        on_completion: OnCompletion | None = None,
     ) -> None:
         """Send a message. The message may be changed and sent again afterwards.
 
@@ -191,6 +208,7 @@ class MessageProducer(BaseProducer, Closeable):
             priority: 0 to 9; 4 is normal.
             time_to_live: Seconds until the message expires; 0 means never.
             delivery_delay: Seconds until the message may be delivered.
+            on_completion: If it is given, the message is sent asynchronously, as by `send_async`.
 
         Raises:
             InvalidDestinationError: There is no destination, or there are two; or it is a deleted temporary one.
@@ -198,22 +216,84 @@ class MessageProducer(BaseProducer, Closeable):
             IllegalStateError: The producer is closed, or another thread uses its session.
             JMSError: The broker refuses the message.
         """
-        if self._closed:
-            raise IllegalStateError("The producer is closed.")
+        to = self._target(destination)
+        send = None if on_completion is None else self._sender_to([], on_completion)
         self._send(
             message,
-            self._target(destination),
+            to,
+            send,
             delivery_mode=delivery_mode,
             priority=priority,
             time_to_live=time_to_live,
             delivery_delay=delivery_delay,
         )
 
+    def send_async(
+        self,
+        message: Message,
+        destination: Destination | None = None,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live: float | None = None,
+        delivery_delay: float | None = None,
+        on_completion: OnCompletion | None = None,
+    ) -> "Future[Message]":
+        """Begin to send a message, and do not wait for the broker (JMS 3.1, section 7.3).
+
+        The messages of a session stay in order, whether they are sent asynchronously or not. The headers are set before
+        this returns, and the message may then be changed and sent again. Up to `Limits.sends_in_flight` sends of a
+        session may be incomplete; then this waits until half of them are complete. In a transacted session a send is
+        complete as soon as the message belongs to the transaction; the commit reports the failure of all.
+
+        Completion listeners are called one after the other, in the order of the sends, on one thread of the session.
+        They may use the session only while no other thread does, and may not commit, roll back or close it, nor close
+        its producers and its connection, since all of these wait for the listeners. Their exceptions are logged.
+
+        Args:
+            message: The message.
+            destination: The destination; required if the producer has none, refused if it has one.
+            delivery_mode: Whether the message survives a restart of the broker.
+            priority: 0 to 9; 4 is normal.
+            time_to_live: Seconds until the message expires; 0 means never.
+            delivery_delay: Seconds until the message may be delivered.
+            on_completion: A function of the message and its error, which is None after a success, or a
+                `CompletionListener`. It is called before the future is done.
+
+        Returns:
+            A future of the message, which cannot be cancelled. It raises the error of the send:
+            `TransactionInDoubtError` if the connection was lost, so that the message may or may not be sent.
+
+        Raises:
+            JMSError: As `send`, if the message is refused before it is on its way; then no completion is reported.
+            NotSupportedError: The session belongs to a delivery.
+        """
+        futures: list[Future[Message]] = []
+        self._send(
+            message,
+            self._target(destination),
+            self._sender_to(futures, on_completion),
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live=time_to_live,
+            delivery_delay=delivery_delay,
+        )
+        return futures[0]
+
     def close(self) -> None:
-        """Close the producer. Messages that were sent in an open transaction stay in it. Idempotent."""
+        """Close the producer, once its asynchronous sends are complete (JMS 3.1, section 7.3.4). Idempotent.
+
+        Messages that were sent in an open transaction stay in it.
+
+        Raises:
+            IllegalStateError: A completion listener of the session calls it.
+        """
+        self._asynchronous.wait("MessageProducer.close()")
         self._closed = True
 
     def _target(self, destination: Destination | None) -> Destination:
+        if self._closed:
+            raise IllegalStateError("The producer is closed.")
         if (destination is None) == (self.destination is None):
             raise InvalidDestinationError(
                 "A send names its destination once: give it to create_producer() or to send(), not to both or neither."
@@ -243,6 +323,7 @@ class ProducerOptions(TypedDict, total=False):
     correlation_id: str | None
     reply_to: Destination | None
     type: str | None
+    on_completion: OnCompletion | None
 
 
 class JMSProducer(BaseProducer):
@@ -254,6 +335,7 @@ class JMSProducer(BaseProducer):
     Args:
         send: Sends in the unit of the context, inside all hooks.
         lock: The lock of the context.
+        asynchronous: The asynchronous sends of the context.
         **options: Initial values of the attributes.
 
     Attributes:
@@ -261,14 +343,19 @@ class JMSProducer(BaseProducer):
         correlation_id: Relates a reply to its request; None keeps the message's own.
         reply_to: Destination for replies; None keeps the message's own.
         type: The application's message type (JMSType); None keeps the message's own.
+        on_completion: If it is set, `send` is asynchronous, as `MessageProducer.send_async` (section 7.3); JMS calls it
+            ``setAsync``.
     """
 
-    def __init__(self, send: Send, lock: SessionLock, **options: Unpack[ProducerOptions]) -> None:
-        super().__init__(send, lock)
+    def __init__(
+        self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, **options: Unpack[ProducerOptions]
+    ) -> None:
+        super().__init__(send, lock, asynchronous)
         self.properties = Properties()
         self.correlation_id: str | None = None
         self.reply_to: Destination | None = None
         self.type: str | None = None
+        self.on_completion: OnCompletion | None = None
         self.set(**options)
 
     def set(self, **options: Unpack[ProducerOptions]) -> Self:
@@ -305,11 +392,35 @@ class JMSProducer(BaseProducer):
             IllegalStateError: The context is closed, or another thread uses it.
             JMSError: The broker refuses the message.
         """
+        send = None if self.on_completion is None else self._sender_to([], self.on_completion)
+        self._send(self._message(destination, body), destination, send)
+        return self
+
+    def send_async(
+        self, destination: Destination, body: Message | str | bytes | Mapping[str, object] | None
+    ) -> "Future[Message]":
+        """Begin to send a message, or a body as a message, as `MessageProducer.send_async` does.
+
+        Args:
+            destination: The destination.
+            body: A message, or a body as for `send`.
+
+        Returns:
+            A future of the message; it raises the error of the send. It is done after the call of `on_completion`.
+
+        Raises:
+            JMSError: As `send`, if the message is refused before it is on its way.
+        """
+        futures: list[Future[Message]] = []
+        self._send(self._message(destination, body), destination, self._sender_to(futures, self.on_completion))
+        return futures[0]
+
+    def _message(self, destination: Destination, body: Message | str | bytes | Mapping[str, object] | None) -> Message:
+        """Return the message to send, with the headers and properties of this producer."""
         check_destination(destination)
         message = body if isinstance(body, Message) else message_from_body(body)
         self._apply_overrides(message)
-        self._send(message, destination)
-        return self
+        return message
 
     def _apply_overrides(self, message: Message) -> None:
         if self.properties:

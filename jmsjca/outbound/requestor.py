@@ -49,6 +49,7 @@ class Requestor(Closeable):
         self.producer = MessageProducer(
             session._send,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API: for this class only
             session._lock,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            session._asynchronous,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             destination,
         )
         self._open_reply_queue()

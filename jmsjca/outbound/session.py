@@ -17,12 +17,14 @@ from jmsjca.destinations import (
     check_destination,
 )
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidDestinationError, NotSupportedError
+from jmsjca.outbound.acknowledge_modes import session_mode_of
+from jmsjca.outbound.asynchronous_sends import AsynchronousSends
 from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext
 from jmsjca.outbound.consumer import MessageConsumer, PrefetchingReceiver
 from jmsjca.outbound.message_factory import MessageFactory
 from jmsjca.outbound.producer import MessageProducer
-from jmsjca.outbound.session_mode import ListenerTransaction, SessionMode, SessionTransacted, session_mode_of
+from jmsjca.outbound.session_mode import ListenerTransaction, SessionMode, SessionTransacted
 from jmsjca.outbound.unit_of_work import UnitOfWork
 
 __all__ = ["BaseSession", "Session", "session_for_delivery"]
@@ -60,6 +62,7 @@ class BaseSession(MessageFactory, Closeable):
         self._mode = mode
         self._lock = mode.lock
         self._send = context.hooks.wrap_send(mode.send)
+        self._asynchronous = AsynchronousSends(mode, context.hooks, context.limits.sends_in_flight)
         self._receivers: list[PrefetchingReceiver] = []
         self.transacted = transacted
         self.acknowledge_mode = acknowledge_mode
@@ -213,20 +216,24 @@ class BaseSession(MessageFactory, Closeable):
         """Acknowledge all messages received and send all messages sent since the last commit, as one (section 6.2.7).
 
         Raises:
-            IllegalStateError: The session is not transacted, or belongs to a delivery.
+            IllegalStateError: The session is not transacted, or belongs to a delivery; or a completion listener of the
+                session calls this, which waits for the listeners.
             TransactionRolledBackError: Nothing was committed.
             TransactionInDoubtError: The transaction may or may not have been committed.
         """
         with self._lock:
+            self._asynchronous.wait("commit()")
             self._mode.commit()
 
     def rollback(self) -> None:
         """Discard all sends and request redelivery of all messages received since the last commit.
 
         Raises:
-            IllegalStateError: The session is not transacted, or belongs to a delivery.
+            IllegalStateError: The session is not transacted, or belongs to a delivery; or a completion listener of the
+                session calls this, which waits for the listeners.
         """
         with self._lock:
+            self._asynchronous.wait("rollback()")
             self._mode.rollback()
 
     def recover(self) -> None:
@@ -252,18 +259,32 @@ class BaseSession(MessageFactory, Closeable):
         """Close the consumers and roll back the open transaction (JMS 3.1, section 6.2.15). Idempotent.
 
         Messages that are not acknowledged under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL`` are redelivered, and
-        counted. Any thread may call it: a waiting receive returns None, and it waits for any other call.
+        counted. Any thread may call it: a waiting receive returns None, and it waits for any other call, and until all
+        asynchronous sends are complete.
+
+        Raises:
+            IllegalStateError: A completion listener of the session calls it.
         """
         if self._lock.closed or self._lock.fork_guard.in_child:
             return
+        self._asynchronous.wait("close()")  # its listeners may use the session until they have returned
         self._lock.closed = True
         for receiver in self._receivers:
             receiver.interrupt()
         # On a lost connection there is nothing to end: the broker redelivers by itself.
         with self._lock.exclusive(), suppress(ConnectionLostError), ExitStack() as stack:
+            stack.callback(self._asynchronous.close)
             for receiver in self._receivers:
                 stack.callback(receiver.close)
             self._mode.close()
+
+    def _check_close_allowed(self) -> None:
+        """Raise an error if the caller is one that a close of this session, or of its connection, would wait for.
+
+        Raises:
+            IllegalStateError: The caller is a completion listener of the session.
+        """
+        self._asynchronous.check_allowed("close()")
 
     def _subscribe(
         self,
@@ -329,7 +350,7 @@ class Session(BaseSession):
             InvalidDestinationError: The value is no destination.
         """
         with self._lock:
-            return MessageProducer(self._send, self._lock, destination)
+            return MessageProducer(self._send, self._lock, self._asynchronous, destination)
 
 
 def session_for_delivery(context: ConnectionContext, unit: UnitOfWork) -> Session:

@@ -1,9 +1,9 @@
 """The end of a unit: writes sends and acknowledgements, and awaits the broker's responses."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
@@ -13,6 +13,7 @@ from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine.proton_ffi import accept, accept_in_transaction
 from jmsjca.providers.amqp.links.delivery_states import ACCEPTED, FAILURE_OUTCOMES, transactional_accepted
 from jmsjca.providers.amqp.links.link_pool import LinkPool, Outgoing
+from jmsjca.providers.amqp.links.sender import SendBatch
 
 __all__ = ["UnitCommit", "acknowledge_confirmed", "acknowledge_nowait"]
 
@@ -46,12 +47,37 @@ class UnitCommit:
         """
         if not outgoing:
             return
+        self._ensure_links(outgoing)
+        with self._untransacted_outcome():
+            self._links.send(outgoing, None, self._timeout)
+        self._sent_untransacted = True
+
+    def start_untransacted(self, outgoing: Outgoing) -> Callable[[], None]:
+        """Send outside any transaction, without waiting.
+
+        Returns:
+            A function that waits until the broker has accepted the messages, and raises as `send_untransacted` does.
+        """
+        self._ensure_links(outgoing)
+        with self._untransacted_outcome():
+            batch = self._links.start_send(outgoing, self._timeout)
+        return partial(self._await_untransacted, batch)
+
+    def _await_untransacted(self, batch: SendBatch) -> None:
+        with self._untransacted_outcome():
+            self._links.await_sent(batch, self._timeout)
+
+    def _ensure_links(self, outgoing: Outgoing) -> None:
         try:
             self._links.ensure_links(outgoing, self._timeout)
         except JMSError as error:
             raise self._roll_back(error) from error
+
+    @contextmanager
+    def _untransacted_outcome(self) -> Generator[None]:
+        """Settle the deliveries if the messages cannot be sent, and raise the error of the unit."""
         try:
-            self._links.send(outgoing, None, self._timeout)
+            yield
         except ConnectionLostError as error:
             self._forget_deliveries()
             raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
@@ -60,7 +86,6 @@ class UnitCommit:
             raise
         except JMSError as error:
             raise self._roll_back(error) from error
-        self._sent_untransacted = True
 
     def commit(self, outgoing: Outgoing) -> None:
         """Send and acknowledge in one transaction of the broker.

@@ -87,6 +87,28 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         seconds = self._links.reply_timeout if timeout is None else timeout
         self._run_final(lambda: self._write(seconds, confirmed=confirmed))
 
+    def start_commit(self) -> Callable[[], None]:
+        """Send the messages without waiting. Messages to many destinations are committed before this returns.
+
+        Returns:
+            A function that waits until the broker has accepted the messages, and raises as `commit` does.
+
+        Raises:
+            IllegalStateError: The unit took deliveries.
+            TransactionRolledBackError: The broker refuses a destination.
+        """
+        self._check_sends_only()
+        if self._untransacted or self._atomic or len(self._outgoing) > 1:
+            self.commit()
+            return _do_nothing
+        self._finish()
+        outgoing = _without_empty(self._outgoing)
+        if not outgoing:
+            return _do_nothing
+        sends = UnitCommit(self._links, {}, self._links.reply_timeout)
+        with self._links.commit_lock:
+            return sends.start_untransacted(outgoing)
+
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Discard the sends and requeue the deliveries; all but the unused ones increment the delivery count.
 
@@ -162,6 +184,10 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
             super()._check_open()
             self._links.engine.check_open()
             self._raise_lost()
+
+
+def _do_nothing() -> None:
+    """Do nothing: the unit is committed already."""
 
 
 def _without_empty(outgoing: Outgoing) -> Outgoing:

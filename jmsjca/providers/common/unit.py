@@ -8,7 +8,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.spi import Delivery
 
-__all__ = ["BaseUnit", "DeliveryOwner", "OwnedDelivery"]
+__all__ = ["BaseUnit", "DeliveryOwner", "OwnedDelivery", "sends_only_error"]
 
 
 class DeliveryOwner(Protocol):
@@ -65,6 +65,11 @@ class BaseUnit(Generic[C, D]):
             consumer.assign_to_unit(taken, self)
             self._taken += taken
 
+    def _check_sends_only(self) -> None:
+        """Raise an error for a unit that cannot be committed without waiting: it took deliveries."""
+        if self._taken:
+            raise sends_only_error()
+
     def _taken_by_consumer(self) -> dict[C, list[D]]:
         groups: dict[C, list[D]] = {}
         for consumer, group in _grouped_by_consumer(self._taken):
@@ -100,6 +105,11 @@ class BaseUnit(Generic[C, D]):
         raise ConnectionLostError(
             "The connection of this unit is lost: nothing was sent, and the messages that it took are redelivered."
         )
+
+
+def sends_only_error() -> IllegalStateError:
+    """Return the error for a unit that took deliveries and is to be committed without waiting."""
+    return IllegalStateError("Only a unit that took no delivery can be committed without waiting: use commit().")
 
 
 def _grouped_by_consumer(deliveries: Sequence[Any]) -> Iterable[tuple[Any, Sequence[Any]]]:

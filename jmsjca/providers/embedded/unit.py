@@ -1,8 +1,9 @@
 """A unit of work of the embedded broker: one short SQLite transaction at its end, none before."""
 
 import sqlite3
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import cast
 
 from jmsjca.destinations import Destination
@@ -15,6 +16,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import Message
+from jmsjca.providers.common.unit import sends_only_error
 from jmsjca.providers.embedded.codec import Outgoing, encode
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery, EmbeddedDeliveryOwner
 from jmsjca.providers.embedded.store.messages import SenderInfo, enqueue, release, settle
@@ -114,6 +116,23 @@ class EmbeddedUnit:
         if self._outgoing:  # without sends there is nothing new for consumers
             self._store.wake_consumers(wakeup_paths)
 
+    def start_commit(self) -> Callable[[], None]:
+        """Send in one transaction, together with other units that wait for the disk.
+
+        Returns:
+            A function that waits for the transaction, and raises as `commit` does.
+
+        Raises:
+            IllegalStateError: The unit took deliveries.
+        """
+        if self._taken:
+            raise sends_only_error()
+        self._finish()
+        with _rolled_back_on_failure():
+            self._check_disk_space()
+            wait = self._store.enqueue(self._settle_and_send, self._store.wake_consumers)
+        return partial(_await, wait)
+
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Discard the sends and release the deliveries; all but the unused ones count as delivered.
 
@@ -129,8 +148,11 @@ class EmbeddedUnit:
         if not (self._taken or self._outgoing):
             return []
         if self._outgoing:
-            self._store.check_disk_space(sum(len(outgoing.body or b"") for outgoing in self._outgoing))
+            self._check_disk_space()
         return self._store.submit(self._settle_and_send)
+
+    def _check_disk_space(self) -> None:
+        self._store.check_disk_space(sum(len(outgoing.body or b"") for outgoing in self._outgoing))
 
     def _settle_and_send(self, cursor: sqlite3.Cursor) -> list[str]:
         if not settle(cursor, self._taken):
@@ -184,3 +206,19 @@ class EmbeddedUnit:
             )
         if self._finished:
             raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")
+
+
+@contextmanager
+def _rolled_back_on_failure() -> Generator[None]:
+    """Raise `TransactionRolledBackError` for an error of a unit without deliveries that did not commit."""
+    try:
+        yield
+    except (ConnectionLostError, TransactionInDoubtError):
+        raise
+    except JMSError as error:
+        raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
+
+
+def _await(wait: Callable[[], object]) -> None:
+    with _rolled_back_on_failure():
+        wait()

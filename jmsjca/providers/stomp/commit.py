@@ -1,12 +1,14 @@
 """The frames of one commit, written in one batch, and its outcome."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
 
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.stomp.brokers.dialect import TRANSACTION, Dialect
 from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import with_headers
+from jmsjca.providers.stomp.protocol.receipts import ReceiptWait
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.providers.stomp.protocol.transport import WriteError
 
@@ -75,6 +77,36 @@ class UnitCommit:
                 self._transaction_frames(), self._commit_frames(), [*self._receipts, self._last], timeout
             )
 
+    def start(self, timeout: float) -> Callable[[], None]:
+        """Write a batch of untransacted SENDs without waiting.
+
+        Args:
+            timeout: Seconds that the returned function waits.
+
+        Returns:
+            A function that waits until the broker has confirmed all of it, and raises as `execute` does.
+        """
+        frames, receipts = self._untransacted_frames()
+        with self._untransacted_outcome():
+            wait = self._expect(receipts)
+            self._session.write(frames)
+        return partial(self._await, wait, timeout)
+
+    def _await(self, wait: ReceiptWait, timeout: float) -> None:
+        with self._untransacted_outcome():
+            try:
+                wait.result(timeout)
+            finally:
+                self._session.receipts.forget(wait)
+
+    @contextmanager
+    def _untransacted_outcome(self) -> Generator[None]:
+        """End the connection and raise the error of the unit if its frames are not confirmed."""
+        try:
+            yield
+        except (WriteError, JMSError) as error:
+            raise self._failure(error, 0) from error
+
     def _needs_transaction(self, sends: int) -> bool:
         if self._acks and self._dialect.acknowledges_in_transaction:
             return True
@@ -98,8 +130,12 @@ class UnitCommit:
             ):
                 self._exchange(head + decision, receipts, timeout)
         except (WriteError, JMSError) as error:
-            self._session.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))
-            raise self._outcome(error, happened=not self._nothing_happened(error, len(head))) from error
+            raise self._failure(error, len(head)) from error
+
+    def _failure(self, error: Exception, undecided: int) -> JMSError:
+        """End the connection, and return the error of the unit; the first bytes that were written decide nothing."""
+        self._session.end(ConnectionLostError(f"The outcome of a commit is not known: {error}"))
+        return self._outcome(error, happened=not self._nothing_happened(error, undecided))
 
     def _outcome(self, error: Exception, *, happened: bool) -> JMSError:
         """Return the error of a failed unit: in doubt if anything of it may have happened, else rolled back."""
@@ -127,15 +163,18 @@ class UnitCommit:
         return about_this and self._dialect.refuses_all_of(error.text, len(self._sends))
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
-        try:
-            wait = self._session.receipts.expect(*receipts)
-        except ConnectionLostError as error:  # the connection ended since the last exchange
-            raise WriteError(0, str(error)) from error
+        wait = self._expect(receipts)
         try:
             self._session.write(frames)
             wait.result(timeout)
         finally:
             self._session.receipts.forget(wait)
+
+    def _expect(self, receipts: Sequence[str]) -> ReceiptWait:
+        try:
+            return self._session.receipts.expect(*receipts)
+        except ConnectionLostError as error:  # the connection ended since the last exchange
+            raise WriteError(0, str(error)) from error
 
     def _transaction_frames(self) -> bytes:
         acks = (self._session.encode("ACK", {**ack, **TRANSACTION}) for ack in self._acks)

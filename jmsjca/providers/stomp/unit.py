@@ -77,6 +77,23 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
             self._forget_deliveries()
             self._taken = []
 
+    def start_commit(self) -> Callable[[], None]:
+        """Send the messages without a transaction, and do not wait for their receipts.
+
+        Returns:
+            A function that waits for the receipts, and raises as `commit` does.
+
+        Raises:
+            IllegalStateError: The unit took deliveries.
+            TransactionRolledBackError: The connection broke before anything was written.
+        """
+        self._check_sends_only()
+        self._finish()
+        sends = [*self._untransacted_sends, *self._sends]
+        return UnitCommit(self._session, self._dialect, self._receipt, sends=sends, transacted=False).start(
+            self._session.reply_timeout
+        )
+
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing, and requeue the deliveries in this client; the unused ones are not counted.
 

@@ -1,9 +1,9 @@
 """The links that the units of a connection share: senders for destinations, a relay, and the coordinator."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -105,17 +105,38 @@ class LinkPool:
                 presettle=self.broker.presettles_in_transaction,
                 then=then if part is parts[-1] else None,
             )
-            try:
+            with _in_doubt_if_sent(batch, any_sent=any_sent):
                 result = self._send(part, batch, timeout)
-            except ConnectionLostError:
-                raise
-            except JMSError as error:
-                doubt = _in_doubt_reason(batch, any_sent=any_sent) if transaction is None else None
-                if doubt is None:
-                    raise
-                raise TransactionInDoubtError(f"{doubt}: {error}") from error
             any_sent = True
         return result
+
+    def start_send(self, outgoing: Outgoing, timeout: float) -> SendBatch:
+        """Send messages to at most `MAX_SENDER_LINKS` destinations, outside a transaction, without waiting.
+
+        Args:
+            outgoing: The messages.
+            timeout: Seconds to wait for each missing link.
+
+        Returns:
+            The messages with their outcome, for `await_sent`.
+        """
+        batch = SendBatch(sum(map(len, outgoing.values())), None, self.engine.now)
+        self._start(outgoing, batch, timeout, urgent=False)
+        return batch
+
+    def await_sent(self, batch: SendBatch, timeout: float) -> None:
+        """Wait until the broker has accepted all messages of `start_send`.
+
+        Args:
+            batch: The messages.
+            timeout: Seconds to wait for each outcome.
+
+        Raises:
+            TransactionInDoubtError: Some messages were sent or may have been sent.
+            JMSError: No message was sent, or the connection is lost.
+        """
+        with _in_doubt_if_sent(batch, any_sent=False):
+            self._await(batch, timeout)
 
     def declare(self, timeout: float) -> bytes:
         """Declare a transaction and return its id.
@@ -154,8 +175,14 @@ class LinkPool:
         return False
 
     def _send(self, outgoing: Outgoing, batch: SendBatch, timeout: float) -> Any:
+        self._start(outgoing, batch, timeout, urgent=True)
+        return self._await(batch, timeout)
+
+    def _start(self, outgoing: Outgoing, batch: SendBatch, timeout: float, *, urgent: bool) -> None:
         links = [(self._link_to(to, timeout), to, payloads) for to, payloads in outgoing.items()]
-        self.engine.submit_nowait(partial(_write, links, batch), batch.done)
+        self.engine.submit_nowait(partial(_write, links, batch), batch.done, urgent=urgent)
+
+    def _await(self, batch: SendBatch, timeout: float) -> Any:
         return self.engine.wait(batch.done, timeout, "the messages of a unit, or its end", lambda: batch.latest)
 
     def _link_to(self, to: Destination, timeout: float) -> SenderLink:
@@ -186,9 +213,12 @@ class LinkPool:
         return link
 
     def _evict(self) -> None:
-        while len(self._senders) > MAX_SENDER_LINKS:
-            oldest = self._senders.pop(next(iter(self._senders)))
-            self.engine.call(oldest.detach)
+        """Detach the least recently used links. Those with messages in flight stay until a later call."""
+        surplus = len(self._senders) - MAX_SENDER_LINKS
+        for to, link in list(self._senders.items())[: len(self._senders) - 1 if surplus > 0 else 0]:
+            if surplus > 0 and self.engine.call(link.detach_if_idle):
+                del self._senders[to]
+                surplus -= 1
 
 
 def _partitions(outgoing: Outgoing, size: int) -> Iterator[Outgoing]:
@@ -196,6 +226,20 @@ def _partitions(outgoing: Outgoing, size: int) -> Iterator[Outgoing]:
     left = iter(outgoing.items())
     while part := dict(islice(left, size)):
         yield part
+
+
+@contextmanager
+def _in_doubt_if_sent(batch: SendBatch, *, any_sent: bool) -> Generator[None]:
+    """Raise `TransactionInDoubtError` for an error outside a transaction if messages may have been sent."""
+    try:
+        yield
+    except ConnectionLostError:
+        raise
+    except JMSError as error:
+        doubt = _in_doubt_reason(batch, any_sent=any_sent) if batch.state is None else None
+        if doubt is None:
+            raise
+        raise TransactionInDoubtError(f"{doubt}: {error}") from error
 
 
 def _in_doubt_reason(batch: SendBatch, *, any_sent: bool) -> str | None:

@@ -173,6 +173,17 @@ class SenderLink(Link):
         self._queued = deque(entry for entry in self._queued if entry[1] is not batch)
         return dropped
 
+    def detach_if_idle(self) -> bool:
+        """Detach the link unless messages wait for credit or their outcome. Engine thread only.
+
+        Returns:
+            True if it was detached.
+        """
+        if self._queued or self._unsettled:
+            return False
+        self.detach()
+        return True
+
     def on_connection_lost(self, error: JMSError) -> None:
         """The connection is lost. The broker may have accepted what was sent."""
         self._fail_all(error, in_doubt=True)
@@ -215,13 +226,18 @@ class SenderLink(Link):
         return not self._unsettled
 
     def _settle_accepted(self, batch: SendBatch) -> None:
-        """Settle accepted messages, in order, up to one with another outcome. Units do not send at the same time."""
+        """Settle accepted messages, in order, up to one with another outcome. Begin with this batch."""
         is_accepted = remote_state_matcher(batch.accepted_state, self._engine.buffer)
         order, unsettled, count = self._send_order, self._unsettled, 0
         while order:
             delivery = order[0]
-            if delivery in unsettled:  # otherwise its outcome was processed out of order
+            entry = unsettled.get(delivery)
+            if entry is not None:  # otherwise its outcome was processed out of order
                 state = remote_state(delivery)
+                if entry[0] is not batch:
+                    batch.on_accepted(count)
+                    batch, count = entry[0], 0
+                    is_accepted = remote_state_matcher(batch.accepted_state, self._engine.buffer)
                 if state != ACCEPTED and not (state == TRANSACTIONAL and is_accepted(delivery)):
                     break
                 settle(delivery)

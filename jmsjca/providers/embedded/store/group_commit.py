@@ -7,7 +7,7 @@ for a condition (Ctrl-C, a signal handler that raises) can leave it broken for a
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar, cast
 
 from jmsjca.errors import TransactionInDoubtError
@@ -38,6 +38,8 @@ class GroupCommit:
         self._leader: _Request | None = None
         self._group: list[_Request] = []
         self._expected = 1
+        self._enqueued = False  # whether jobs were enqueued that the writing thread has not seen
+        self._writing = False  # whether there is a writing thread
         self._complete = _Signal()
 
     def submit(self, job: Job[_T]) -> _T:
@@ -52,23 +54,63 @@ class GroupCommit:
         try:
             if not self._becomes_leader(request):
                 request.signal.wait()
-            if not request.done:
+            while not request.done:  # once, but for requests of `enqueue` that wait before it
                 self._collect()
                 self._run(self._group)
+                self._release_group()
         finally:
             self._hand_over(request)
-        if request.error is not None:
-            raise request.error
-        return cast("_T", request.result)
+        return cast("_T", request.outcome())
+
+    def enqueue(self, job: Job[_T], committed: Callable[[_T], object]) -> Callable[[], _T]:
+        """Submit a job without waiting. Jobs are committed in the order in which they are submitted or enqueued.
+
+        Args:
+            job: The job.
+            committed: Called with its result once it is committed, on the thread that wrote it.
+
+        Returns:
+            A function that waits for the job, and returns or raises as `submit` does.
+        """
+        request = _Request(job, committed)
+        with self._mutex:
+            self._append(request)
+            self._enqueued = True
+            start, self._writing = not self._writing, True
+        if start:
+            self._start_writing()
+        return request.wait
+
+    def _start_writing(self) -> None:
+        try:
+            threading.Thread(target=self._write_enqueued, name="jmsjca-writer", daemon=True).start()
+        except RuntimeError:  # no more threads
+            self._write_enqueued()
+
+    def _write_enqueued(self) -> None:
+        """Commit all enqueued jobs: an empty job behind them is committed with the last of them."""
+        while self._has_enqueued():
+            with suppress(Exception):  # each job has its own outcome
+                self.submit(_do_nothing)
+
+    def _has_enqueued(self) -> bool:
+        """Return True if jobs were enqueued since the last call; otherwise the writing thread ends."""
+        with self._mutex:
+            self._writing, self._enqueued = self._enqueued, False
+            return self._writing
 
     def _becomes_leader(self, request: "_Request") -> bool:
         with self._mutex:
-            self._waiting.append(request)
+            request.has_thread = True
+            self._append(request)
             if self._leader is None:
                 self._leader = request
-            elif len(self._waiting) == self._expected:
-                self._complete.set()
             return self._leader is request
+
+    def _append(self, request: "_Request") -> None:
+        self._waiting.append(request)
+        if self._leader is not None and len(self._waiting) == self._expected:
+            self._complete.set()
 
     def _collect(self) -> None:
         with self._mutex:
@@ -96,6 +138,8 @@ class GroupCommit:
         else:
             for request, result in zip(group, results, strict=True):
                 request.finish(result)
+                if request.committed is not None:
+                    request.committed(result)
 
     def _run_alone(self, group: "list[_Request]") -> None:
         """Run each job in a transaction of its own, so that only the faulty job fails."""
@@ -111,12 +155,19 @@ class GroupCommit:
             if not request.done and request in self._waiting:
                 self._waiting.remove(request)
             if self._leader is request:
-                for other in self._group:
-                    other.release()
-                self._group = []
-                self._leader = self._waiting[0] if self._waiting else None
+                self._release_group()
+                self._leader = next((other for other in self._waiting if other.has_thread), None)
                 if self._leader:
                     self._leader.signal.set()
+
+    def _release_group(self) -> None:
+        for request in self._group:
+            request.release()
+        self._group = []
+
+
+def _do_nothing(_: sqlite3.Cursor) -> None:
+    """Do nothing: the job of the writing thread."""
 
 
 class _Signal:
@@ -143,11 +194,13 @@ class _Signal:
 class _Request:
     """One job and its outcome. Its signal is set when the job is done, or when its thread becomes the leader."""
 
-    __slots__ = ("done", "error", "job", "result", "signal")
+    __slots__ = ("committed", "done", "error", "has_thread", "job", "result", "signal")
 
-    def __init__(self, job: Job[Any]) -> None:
+    def __init__(self, job: Job[Any], committed: Callable[[Any], object] | None = None) -> None:
         self.job = job
+        self.committed = committed
         self.signal = _Signal()
+        self.has_thread = False  # whether a thread waits that can lead
         self.done = False
         self.result: object = None
         self.error: Exception | None = None
@@ -155,6 +208,18 @@ class _Request:
     def finish(self, result: object = None, error: Exception | None = None) -> None:
         """Record the outcome of the job."""
         self.result, self.error, self.done = result, error, True
+
+    def outcome(self) -> Any:
+        """Return the result of the job, which is done, or raise its error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+    def wait(self) -> Any:
+        """Wait until the job is done, and return or raise its outcome."""
+        self.signal.wait()
+        self.signal.set()  # for another call
+        return self.outcome()
 
     def release(self) -> None:
         """Wake the thread of the job."""

@@ -5,6 +5,7 @@ import itertools
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -166,6 +167,24 @@ class Store:
             return self._groups.submit(job)
         with self.write() as cursor:  # memory: no wait for the disk to share
             return job(cursor)
+
+    def enqueue(self, job: Job[_T], committed: Callable[[_T], object]) -> Callable[[], _T]:
+        """Run a job like `submit`, but do not wait for the disk.
+
+        Args:
+            job: The job.
+            committed: Called with its result once it is committed, on any thread.
+
+        Returns:
+            A function that waits until the job is committed, and returns its result or raises its error.
+        """
+        if self.path is not None:
+            self.check_usable()
+            return self._groups.enqueue(job, committed)
+        with self.write() as cursor:
+            result = job(cursor)
+        committed(result)
+        return lambda: result
 
     def check_disk_space(self, size: int) -> None:
         """Refuse sends that would leave too little disk space for consumers.
