@@ -16,6 +16,7 @@ from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.shutdown import serve, stop_all
+from jmsjca.inbound.startup import StatusMonitor, have_all_failed, raise_failures, wait_until_up
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import ConnectionSettings
 
@@ -154,7 +155,13 @@ class ResourceAdapter:
         settings = self._settings(spec, effective.connection_url)
         kind = DistributedActivation if effective.distributed else Activation
         activation = kind(
-            effective, handler, settings, HookChain(self._hooks), loop=self._loop, executor=executor or self._executor
+            effective,
+            handler,
+            settings,
+            HookChain(self._hooks),
+            loop=self._loop,
+            executor=executor or self._executor,
+            on_status=self._report_status,
         )
         with self._lock:
             self._activations.append(activation)
@@ -174,13 +181,27 @@ class ResourceAdapter:
             hooks=self._hooks,
         )
 
-    def start(self) -> None:
-        """Start all activations. Returns at once; if the broker is down, they retry."""
+    def start(self, wait: float | None = 0.0) -> None:
+        """Start all activations. If the broker is down, they retry.
+
+        After an error the activations that can run go on, and others go on trying: `stop` ends that.
+
+        Args:
+            wait: Seconds to wait until messages can flow, that is until all activations are up; 0 returns at once, None
+                waits forever. The wait blocks: on an event loop, use `asyncio.to_thread`.
+
+        Raises:
+            IllegalStateError: An activation is being stopped.
+            ActivationFailedError: During the wait: activations have stopped permanently. The message has their reasons.
+            ActivationTimeoutError: Activations are not up in time. The message has their latest errors.
+        """
         with self._lock:
             self._started = True
             activations = list(self._activations)
         for activation in activations:
             activation.start()
+        if wait != 0:
+            wait_until_up(activations, self._monitor, wait)
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stop all activations concurrently, and wait for active handlers.
@@ -203,6 +224,7 @@ class ResourceAdapter:
     def _reset_after_fork(self) -> None:
         """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
         self._lock = threading.Lock()
+        self._monitor = StatusMonitor()
         self._started = False
 
     def run(self, timeout: float | None = None) -> bool:
@@ -213,8 +235,14 @@ class ResourceAdapter:
 
         Returns:
             The result of `stop`.
+
+        Raises:
+            ActivationFailedError: All activations have stopped permanently, so that nothing is served; the message has
+                the reason of each. A program that does not catch it ends with exit status 1.
         """
-        return serve(self.start, self.stop, timeout)
+        stopped = serve(self.start, self.stop, timeout, self._monitor, lambda: have_all_failed(self.activations))
+        raise_failures(self.activations)
+        return stopped
 
     def __enter__(self) -> Self:
         self.start()
@@ -244,6 +272,9 @@ class ResourceAdapter:
 
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"
+
+    def _report_status(self) -> None:
+        self._monitor.notify()
 
     def _settings(self, spec: "ActivationSpec", url: str | None) -> ConnectionSettings:
         url = url or self._require_url()

@@ -9,6 +9,8 @@
     │   ├── InvalidOptionError
     │   ├── InvalidActivationSpecError
     │   └── InvalidRedeliveryHandlingError
+    ├── ActivationFailedError
+    │   └── ActivationTimeoutError (TimeoutError)
     ├── IllegalStateError (RuntimeError)
     ├── InvalidClientIDError (ValueError)
     ├── InvalidDestinationError (ValueError)
@@ -31,6 +33,8 @@ client library or of the store, if any, is the ``__cause__``.
 """
 
 __all__ = [
+    "ActivationFailedError",
+    "ActivationTimeoutError",
     "ConfigurationError",
     "ConnectionLostError",
     "IllegalStateError",
@@ -84,6 +88,14 @@ class InvalidActivationSpecError(ConfigurationError):
 
 class InvalidRedeliveryHandlingError(ConfigurationError):
     """A redelivery handling cannot be parsed; the message has the element, its number and the remedy."""
+
+
+class ActivationFailedError(JMSError):
+    """Listeners have stopped permanently; the message has each with its reason."""
+
+
+class ActivationTimeoutError(ActivationFailedError, TimeoutError):
+    """Listeners are not up in time; the message has each with the error of its latest attempt. They go on trying."""
 
 
 class IllegalStateError(JMSError, RuntimeError):

@@ -45,6 +45,7 @@ class Activation:
         executor: Runs the handlers in mode cc; None for threads of its own.
         requires_atomic_unit: True if the handler sends in the unit of every message, so that a broker without that
             capability is refused.
+        on_status: Called at each change of the status; None for nothing.
 
     Attributes:
         name: The display name, for logs and hooks.
@@ -66,6 +67,7 @@ class Activation:
         loop: HandlerLoop | None = None,
         executor: Executor | None = None,
         requires_atomic_unit: bool = False,
+        on_status: Callable[[], None] | None = None,
     ) -> None:
         self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit)
         refuse_unsupported(spec, self._endpoint_settings)
@@ -74,6 +76,7 @@ class Activation:
         self._settings = settings
         self._hooks = hooks
         self._executor = executor
+        self._on_status = on_status
         self._make_handler = partial(Handler, handler, loop)
         self._reset_after_fork()
         reset_in_child(self, Activation._reset_after_fork)
@@ -82,6 +85,18 @@ class Activation:
     def status(self) -> Status:
         """Return "Up" when messages can flow; else "Down", "Connecting" or "Disconnecting"."""
         return self._state.status
+
+    @property
+    def failure(self) -> Exception | None:
+        """The error with which the activation stopped permanently; None otherwise, and after another `start`."""
+        run = self._state.current_run
+        return None if run is None or self.status != "Down" else run.failure
+
+    @property
+    def last_error(self) -> Exception | None:
+        """The error of the latest attempt to connect; None if that succeeded or there was none."""
+        run = self._state.current_run
+        return None if run is None else run.last_error
 
     def start(self) -> None:
         """Start to connect, and deliver as soon as that succeeds. Does nothing if the activation is started already.
@@ -213,6 +228,8 @@ class Activation:
         if status == "Up":
             stop_at_exit(self)
         logger.info("%s is %s.", self.name, status)
+        if self._on_status is not None:
+            self._on_status()
         as_listener(lambda: self._hooks.status_changed(self.name, status))()
 
 

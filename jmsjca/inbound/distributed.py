@@ -35,6 +35,7 @@ class DistributedActivation(Activation):
         hooks: Called around deliveries of both sides and at their status changes.
         loop: The event loop for the handler's coroutines; None for a loop of its own.
         executor: Runs the handlers in mode cc; None for threads of its own.
+        on_status: Called at each change of the status of either side; None for nothing.
 
     Attributes:
         topic_side: The activation that forwards messages from the subscription to the queue.
@@ -53,15 +54,34 @@ class DistributedActivation(Activation):
         *,
         loop: HandlerLoop | None = None,
         executor: Executor | None = None,
+        on_status: Callable[[], None] | None = None,
     ) -> None:
         shared = spec.distributed
         assert shared is not None  # noqa: S101  # checked by the caller
         queue = Queue(shared.queue_name(spec.destination))
         queue_settings = replace(settings, client_id=None)
-        super().__init__(_queue_spec(spec, queue), handler, queue_settings, hooks, loop=loop, executor=executor)
-        self.topic_side = Activation(
-            _topic_spec(spec, shared), Forwarder(queue), settings, hooks, requires_atomic_unit=True
+        super().__init__(
+            _queue_spec(spec, queue),
+            handler,
+            queue_settings,
+            hooks,
+            loop=loop,
+            executor=executor,
+            on_status=on_status,
         )
+        self.topic_side = Activation(
+            _topic_spec(spec, shared),
+            Forwarder(queue),
+            settings,
+            hooks,
+            requires_atomic_unit=True,
+            on_status=on_status,
+        )
+
+    @property
+    def failure(self) -> Exception | None:
+        """The error with which one of the sides stopped permanently; None otherwise."""
+        return super().failure or self.topic_side.failure
 
     def start(self) -> None:
         """Start both sides, as `Activation.start` does."""

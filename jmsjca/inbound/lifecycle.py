@@ -210,6 +210,10 @@ class ActivationRun:
         settings: The settings for connections.
         executor: Runs the handlers in mode cc; None for threads of its own.
         state: The state machine of the activation.
+
+    Attributes:
+        failure: The permanent error with which the run ended; None otherwise.
+        last_error: The error of the latest attempt to connect; None if that succeeded.
     """
 
     def __init__(
@@ -233,6 +237,8 @@ class ActivationRun:
         self._handlers_abandoned = self._aborted = False
         self._attempt: _ListenerConnection | None = None
         self._up_since: float | None = None
+        self.failure: Exception | None = None
+        self.last_error: Exception | None = None
 
     def start(self) -> None:
         """Start the thread."""
@@ -306,8 +312,10 @@ class ActivationRun:
                     self._connect_and_deliver, self._stopping, self._log.attempt_failed, self._settings.wait
                 )
         except JMSError as error:
+            self.failure = error
             logger.error("%s stopped permanently: %s", self._endpoint.name, error)  # noqa: TRY400  # no traceback
-        except Exception:
+        except Exception as error:
+            self.failure = error
             logger.exception("%s stopped permanently: a defect in jmsjca or its provider.", self._endpoint.name)
         finally:
             self._end()
@@ -321,6 +329,7 @@ class ActivationRun:
         try:
             attempt.run(self._up, lambda error: self._lost(attempt, error))
         except JMSError as error:
+            self.last_error = error
             self._state.fire("broken", self)
             self._log.broker_reached = attempt.connected
             if self._stopping.is_set():
@@ -333,6 +342,7 @@ class ActivationRun:
 
     def _up(self) -> None:
         self._log.connected()
+        self.last_error = None
         self._up_since = self._settings.clock.monotonic()
         self._state.fire("connected", self)
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from jmsjca.config.settings import Deadline
+from jmsjca.inbound.startup import StatusMonitor
 
 __all__ = ["serve", "stop_all", "stop_at_exit"]
 
@@ -64,21 +65,34 @@ def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> bool:
     return all(results)
 
 
-def serve(start: Callable[[], None], stop: Callable[[float | None], bool], timeout: float | None) -> bool:
+def serve(
+    start: Callable[[], None],
+    stop: Callable[[float | None], bool],
+    timeout: float | None,
+    monitor: StatusMonitor,
+    has_failed: Callable[[], bool],
+) -> bool:
     """Start, and stop on SIGINT or SIGTERM; a second signal ends the wait for handlers. Call it on the main thread.
 
     Args:
         start: Called first.
         stop: Called with ``timeout`` at the first signal, and with a timeout of 0 at each later one.
         timeout: Seconds from the first signal to the deadline; None waits forever.
+        monitor: Notified of each change of a status.
+        has_failed: Returns True if nothing can be served any more, which stops as a signal does.
 
     Returns:
         The result of ``stop``.
     """
     stop_requested = threading.Event()
-    with _signals_handled(stop_requested.set, lambda: stop(0)):
+
+    def _request_stop() -> None:
+        stop_requested.set()
+        monitor.notify()
+
+    with _signals_handled(_request_stop, lambda: stop(0)):
         start()
-        stop_requested.wait()
+        monitor.wait_for(lambda: stop_requested.is_set() or has_failed(), None)
         return stop(timeout)
 
 
