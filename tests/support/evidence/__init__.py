@@ -39,5 +39,4 @@ def gaps_of(profile):
     Args:
         profile: The broker's `BrokerProfile`.
     """
-    module = _MODULES.get((profile.protocol, profile.name))
-    return profile.gaps if module is None else import_module(f"{__name__}.{module}").GAPS
+    return import_module(f"{__name__}.{_MODULES[profile.protocol, profile.name]}").GAPS
