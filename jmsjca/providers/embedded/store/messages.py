@@ -98,7 +98,7 @@ def release(
 def _id_ranges(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Combine consecutive ids to ranges: a statement for a range costs as much as one for a row.
 
-    >>> list(runs([4, 5, 6, 9]))
+    >>> list(_id_ranges([4, 5, 6, 9]))
     [(4, 6), (9, 9)]
     """
     first = last = None
