@@ -17,7 +17,7 @@ from jmsjca.inbound.handler import Handler, HandlerLoop
 from jmsjca.inbound.lifecycle import ActivationRun, ActivationState, Status
 from jmsjca.inbound.listener_context import as_listener, in_listener
 from jmsjca.inbound.shutdown import stop_at_exit
-from jmsjca.inbound.statistics import Statistics
+from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
 from jmsjca.messages.settlement import Settlement
 from jmsjca.reconnection import ConnectionSettings
 
@@ -199,13 +199,14 @@ class Activation:
 
     def _reset_after_fork(self) -> None:
         """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
-        self.stats = Statistics(self._settings.clock)
+        recorder = StatisticsRecorder(self._settings.clock)
+        self.stats: Statistics = recorder
         self._state: ActivationState[ActivationRun] = ActivationState(self._report_status)
         self._endpoint = Endpoint(
             self.name,
             self._endpoint_settings,
             self._make_handler(),
-            statistics=self.stats,
+            statistics=recorder,
             hooks=self._hooks,
             limits=self._settings.limits,
             clock=self._settings.clock,

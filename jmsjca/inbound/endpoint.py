@@ -16,7 +16,7 @@ from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
 from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.listener_context import log_context
-from jmsjca.inbound.statistics import Statistics
+from jmsjca.inbound.statistics import StatisticsRecorder
 from jmsjca.messages.delivery import original_message_id
 from jmsjca.messages.settlement import Outcome
 from jmsjca.outbound.unit_of_work import UnitOfWork
@@ -165,7 +165,7 @@ class Endpoint:
         settings: EndpointSettings,
         handler: Handler,
         *,
-        statistics: Statistics,
+        statistics: StatisticsRecorder,
         hooks: HookChain,
         limits: Limits,
         clock: Clock,

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 
-__all__ = ["Statistics"]
+__all__ = ["Statistics", "StatisticsRecorder"]
 
 _NEVER = float("inf")
 
@@ -49,10 +49,9 @@ class Statistics:
             self.n_highest_active_endpoints = self.n_active_endpoints
             self.sample_times: list[float] = []
             self._next_sample: float = _SAMPLES[0]
-        self.reset_commits()
+        self._reset_commits()
 
-    def reset_commits(self) -> None:
-        """Reset the commits, as at the start of each connection."""
+    def _reset_commits(self) -> None:
         self.n_delivery_commits = self.n_bypass_commits = 0
         self._deliveries_at_bypass = self._bypasses_at_delivery = 0
 
@@ -65,6 +64,28 @@ class Statistics:
     def n_bypass_commits_since_delivery(self) -> int:
         """Messages moved or deleted since the last commit of a unit that a handler saw."""
         return self.n_bypass_commits - self._bypasses_at_delivery
+
+    def as_dict(self) -> dict[str, int]:
+        """Return all counters by name."""
+        return {name: value for name, value in vars(self).items() if name.startswith("n_")}
+
+    def as_map(self) -> dict[str, int]:
+        """Return the map of the message property ``JMSJCA.stats``: the manual's short keys; times in milliseconds."""
+        return _map_form(self)
+
+    def __str__(self) -> str:
+        return _text_form(self, self._clock.now())
+
+    def __repr__(self) -> str:
+        return f"<Statistics {' '.join(f'{name}={value}' for name, value in self.as_dict().items())}>"
+
+
+class StatisticsRecorder(Statistics):
+    """Statistics, and the methods by which the activation records them."""
+
+    def reset_commits(self) -> None:
+        """Reset the commits, as at the start of each connection."""
+        self._reset_commits()
 
     def delivering(self, messages: int = 1) -> "_ActiveHandler":
         """Count messages, and their handler as active during the block."""
@@ -102,14 +123,6 @@ class Statistics:
             self.n_redeliveries += 1
             self.n_redelivered_messages += new
 
-    def as_dict(self) -> dict[str, int]:
-        """Return all counters by name."""
-        return {name: value for name, value in vars(self).items() if name.startswith("n_")}
-
-    def as_map(self) -> dict[str, int]:
-        """Return the map of the message property ``JMSJCA.stats``: the manual's short keys; times in milliseconds."""
-        return _map_form(self)
-
     def record_start(self, messages: int) -> None:
         """Count messages, and their handler as active. Used by `delivering`."""
         with self._lock:
@@ -130,12 +143,6 @@ class Statistics:
         with self._lock:
             self.n_total_endpoints += change
 
-    def __str__(self) -> str:
-        return _text_form(self, self._clock.now())
-
-    def __repr__(self) -> str:
-        return f"<Statistics {' '.join(f'{name}={value}' for name, value in self.as_dict().items())}>"
-
     def _sample(self) -> None:
         while self.n_messages >= self._next_sample:
             self.sample_times.append(self._clock.now())
@@ -146,7 +153,7 @@ class Statistics:
 class _ActiveHandler:
     __slots__ = ("_messages", "_statistics")
 
-    def __init__(self, statistics: Statistics, messages: int) -> None:
+    def __init__(self, statistics: StatisticsRecorder, messages: int) -> None:
         self._statistics = statistics
         self._messages = messages
 
@@ -160,7 +167,7 @@ class _ActiveHandler:
 class _LiveEndpoint:
     __slots__ = ("_statistics",)
 
-    def __init__(self, statistics: Statistics) -> None:
+    def __init__(self, statistics: StatisticsRecorder) -> None:
         self._statistics = statistics
 
     def __enter__(self) -> None:

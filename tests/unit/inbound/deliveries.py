@@ -11,7 +11,7 @@ from jmsjca.hooks import HookChain
 from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.lifecycle import create_dispatcher
-from jmsjca.inbound.statistics import Statistics
+from jmsjca.inbound.statistics import StatisticsRecorder
 from jmsjca.messages import TextMessage
 from tests.unit.inbound.listeners import PATIENCE
 
@@ -31,7 +31,7 @@ def endpoint_of(
         "test",
         terms,
         Handler(handler),
-        statistics=Statistics(),
+        statistics=StatisticsRecorder(),
         hooks=HookChain(hooks),
         limits=Limits(),
         clock=clock or SYSTEM_CLOCK,

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from jmsjca import ActivationSpec, Message, Outcome, Topic
-from jmsjca.inbound import Statistics
+from jmsjca.inbound.statistics import StatisticsRecorder
 from tests.unit.clocks import HandClock
 from tests.unit.inbound.listeners import PATIENCE, Inbox, send
 
@@ -23,7 +23,7 @@ def pairs(stats):
 
 
 def test_the_text_at_the_beginning(clock):
-    assert str(Statistics(clock)) == (
+    assert str(StatisticsRecorder(clock)) == (
         "nMessages=0; t(1)=0; t(1000)=0; t(10000)=0; t(20000)=0; t(100000)=0; t(now)=1000000; "
         "rate(1,1000)=n/a; rate(1000,10000)=n/a; rate(10000,20000)=n/a; rate(20000,100000)=n/a; rate(1,0)=n/a; "
         "nEndpoints=0; nRedelivies=0; nRedeliveredMsgs=0; msgsDeliveryCommits=0; "
@@ -32,7 +32,7 @@ def test_the_text_at_the_beginning(clock):
 
 
 def test_times_and_rates(clock):
-    stats = Statistics(clock)
+    stats = StatisticsRecorder(clock)
     for count, time in [(1, 1000), (500, 1001), (499, 1002), (9500, 1011), (9500, 1020), (79_999, 1100.5), (1, 1101)]:
         clock.time = time
         with stats.delivering(count):
@@ -55,7 +55,7 @@ def test_times_and_rates(clock):
 
 
 def test_a_batch_may_jump_over_several_sample_points(clock):
-    stats = Statistics(clock)
+    stats = StatisticsRecorder(clock)
     with stats.delivering(25_000):
         pass
     assert stats.sample_times == [1000.0] * 4
@@ -63,7 +63,7 @@ def test_a_batch_may_jump_over_several_sample_points(clock):
 
 
 def test_commits_since_the_last_of_the_other_kind(clock):
-    stats = Statistics(clock)
+    stats = StatisticsRecorder(clock)
     seen = []
     for commit in [
         stats.record_commit,
@@ -80,7 +80,7 @@ def test_commits_since_the_last_of_the_other_kind(clock):
 
 
 def test_reset(clock):
-    stats = Statistics(clock)
+    stats = StatisticsRecorder(clock)
     with stats.endpoint():
         with stats.delivering(5), stats.delivering():
             stats.record_redelivery(new=True)
@@ -94,7 +94,7 @@ def test_reset(clock):
 
 
 def test_the_map(clock):
-    stats = Statistics(clock)
+    stats = StatisticsRecorder(clock)
     with stats.endpoint(), stats.delivering(1000):
         assert stats.as_map() == {
             "DA": 1000,
