@@ -4,20 +4,20 @@ from collections.abc import Callable, Sequence
 
 from jmsjca.config import Clock
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.amqp.codec.encoder import EncodeUsual, encode, template_for
 from jmsjca.providers.amqp.commit import UnitCommit, acknowledge_confirmed, acknowledge_nowait
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.links.link_pool import LinkPool, Outgoing
-from jmsjca.providers.common.unit import BaseUnit
+from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error
 from jmsjca.spi import Delivery
 
 __all__ = ["AMQPUnit"]
 
 
-class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
+class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
     """Records deliveries and sends; `commit` writes them in one transaction if the broker has transactions.
 
     Without transactions the sends are confirmed first, then the deliveries are acknowledged.
@@ -68,9 +68,7 @@ class AMQPUnit(BaseUnit[AMQPConsumer, AMQPDelivery]):
         if encoded is None:
             encoded, payloads = self._encode_unusual(message, to)
         if len(encoded) > self._message_bytes:
-            raise ResourceAllocationError(
-                f"A message of {len(encoded)} bytes for {to} is over the limit of {self._message_bytes} bytes."
-            )
+            raise size_limit_error("message", len(encoded), self._message_bytes, to)
         payloads.append(encoded)
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:

@@ -1,14 +1,15 @@
-"""The base of units: deliveries taken, single use, and loss of the connection."""
+"""The base of units: deliveries taken, single use, loss of the connection, and the size limit of what they send."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
-from jmsjca.errors import ConnectionLostError, IllegalStateError
+from jmsjca.destinations import Destination
+from jmsjca.errors import ConnectionLostError, IllegalStateError, ResourceAllocationError
 from jmsjca.spi import Delivery
 
-__all__ = ["BaseUnit", "DeliveryOwner", "OwnedDelivery", "sends_only_error"]
+__all__ = ["BaseUnit", "DeliveryOwner", "OwnedDelivery", "RequeuingUnit", "size_limit_error"]
 
 
 class DeliveryOwner(Protocol):
@@ -38,10 +39,11 @@ class OwnedDelivery(Protocol):
 
 _consumer_of = attrgetter("consumer")
 C = TypeVar("C", bound=DeliveryOwner)
-D = TypeVar("D", bound=OwnedDelivery)
+D = TypeVar("D")
+T = TypeVar("T", bound=OwnedDelivery)
 
 
-class BaseUnit(Generic[C, D]):
+class BaseUnit(Generic[D]):
     """The deliveries of a unit, and whether the unit can still be used.
 
     Attributes:
@@ -53,36 +55,10 @@ class BaseUnit(Generic[C, D]):
         self._finished = False
         self.lost = False
 
-    def take(self, deliveries: Sequence[Delivery]) -> None:
-        """Record deliveries that are settled with this unit.
-
-        Raises:
-            IllegalStateError: The unit is finished, or a delivery is settled, returned or assigned to another unit.
-            ConnectionLostError: The connection is lost.
-        """
-        self._check_open()
-        for consumer, taken in _grouped_by_consumer(list(deliveries)):
-            consumer.assign_to_unit(taken, self)
-            self._taken += taken
-
     def _check_sends_only(self) -> None:
         """Raise an error for a unit that cannot be committed without waiting: it took deliveries."""
         if self._taken:
-            raise sends_only_error()
-
-    def _taken_by_consumer(self) -> dict[C, list[D]]:
-        groups: dict[C, list[D]] = {}
-        for consumer, group in _grouped_by_consumer(self._taken):
-            groups.setdefault(consumer, []).extend(group)
-        return groups
-
-    def _requeue_taken(self, unused: Sequence[Delivery]) -> None:
-        """Return all deliveries for redelivery; all but the unused ones increment the delivery count."""
-        uncounted = {id(d) for d in unused}
-        for consumer, deliveries in self._taken_by_consumer().items():
-            consumer.requeue(
-                [d for d in deliveries if id(d) not in uncounted], [d for d in deliveries if id(d) in uncounted]
-            )
+            raise IllegalStateError("Only a unit that took no delivery can be committed without waiting: use commit().")
 
     def _finish(self) -> None:
         """Mark the unit as used.
@@ -107,9 +83,46 @@ class BaseUnit(Generic[C, D]):
         )
 
 
-def sends_only_error() -> IllegalStateError:
-    """Return the error for a unit that took deliveries and is to be committed without waiting."""
-    return IllegalStateError("Only a unit that took no delivery can be committed without waiting: use commit().")
+class RequeuingUnit(BaseUnit[T], Generic[C, T]):
+    """A unit whose consumers buffer deliveries, and requeue them themselves."""
+
+    def take(self, deliveries: Sequence[Delivery]) -> None:
+        """Record deliveries that are settled with this unit.
+
+        Raises:
+            IllegalStateError: The unit is finished, or a delivery is settled, returned or assigned to another unit.
+            ConnectionLostError: The connection is lost.
+        """
+        self._check_open()
+        for consumer, taken in _grouped_by_consumer(list(deliveries)):
+            consumer.assign_to_unit(taken, self)
+            self._taken += taken
+
+    def _taken_by_consumer(self) -> dict[C, list[T]]:
+        groups: dict[C, list[T]] = {}
+        for consumer, group in _grouped_by_consumer(self._taken):
+            groups.setdefault(consumer, []).extend(group)
+        return groups
+
+    def _requeue_taken(self, unused: Sequence[Delivery]) -> None:
+        """Return all deliveries for redelivery; all but the unused ones increment the delivery count."""
+        uncounted = {id(d) for d in unused}
+        for consumer, deliveries in self._taken_by_consumer().items():
+            consumer.requeue(
+                [d for d in deliveries if id(d) not in uncounted], [d for d in deliveries if id(d) in uncounted]
+            )
+
+
+def size_limit_error(what: str, size: int, limit: int, to: Destination) -> ResourceAllocationError:
+    """Return the error for a message or body that exceeds the size limit.
+
+    Args:
+        what: What was measured, for example "body".
+        size: Its size in bytes.
+        limit: The limit in bytes.
+        to: The destination of the message.
+    """
+    return ResourceAllocationError(f"A {what} of {size} bytes for {to} is over the limit of {limit} bytes.")
 
 
 def _grouped_by_consumer(deliveries: Sequence[Any]) -> Iterable[tuple[Any, Sequence[Any]]]:

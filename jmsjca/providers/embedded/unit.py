@@ -11,12 +11,11 @@ from jmsjca.errors import (
     ConnectionLostError,
     IllegalStateError,
     JMSError,
-    ResourceAllocationError,
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
 from jmsjca.messages import Message
-from jmsjca.providers.common.unit import sends_only_error
+from jmsjca.providers.common.unit import BaseUnit, size_limit_error
 from jmsjca.providers.embedded.codec import Outgoing, encode
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery, EmbeddedDeliveryOwner
 from jmsjca.providers.embedded.store.messages import SenderInfo, enqueue, release, settle
@@ -40,7 +39,7 @@ class ConnectionState:
         self.closed = False
 
 
-class EmbeddedUnit:
+class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
     """Records deliveries and sends; `commit` writes them in one transaction.
 
     Args:
@@ -51,13 +50,12 @@ class EmbeddedUnit:
     """
 
     def __init__(self, store: Store, message_bytes: int, sender: SenderInfo, connection_state: ConnectionState) -> None:
+        super().__init__()
         self._store = store
         self._message_bytes = message_bytes
         self._sender = sender
-        self._taken: list[EmbeddedDelivery] = []
         self._outgoing: list[Outgoing] = []
         self._connection_state = connection_state
-        self._finished = False
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
         """Add deliveries, which are settled when this unit ends.
@@ -88,9 +86,7 @@ class EmbeddedUnit:
                 check_exists(cursor, to)
         outgoing = encode(message, to, with_checksum=self._store.path is not None)
         if outgoing.body is not None and len(outgoing.body) > self._message_bytes:
-            raise ResourceAllocationError(
-                f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
-            )
+            raise size_limit_error("body", len(outgoing.body), self._message_bytes, to)
         self._outgoing.append(outgoing)
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002
@@ -125,8 +121,7 @@ class EmbeddedUnit:
         Raises:
             IllegalStateError: The unit took deliveries.
         """
-        if self._taken:
-            raise sends_only_error()
+        self._check_sends_only()
         self._finish()
         with _rolled_back_on_failure():
             self._check_disk_space()
@@ -195,17 +190,11 @@ class EmbeddedUnit:
         for delivery in taken:
             delivery.consumer.forget([delivery])
 
-    def _finish(self) -> None:
-        self._check_open()
-        self._finished = True
-
     def _check_open(self) -> None:
         if self._connection_state.closed:
-            raise ConnectionLostError(
-                "The connection of this unit was closed; its deliveries are redelivered, nothing was sent."
-            )
-        if self._finished:
-            raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")
+            self._raise_lost()
+        if self._finished:  # an unconditional call costs more
+            super()._check_open()
 
 
 @contextmanager

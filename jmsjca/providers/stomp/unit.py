@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import ResourceAllocationError
 from jmsjca.messages import DUPLICATE_ID, Message
-from jmsjca.providers.common.unit import BaseUnit
+from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.commit import UnitCommit
 from jmsjca.providers.stomp.consumer import STOMPConsumer
@@ -18,7 +17,7 @@ from jmsjca.spi import Delivery
 __all__ = ["STOMPUnit"]
 
 
-class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
+class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
     """Records deliveries and sends; `commit` writes them in one batch.
 
     Args:
@@ -54,9 +53,7 @@ class STOMPUnit(BaseUnit[STOMPConsumer, STOMPDelivery]):
         self._dialect.broker.require("delivery_delay", requested=message.delivery_time is not None)
         outgoing = self._dialect.encode(message, to)
         if len(outgoing.body) > self._message_bytes:
-            raise ResourceAllocationError(
-                f"A body of {len(outgoing.body)} bytes for {to} is over the limit of {self._message_bytes} bytes."
-            )
+            raise size_limit_error("body", len(outgoing.body), self._message_bytes, to)
         first = self._dialect.duplicate_ids_before_transaction and DUPLICATE_ID in message.properties
         (self._untransacted_sends if first else self._sends).append(self._dialect.send_frame(outgoing))
 
