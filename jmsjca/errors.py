@@ -19,6 +19,7 @@
     ├── MessageFormatError (ValueError)
     ├── MessageNotReadableError
     ├── MessageNotWriteableError
+    ├── NameNotFoundError (LookupError)
     ├── NotSupportedError (NotImplementedError)
     ├── ProviderNotInstalledError (ImportError)
     ├── ConnectionLostError (ConnectionError)
@@ -51,6 +52,7 @@ __all__ = [
     "MessageFormatError",
     "MessageNotReadableError",
     "MessageNotWriteableError",
+    "NameNotFoundError",
     "NotSupportedError",
     "ProviderNotInstalledError",
     "ResourceAllocationError",
@@ -128,6 +130,10 @@ class MessageNotReadableError(JMSError):
 
 class MessageNotWriteableError(JMSError):
     """A received message is read-only until its body or its properties are cleared."""
+
+
+class NameNotFoundError(JMSError, LookupError):
+    """No object is bound to the name."""
 
 
 class NotSupportedError(JMSError, NotImplementedError):

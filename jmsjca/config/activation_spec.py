@@ -40,6 +40,7 @@ __all__ = [
     "RedeliveryHandlingText",
     "Seconds",
     "SelectorVariables",
+    "URLText",
     "merge_options",
 ]
 
@@ -95,7 +96,7 @@ def _validate_selector_variables(variables: dict[str, Value]) -> dict[str, Value
     return variables
 
 
-_URLText = Annotated[str, AfterValidator(_validate_url)]
+URLText = Annotated[str, AfterValidator(_validate_url)]
 """A connection URL whose JMSJCA options exist."""
 
 ConcurrencyMode = Annotated[Literal["serial", "cc", "sync"], BeforeValidator(_parse_mode)]
@@ -173,7 +174,7 @@ class ActivationSpec(BaseModel):
     # A validator sees only the fields above its own, so their order matters.
     destination: str = Field(min_length=1)
     destination_type: DestinationKind = "queue"
-    connection_url: _URLText | None = Field(default=None, repr=False)  # may hold a password
+    connection_url: URLText | None = Field(default=None, repr=False)  # may hold a password
     user_name: str | None = None
     password: SecretStr | None = None
     client_id: str | None = None

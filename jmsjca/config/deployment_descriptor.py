@@ -13,7 +13,7 @@ from jmsjca.config.text import did_you_mean
 from jmsjca.destinations import JAVA_TYPES, DestinationKind
 from jmsjca.errors import excerpt
 
-__all__ = ["InvalidProperty", "describe", "fields_from_properties"]
+__all__ = ["InvalidProperty", "describe", "fields_from_properties", "is_known_property"]
 
 _FIELDS = {
     "destination": "destination",
@@ -82,6 +82,11 @@ def fields_from_properties(properties: Mapping[str, object]) -> dict[str, Any]:
         "destination_type", InvalidProperty("destinationType is missing: javax.jms.Queue or javax.jms.Topic")
     )
     return fields
+
+
+def is_known_property(name: str) -> bool:
+    """Return True if an activation spec has a property of this name, in any case."""
+    return name.lower() in _NAMES
 
 
 def _add_property(fields: dict[str, Any], written: str, value: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from jmsjca.config.provider_families import successor
 from jmsjca.config.text import did_you_mean
 from jmsjca.errors import ProviderNotInstalledError, UnknownSchemeError
 from jmsjca.spi import Provider
@@ -57,5 +58,7 @@ def _install_command(entry: "EntryPoint") -> str:
 
 
 def _unknown_scheme_message(scheme: str) -> str:
+    if advice := successor(scheme):
+        return f"No provider for the scheme {scheme}://, which is one of JMSJCA's: {advice}."
     schemes = {name: f"{name}://" for name in known_schemes()}
     return f"No provider for the scheme {scheme}:// {did_you_mean(scheme, schemes)}."

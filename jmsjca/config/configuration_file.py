@@ -1,0 +1,267 @@
+"""The configuration file: ``jmsjca.toml``, or the table ``[tool.jmsjca]`` of ``pyproject.toml``.
+
+::
+
+    [adapters.default]
+    connection_url = "amqp://broker.example:5672"
+    user_name = "shop"
+    password = "${env:BROKER_PASSWORD}"
+
+    [listeners.orders]
+    handler = "shop.handlers:on_order"
+    destination = "lookup://jms/orders"
+    concurrency_mode = "cc"
+
+    [factories."jms/CF"]
+    client_id = "shop-1"
+
+    [destinations."jms/orders"]
+    queue = "orders"
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from jmsjca.config.activation_spec import ActivationSpec, Options, Seconds, URLText
+from jmsjca.config.text import did_you_mean
+from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.errors import ConfigurationError, excerpt
+
+__all__ = [
+    "AdapterSection",
+    "Configuration",
+    "DestinationSection",
+    "FactorySection",
+    "ListenerSection",
+    "load_handler",
+    "read_configuration",
+]
+
+_REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
+_HANDLER = r"^[\w.]+:[\w.]+$"
+_SECRETS = ("password", "connection_url", "options")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AdapterSection(_Section):
+    """The arguments of a `ResourceAdapter`.
+
+    Attributes:
+        connection_url: The URL of the broker.
+        user_name: The user name.
+        password: The password of ``user_name``.
+        options: Options of JMSJCA and of the provider: a table, or text as in the manual.
+        mbean_object_name: The name of the adapter's management bean.
+        mbean_server_domain: The registry of the bean.
+    """
+
+    connection_url: URLText | None = Field(default=None, repr=False)
+    user_name: str | None = None
+    password: SecretStr | None = None
+    options: Options = Field(default_factory=dict[str, str], repr=False)
+    mbean_object_name: str | None = None
+    mbean_server_domain: str | None = None
+
+
+class FactorySection(_Section):
+    """A connection factory, which is bound to the name of its section.
+
+    Attributes:
+        adapter: The name of the adapter that supplies the defaults; None for the only adapter.
+        kind: "unified", or "queue" or "topic" for a factory of one messaging domain.
+        connection_url: The URL of the broker; None for the adapter's. It may be ``lookup://name``.
+        user_name: The user name; None for the adapter's.
+        password: The password of ``user_name``.
+        client_id: The client id of the connections.
+        options: Options, which override those of the adapter.
+        producer_pooling: True to keep closed producers for reuse.
+        idle_timeout: Seconds without a successful use after which a pooled connection is checked.
+    """
+
+    adapter: str | None = None
+    kind: Literal["unified", "queue", "topic"] = "unified"
+    connection_url: str | None = Field(default=None, repr=False)
+    user_name: str | None = None
+    password: SecretStr | None = None
+    client_id: str | None = None
+    options: Options = Field(default_factory=dict[str, str], repr=False)
+    producer_pooling: bool | None = None
+    idle_timeout: Seconds | None = None
+
+
+class ListenerSection(ActivationSpec):
+    """An activation spec and its handler.
+
+    Attributes:
+        adapter: The name of the adapter; None for the only one.
+        handler: The function, as ``module:function``; None for a spec that code activates.
+    """
+
+    adapter: str | None = None
+    handler: Annotated[str, Field(pattern=_HANDLER)] | None = None
+
+    @property
+    def spec(self) -> ActivationSpec:
+        """The activation spec."""
+        fields = {name: value for name, value in self if name not in ("adapter", "handler")}
+        return ActivationSpec(**fields)
+
+
+class DestinationSection(_Section):
+    """An administered destination, which is bound to the name of its section.
+
+    Attributes:
+        queue: The name of the queue at the broker.
+        topic: The name of the topic at the broker; exactly one of both is given.
+    """
+
+    queue: str | None = Field(default=None, min_length=1)
+    topic: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _check_one(self) -> "DestinationSection":
+        if (self.queue is None) == (self.topic is None):
+            raise ValueError("it has either a queue or a topic")
+        return self
+
+    @property
+    def destination(self) -> Destination:
+        """The queue or topic."""
+        return Queue(self.queue) if self.queue is not None else Topic(self.topic or "")
+
+
+class Configuration(_Section):
+    """The content of a configuration file: sections by name.
+
+    Attributes:
+        adapters: Resource adapters.
+        factories: Connection factories, by the name that they are bound to.
+        listeners: Activation specs with their handlers.
+        destinations: Administered queues and topics, by the name that they are bound to.
+    """
+
+    adapters: dict[str, AdapterSection] = Field(default_factory=dict[str, AdapterSection])
+    factories: dict[str, FactorySection] = Field(default_factory=dict[str, FactorySection])
+    listeners: dict[str, ListenerSection] = Field(default_factory=dict[str, ListenerSection])
+    destinations: dict[str, DestinationSection] = Field(default_factory=dict[str, DestinationSection])
+
+    def adapter_name(self, name: str | None = None) -> str:
+        """Return the name of an adapter's section.
+
+        Args:
+            name: The name; None for the only adapter, or the one that is called "default".
+
+        Raises:
+            ConfigurationError: There is no such adapter; or the name is None, and there are several.
+        """
+        known = ", ".join(self.adapters) or "none"
+        if name is None and len(self.adapters) == 1:
+            return next(iter(self.adapters))
+        if (name or "default") not in self.adapters:
+            what = f"no adapter {excerpt(name)!r}" if name else "no adapter 'default'; name one"
+            raise ConfigurationError(f"The configuration has {what} (it has: {known}).")
+        return name or "default"
+
+    def listeners_of(self, adapter: str) -> Mapping[str, ListenerSection]:
+        """Return the listeners of an adapter by name."""
+        return {name: found for name, found in self.listeners.items() if self.adapter_name(found.adapter) == adapter}
+
+    def factories_of(self, adapter: str) -> Mapping[str, FactorySection]:
+        """Return the connection factories of an adapter by name."""
+        return {name: found for name, found in self.factories.items() if self.adapter_name(found.adapter) == adapter}
+
+
+def read_configuration(path: str | Path) -> Configuration:
+    """Read a configuration file.
+
+    Args:
+        path: A TOML file; of a ``pyproject.toml`` the table ``[tool.jmsjca]`` is read. In its texts ``${env:NAME}`` is
+            replaced by an environment variable.
+
+    Raises:
+        ConfigurationError: The file cannot be read, a variable is not set, or sections are invalid; the message lists
+            all problems, without secrets.
+    """
+    file = Path(path)
+    try:
+        content = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{file} is no TOML file: {error}") from None  # its text may hold a password
+    if file.name == "pyproject.toml":
+        content = content.get("tool", {}).get("jmsjca", {})
+    missing: list[str] = []
+    filled = _filled(content, "", missing)
+    if missing:
+        raise ConfigurationError(f"{file}: {'; '.join(missing)}.")
+    try:
+        return Configuration.model_validate(filled)
+    except ValidationError as error:
+        raise ConfigurationError(f"{file}: {'; '.join(_problems(error))}.") from None
+
+
+def _filled(value: Any, where: str, missing: list[str]) -> Any:
+    """Return a value with its environment variables replaced, and collect those that are not set."""
+    if isinstance(value, dict):
+        return {name: _filled(inner, f"{where}.{name}".lstrip("."), missing) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, where, missing) for inner in value]
+    if not isinstance(value, str):
+        return value
+    unset = (name for name in _REFERENCE.findall(value) if name not in os.environ)
+    missing.extend(f"{where}: the environment variable {excerpt(name)!r} is not set" for name in unset)
+    return _REFERENCE.sub(lambda found: os.environ.get(found[1], ""), value)
+
+
+def _problems(error: ValidationError) -> Iterator[str]:
+    for detail in error.errors(include_url=False):
+        where = ".".join(map(str, detail["loc"]))
+        if detail["type"] == "extra_forbidden":  # its value may be a secret under a misspelled name
+            yield f"{where}: there is no such entry {_hint(detail['loc'])}"
+            continue
+        text = detail["msg"].removeprefix("Value error, ").removesuffix(".")
+        hidden = detail["type"] in ("missing", "value_error") or any(name in where for name in _SECRETS)
+        yield f"{where}: {text}" + ("" if hidden else f" (given: {excerpt(detail['input'], 100)!r})")
+
+
+_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "adapters": AdapterSection,
+    "factories": FactorySection,
+    "listeners": ListenerSection,
+    "destinations": DestinationSection,
+}
+
+
+def _hint(place: tuple[int | str, ...]) -> str:
+    model = Configuration if len(place) == 1 else _SECTIONS[str(place[0])]
+    return did_you_mean(str(place[-1]).lower(), {name: name for name in model.model_fields})
+
+
+def load_handler(reference: str) -> Callable[..., object]:
+    """Return the function that ``module:function`` names.
+
+    Raises:
+        ConfigurationError: The module cannot be imported, or has no such function.
+    """
+    module, _, name = reference.partition(":")
+    try:
+        found: Any = import_module(module)
+    except ImportError as error:
+        raise ConfigurationError(f"The handler {reference!r}: {module} cannot be imported: {error}.") from error
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise ConfigurationError(f"The handler {reference!r}: {module} has no function {name!r}.")
+    handler: Callable[..., object] = found
+    return handler

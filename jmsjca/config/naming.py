@@ -1,0 +1,208 @@
+"""The naming context: administered objects by name, as JNDI offers them, and destinations that refer to them."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Self
+from urllib.parse import parse_qsl
+
+from jmsjca.config.text import did_you_mean
+from jmsjca.destinations import Destination, DestinationKind, Queue, Topic
+from jmsjca.errors import ConfigurationError, InvalidDestinationError, NameNotFoundError, excerpt
+
+__all__ = ["LOOKUP", "NamingContext", "is_reference", "resolve_destination"]
+
+LOOKUP = "lookup://"
+"""The prefix of a name that is to be looked up."""
+
+_ADMINISTERED = "jndi://"
+_WITH_OPTIONS = "jmsjca://"
+_REFERENCES = (LOOKUP, _ADMINISTERED, _WITH_OPTIONS)
+_GROUP = "jmsjca.names"
+_MOST_REFERENCES = 8
+_CLASSES: Mapping[DestinationKind, type[Destination]] = {"queue": Queue, "topic": Topic}
+
+
+class NamingContext:
+    """A thread-safe directory of objects by name: queues, topics and connection factories.
+
+    Args:
+        parent: The context that is asked for names which are not bound here; None for none.
+    """
+
+    def __init__(self, parent: "NamingContext | None" = None) -> None:
+        self._parent = parent
+        self._objects: dict[str, object] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def default(cls) -> "NamingContext":
+        """Return the context of this process, the parent of each adapter's context.
+
+        It holds the objects of the entry-point group ``jmsjca.names``, which are loaded at their first lookup.
+        """
+        return _default()
+
+    @classmethod
+    def of(cls, objects: Mapping[str, object], parent: "NamingContext | None" = None) -> Self:
+        """Return a context with some objects bound.
+
+        Args:
+            objects: The objects by name.
+            parent: As for the class.
+
+        Raises:
+            ConfigurationError: A name is empty.
+        """
+        context = cls(parent)
+        for name, value in objects.items():
+            context.bind(name, value)
+        return context
+
+    def bind(self, name: str, value: object) -> None:
+        """Bind an object to a name.
+
+        Args:
+            name: The name, for instance ``jms/orders``; ``lookup://`` in front of it is removed.
+            value: The object.
+
+        Raises:
+            ConfigurationError: The name is empty, or bound already; `rebind` replaces its object.
+        """
+        name = _key(name)
+        with self._lock:
+            if name in self._objects:
+                raise ConfigurationError(f"The name {excerpt(name)!r} is bound already; rebind() replaces its object.")
+            self._objects[name] = value
+
+    def rebind(self, name: str, value: object) -> None:
+        """Bind an object to a name, whether or not the name is bound.
+
+        Raises:
+            ConfigurationError: The name is empty.
+        """
+        name = _key(name)
+        with self._lock:
+            self._objects[name] = value
+
+    def unbind(self, name: str) -> None:
+        """Remove a name from this context; a name that is not bound is no error (``javax.naming.Context.unbind``).
+
+        Raises:
+            ConfigurationError: The name is empty.
+        """
+        name = _key(name)
+        with self._lock:
+            self._objects.pop(name, None)
+
+    def lookup(self, name: str) -> object:
+        """Return the object of a name, from this context or its parent.
+
+        Args:
+            name: The name, with or without ``lookup://``.
+
+        Raises:
+            NameNotFoundError: The name is not bound.
+            ConfigurationError: The name is empty, or its entry point cannot be loaded.
+        """
+        name = _key(name)
+        with self._lock:
+            found = name in self._objects
+            value = self._objects.get(name)
+        if found:
+            return _loaded(name, value)
+        if self._parent is None:
+            raise NameNotFoundError(f"Nothing is bound to the name {excerpt(name)!r}.")
+        try:
+            return self._parent.lookup(name)
+        except NameNotFoundError:
+            known = {bound.lower(): bound for bound in self}
+            hint = did_you_mean(name.lower(), known) if known else "(nothing is bound)"
+            raise NameNotFoundError(f"Nothing is bound to the name {excerpt(name)!r} {hint}.") from None
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names, sorted, those of the parent included."""
+        with self._lock:
+            own = set(self._objects)
+        return iter(sorted(own.union(self._parent or ())))
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self)
+
+    def __repr__(self) -> str:
+        return f"<NamingContext with {len(list(self))} names>"
+
+
+def is_reference(name: str) -> bool:
+    """Return True if a destination's name refers to another object, False if it is the name at the broker."""
+    return name.startswith(_REFERENCES)
+
+
+def resolve_destination(name: str, kind: DestinationKind, naming: NamingContext) -> Destination:
+    """Return the destination that a name stands for (JMSJCA manual, "Administrative objects").
+
+    Args:
+        name: ``lookup://name`` and ``jndi://name`` for the object bound to a name, ``jmsjca://?name=X`` for X, and
+            anything else for itself. The name of a destination that is found may refer to another one.
+        kind: The kind that the destination must have.
+        naming: Where names are looked up.
+
+    Raises:
+        InvalidDestinationError: The name is empty; or the object is no destination, or of the other kind; or more
+            than eight names refer to each other.
+        NameNotFoundError: A name is not bound.
+    """
+    for _ in range(_MOST_REFERENCES):
+        if not is_reference(name):
+            return _CLASSES[kind](name)
+        name = _one_step(name, kind, naming)
+    raise InvalidDestinationError(
+        f"{excerpt(name)!r} is not resolved after {_MOST_REFERENCES} look-ups: do the names refer to each other?"
+    )
+
+
+def _one_step(name: str, kind: DestinationKind, naming: NamingContext) -> str:
+    if name.startswith(_WITH_OPTIONS):
+        return _name_of_url(name)
+    found = naming.lookup(name.removeprefix(LOOKUP).removeprefix(_ADMINISTERED))
+    if not isinstance(found, Destination):
+        raise InvalidDestinationError(f"{excerpt(name)!r} is a {type(found).__name__}: a Queue or Topic is needed.")
+    if found.kind != kind:
+        raise InvalidDestinationError(f"{excerpt(name)!r} is the {found}, but a {kind} is needed.")
+    return found.name
+
+
+def _name_of_url(url: str) -> str:
+    query = dict(parse_qsl(url.removeprefix(_WITH_OPTIONS).lstrip("/?"), keep_blank_values=True))
+    name = query.pop("name", "")
+    if not name:
+        raise InvalidDestinationError(f"{excerpt(url)!r} has no name: write jmsjca://?name=orders.")
+    if query:
+        raise InvalidDestinationError(
+            f"{excerpt(url)!r}: a destination has no option {excerpt(next(iter(query)))!r} here; leave it out."
+        )
+    return name
+
+
+def _key(name: str) -> str:
+    key = name.removeprefix(LOOKUP)
+    if not key:
+        raise ConfigurationError("The name of an object is empty; write a name such as jms/orders.")
+    return key
+
+
+def _loaded(name: str, value: object) -> object:
+    if not isinstance(value, EntryPoint):
+        return value
+    try:
+        return value.load()
+    except Exception as error:
+        raise ConfigurationError(
+            f"The entry point {value.value} of the name {excerpt(name)!r} cannot be loaded: {error}"
+        ) from error
+
+
+@cache
+def _default() -> NamingContext:
+    return NamingContext.of({found.name: found for found in entry_points(group=_GROUP)})

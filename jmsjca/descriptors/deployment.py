@@ -1,0 +1,194 @@
+"""A deployment: descriptors and configuration files, read into one configuration and a report."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from jmsjca.config.activation_spec import ActivationSpec
+from jmsjca.config.configuration_file import (
+    AdapterSection,
+    Configuration,
+    DestinationSection,
+    FactorySection,
+    ListenerSection,
+    read_configuration,
+)
+from jmsjca.descriptors.ejb_jar import (
+    Companion,
+    MessageDrivenBean,
+    read_beans,
+    read_sun_companion,
+    read_weblogic_companion,
+)
+from jmsjca.descriptors.report import Report, ReportEntry
+from jmsjca.descriptors.resource_adapter import ResourceAdapterFile, pool_options, read_resource_adapter
+from jmsjca.descriptors.xml_file import parse
+from jmsjca.destinations import Destination
+from jmsjca.errors import ConfigurationError, excerpt
+
+__all__ = ["Deployment", "read"]
+
+
+class Deployment:
+    """The adapters, specs, factories and destinations of a set of files.
+
+    Attributes:
+        configuration: Everything as sections of a configuration file.
+        report: The properties that are not carried over, with the reasons.
+    """
+
+    def __init__(self, configuration: Configuration, report: Report) -> None:
+        self.configuration = configuration
+        self.report: list[ReportEntry] = report
+
+    @property
+    def adapters(self) -> Mapping[str, AdapterSection]:
+        """The resource adapters by name."""
+        return self.configuration.adapters
+
+    @property
+    def specs(self) -> Mapping[str, ActivationSpec]:
+        """The activation specs by the name of their bean or listener."""
+        return {name: listener.spec for name, listener in self.configuration.listeners.items()}
+
+    @property
+    def factories(self) -> Mapping[str, FactorySection]:
+        """The connection factories by name."""
+        return self.configuration.factories
+
+    @property
+    def destinations(self) -> Mapping[str, Destination]:
+        """The administered queues and topics by name."""
+        return {name: section.destination for name, section in self.configuration.destinations.items()}
+
+    def __repr__(self) -> str:
+        found = self.configuration
+        return (
+            f"<Deployment with {len(found.adapters)} adapters, {len(found.listeners)} specs, {len(found.factories)}"
+            f" factories, {len(found.destinations)} destinations, {len(self.report)} remarks>"
+        )
+
+
+def read(*paths: str | Path) -> Deployment:
+    """Read deployment descriptors and configuration files into one deployment.
+
+    The root element identifies an XML file: ``ra.xml``, ``sun-ra.xml``, ``ejb-jar.xml``, ``sun-ejb-jar.xml`` (or
+    GlassFish's) and ``weblogic-ejb-jar.xml``, in any order. Other files are read as TOML.
+
+    Args:
+        paths: The files.
+
+    Returns:
+        The deployment. Its report names each property of a descriptor that has no place in it.
+
+    Raises:
+        ConfigurationError: A file cannot be read, is refused, or holds an invalid value; or two files define the same
+            name.
+    """
+    reader = _Reader()
+    for path in map(Path, paths):
+        reader.add(path)
+    return reader.deployment()
+
+
+class _Reader:
+    """Sorts files by their kind, and combines them when all are known."""
+
+    def __init__(self) -> None:
+        self._report = Report()
+        self._configurations: list[Configuration] = []
+        self._adapters: list[ResourceAdapterFile] = []
+        self._pools: dict[str, dict[str, str]] = {}
+        self._jars: list[tuple[str, Element]] = []
+        self._companions: dict[str, Companion] = {}
+
+    def add(self, path: Path) -> None:
+        if path.suffix.lower() != ".xml":
+            self._configurations.append(read_configuration(path))
+            return
+        root = parse(path)
+        match root.tag:
+            case "connector":
+                self._adapters.append(read_resource_adapter(path, root, self._report))
+            case "sun-connector":
+                self._pools[path.name] = pool_options(path.name, root, self._report)
+            case "ejb-jar":
+                self._jars.append((path.name, root))
+            case "sun-ejb-jar" | "glassfish-ejb-jar":
+                self._companions |= read_sun_companion(path.name, root, self._report)
+            case "weblogic-ejb-jar":
+                self._companions |= read_weblogic_companion(path.name, root, self._report)
+            case _:
+                raise ConfigurationError(f"{path}: <{excerpt(root.tag)}> is no descriptor that is known here.")
+
+    def deployment(self) -> Deployment:
+        beans = [bean for name, root in self._jars for bean in read_beans(name, root, self._companions, self._report)]
+        if len(self._adapters) == 1 and not self._configurations:
+            self._adapters[0].rename("default")
+        merged = Configuration()
+        for configuration in (*self._configurations, *map(self._of_adapter, self._adapters)):
+            merged = _merged(merged, configuration)
+        self._report_pools()
+        for bean in beans:
+            merged = _merged(merged, self._of_bean(bean, merged))
+        return Deployment(merged, self._report)
+
+    def _of_adapter(self, file: ResourceAdapterFile) -> Configuration:
+        alone = len(self._adapters) == 1
+        pools = {name: value for options in self._pools.values() for name, value in options.items()}
+        factories = {
+            interface if alone else f"{file.name}#{interface}": factory.model_copy(
+                update={"options": {**pools, **factory.options}}
+            )
+            for interface, factory in file.factories.items()
+        }
+        return Configuration(adapters={file.name: file.adapter}, factories=factories, destinations=file.destinations)
+
+    def _report_pools(self) -> None:
+        for name, options in {} if self._adapters else self._pools.items():
+            for option in options:
+                self._report.note(name, "resource-adapter", option, "there is no ra.xml whose factories it is for")
+
+    def _of_bean(self, bean: MessageDrivenBean, known: Configuration) -> Configuration:
+        adapter = self._adapter_of(bean, known)
+        listener = ListenerSection(**dict(bean.spec), adapter=adapter)
+        factories = {
+            name: found.model_copy()
+            for name, interface in bean.factories.items()
+            if name not in known.factories and (found := _factory_of(interface, adapter, known))
+        }
+        destinations = {
+            name: DestinationSection.model_validate({kind: f"lookup://{bean.names[name]}"})
+            for name, kind in bean.destinations.items()
+            if name not in known.destinations and bean.names.get(name)
+        }
+        for name in (name for name in bean.factories if name not in factories | known.factories):
+            self._report.note("ejb-jar.xml", bean.name, name, "no adapter has a connection factory of this interface")
+        for name in (name for name in bean.destinations if name not in destinations | known.destinations):
+            self._report.note("ejb-jar.xml", bean.name, name, "no descriptor maps it; name it under [destinations]")
+        return Configuration(listeners={bean.name: listener}, factories=factories, destinations=destinations)
+
+    def _adapter_of(self, bean: MessageDrivenBean, known: Configuration) -> str | None:
+        wanted = self._companions.get(bean.name, Companion()).resource_adapter
+        named = [name for name in known.adapters if wanted and (name == wanted or wanted.endswith(f"#{name}"))]
+        if not named and len(known.adapters) > 1:
+            self._report.note("ejb-jar.xml", bean.name, "resource-adapter", "several adapters: name one in the TOML")
+            return next(iter(known.adapters))
+        return named[0] if named else next(iter(known.adapters), None)
+
+
+def _factory_of(interface: str, adapter: str | None, known: Configuration) -> FactorySection | None:
+    kinds = {"javax.jms.QueueConnectionFactory": "queue", "javax.jms.TopicConnectionFactory": "topic"}
+    kind = kinds.get(interface, "unified")
+    return next((f for f in known.factories.values() if f.kind == kind and f.adapter == adapter), None)
+
+
+def _merged(one: Configuration, other: Configuration) -> Configuration:
+    sections: dict[str, Any] = {}
+    for name in Configuration.model_fields:
+        first, second = getattr(one, name), getattr(other, name)
+        if twice := first.keys() & second.keys():
+            raise ConfigurationError(f"Two files define {name}.{excerpt(min(twice))}; remove one.")
+        sections[name] = first | second
+    return Configuration.model_construct(**sections)  # the sections are valid already

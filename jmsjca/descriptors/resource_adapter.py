@@ -1,0 +1,196 @@
+"""``ra.xml`` and its companion ``sun-ra.xml``: the adapter, its connection factories and administered objects."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from jmsjca.config.configuration_file import AdapterSection, DestinationSection, FactorySection
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.provider_families import successor
+from jmsjca.descriptors.report import Report
+from jmsjca.descriptors.xml_file import children, properties, text_of
+from jmsjca.errors import ConfigurationError, JMSError
+
+__all__ = ["ResourceAdapterFile", "pool_options", "read_resource_adapter"]
+
+_ADAPTER_FIELDS = {
+    "ConnectionURL": "connection_url",
+    "UserName": "user_name",
+    "Password": "password",
+    "MBeanObjectName": "mbean_object_name",
+    "MBeanServerDomain": "mbean_server_domain",
+    "Options": "options",
+}
+_FACTORY_FIELDS = {
+    "ConnectionURL": "connection_url",
+    "UserName": "user_name",
+    "Password": "password",
+    "ClientId": "client_id",
+    "Options": "options",
+    "ProducerPooling": "producer_pooling",
+    "IdleTimeout": "idle_timeout",
+}
+_KINDS = {
+    "javax.jms.ConnectionFactory": "unified",
+    "javax.jms.QueueConnectionFactory": "queue",
+    "javax.jms.TopicConnectionFactory": "topic",
+}
+_BLANK = "has no value"
+_UNKNOWN = "there is no such property here; what it configured in Java has no counterpart"
+
+
+class ResourceAdapterFile:
+    """The content of one ``ra.xml``.
+
+    Attributes:
+        name: The name of the adapter: its display name, or the name of its file.
+        adapter: The adapter's values.
+        factories: The connection factories by the Java interface that they implement.
+        destinations: The administered objects that have a name, by that name.
+    """
+
+    def __init__(self, name: str, adapter: AdapterSection) -> None:
+        self.name = name
+        self.adapter = adapter
+        self.factories: dict[str, FactorySection] = {}
+        self.destinations: dict[str, DestinationSection] = {}
+
+    def rename(self, name: str) -> None:
+        """Rename the adapter, also in its factories."""
+        self.name = name
+        self.factories = {key: found.model_copy(update={"adapter": name}) for key, found in self.factories.items()}
+
+
+def read_resource_adapter(path: Path, root: Element, report: Report) -> ResourceAdapterFile:
+    """Return the content of an ``ra.xml``, and report what is not carried over.
+
+    Args:
+        path: The file, for the report.
+        root: Its root element.
+        report: Collects what is not carried over.
+
+    Raises:
+        ConfigurationError: A value is invalid.
+    """
+    resource_adapter = root.find("resourceadapter")
+    if resource_adapter is None:
+        raise ConfigurationError(f"{path} has no element 'resourceadapter': it is no connector descriptor.")
+    name = text_of(root, "display-name") or path.stem
+    where = f"resourceadapter {name}"
+    values = _values(properties(resource_adapter, "config-property"), _ADAPTER_FIELDS, (path.name, where), report)
+    file = ResourceAdapterFile(name, _section(AdapterSection, values, f"{path}: {where}"))
+    _report_family(path.name, where, values.get("connection_url"), report)
+    for definition in children(resource_adapter, "outbound-resourceadapter/connection-definition"):
+        _add_factory(file, path, definition, report)
+    for administered in children(resource_adapter, "adminobject"):
+        _add_destination(file, path.name, administered, report)
+    _report_rest(path.name, resource_adapter, report)
+    return file
+
+
+def _values(
+    pairs: Iterable[tuple[str, str]], known: dict[str, str], place: tuple[str, str], report: Report
+) -> dict[str, Any]:
+    fields = {name.lower(): field for name, field in known.items()}
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        field = fields.get(name.lower())
+        if field and value:
+            values[field] = _converted(field, value)
+        else:
+            report.note(*place, name, _BLANK if not value else _UNKNOWN)
+    return values
+
+
+def _converted(field: str, value: str) -> object:
+    if field == "idle_timeout" and value.isdigit():
+        return int(value) / 1000  # milliseconds in the manual, seconds here
+    if field == "producer_pooling":
+        return value.lower() == "true"
+    return value
+
+
+def _section(section: type[Any], values: dict[str, Any], where: str) -> Any:
+    try:
+        return section(**values)
+    except (ValueError, JMSError) as error:
+        names = ", ".join(values)
+        detail = error.errors()[0]["msg"] if hasattr(error, "errors") else error
+        raise ConfigurationError(f"{where}: a value of {names} is invalid: {detail}") from None
+
+
+def _add_factory(file: ResourceAdapterFile, path: Path, definition: Element, report: Report) -> None:
+    interface = text_of(definition, "connectionfactory-interface").replace("jakarta.jms.", "javax.jms.", 1)
+    where = f"connection-definition {interface}"
+    kind = _KINDS.get(interface)
+    if kind is None:
+        report.note(path.name, where, "connectionfactory-interface", "it is no connection factory of JMS")
+        return
+    values = _values(properties(definition, "config-property"), _FACTORY_FIELDS, (path.name, where), report)
+    _report_family(path.name, where, values.get("connection_url"), report)
+    file.factories[interface] = _section(
+        FactorySection, {"adapter": file.name, "kind": kind, **values}, f"{path}: {where}"
+    )
+
+
+def _add_destination(file: ResourceAdapterFile, path: str, administered: Element, report: Report) -> None:
+    interface = text_of(administered, "adminobject-interface").replace("jakarta.jms.", "javax.jms.", 1)
+    where, kind = f"adminobject {interface}", interface.removeprefix("javax.jms.").lower()
+    for name, value in properties(administered, "config-property"):
+        if kind in ("queue", "topic") and name == "Name" and value:
+            file.destinations[value] = DestinationSection.model_validate({kind: value})
+        elif kind in ("queue", "topic"):
+            report.note(path, where, name, "has no value: it is a template; name destinations under [destinations]")
+        else:
+            report.note(path, where, name, "the naming context of the program takes the place of this object")
+
+
+def _report_family(path: str, where: str, url: str | None, report: Report) -> None:
+    if url and (advice := successor(ConnectionURL.parse(url).protocol)):
+        report.note(path, where, "ConnectionURL", advice)
+
+
+_ELEMENTS = {
+    "outbound-resourceadapter/transaction-support": "no XA: the broker commits last in a joined transaction",
+    "outbound-resourceadapter/authentication-mechanism": "user name and password are used, as BasicPassword says",
+    "outbound-resourceadapter/reauthentication-support": "a connection keeps its login",
+    "resourceadapter-class": "the URL's scheme selects the provider",
+}
+
+
+def _report_rest(path: str, resource_adapter: Element, report: Report) -> None:
+    for element, reason in _ELEMENTS.items():
+        if resource_adapter.find(element) is not None:
+            report.note(path, "resourceadapter", element.rpartition("/")[2], reason)
+    for required in resource_adapter.iter("required-config-property"):
+        name = text_of(required, "config-property-name")
+        report.note(path, "activationspec", name, "is required by each activation spec, as before")
+
+
+_POOL_ATTRIBUTES = {
+    "max-pool-size": "JMSJCA.poolmaxsize",
+    "steady-pool-size": "JMSJCA.poolminsize",
+    "max-wait-time-in-millis": "JMSJCA.pooltimeout",
+}
+
+
+def pool_options(path: str, root: Element, report: Report) -> dict[str, str]:
+    """Return the options of pools that a ``sun-ra.xml`` sets, and report its other attributes.
+
+    Args:
+        path: The name of the file.
+        root: Its root element.
+        report: Collects what is not carried over.
+    """
+    options: dict[str, str] = {}
+    for element in root.iter("resource-adapter"):
+        for name, value in element.attrib.items():
+            if name in _POOL_ATTRIBUTES:
+                options[_POOL_ATTRIBUTES[name]] = value
+            else:
+                reason = "a pool's max_idle closes idle connections" if "idle" in name else _UNKNOWN
+                report.note(path, "resource-adapter", name, reason if value else _BLANK)
+        for name, _ in properties(element, "property"):
+            report.note(path, "resource-adapter", name, _UNKNOWN)
+    return options

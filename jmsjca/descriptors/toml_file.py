@@ -1,0 +1,68 @@
+"""A configuration as TOML: what `read_configuration` reads, without passwords."""
+
+from typing import Any
+
+from pydantic import BaseModel, SecretStr
+
+from jmsjca.config.configuration_file import Configuration
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.errors import ConfigurationError
+
+__all__ = ["to_toml"]
+
+
+def to_toml(configuration: Configuration) -> str:
+    """Return a configuration as TOML. In the place of each secret it has a reference to an environment variable.
+
+    A password, a connection URL with a password or options, and the options of the provider may be secrets.
+
+    Args:
+        configuration: The configuration.
+
+    Raises:
+        ConfigurationError: tomli-w is not installed.
+    """
+    try:
+        import tomli_w  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise ConfigurationError('Writing TOML needs tomli-w: pip install "jmsjca[descriptors]"') from error
+    sections = {
+        group: {name: _entries(section, f"{group}_{name}") for name, section in getattr(configuration, group).items()}
+        for group in type(configuration).model_fields
+    }
+    return tomli_w.dumps({group: found for group, found in sections.items() if found}, multiline_strings=False)
+
+
+def _entries(section: BaseModel, name: str) -> dict[str, Any]:
+    """Return the fields of a section that differ from their defaults."""
+    defaults = {key: field.get_default() for key, field in type(section).model_fields.items()}
+    set_fields = {key: getattr(section, key) for key in defaults if key in section.model_fields_set}
+    if "endpoint_pool_max_size" in set_fields:  # the default of max_outstanding depends on it
+        defaults["max_outstanding"] = 10 * set_fields["endpoint_pool_max_size"]
+    return {
+        key: _value(key, value, name)
+        for key, value in set_fields.items()
+        if value not in (None, {}) and value != defaults[key]
+    }
+
+
+def _value(key: str, value: Any, name: str) -> Any:
+    if isinstance(value, SecretStr) or (key == "connection_url" and _has_secret(value)):
+        return f"${{env:{_variable(f'{name}_{key}')}}}"
+    if isinstance(value, dict):
+        return {option: _option(option, text, name) for option, text in value.items()}
+    return getattr(value, "value", value)
+
+
+def _has_secret(url: str) -> bool:
+    parsed = ConnectionURL.parse(url)
+    return bool(parsed.password or parsed.query)
+
+
+def _option(option: str, text: str, name: str) -> str:
+    return text if option.lower().startswith("jmsjca.") else f"${{env:{_variable(f'{name}_{option}')}}}"
+
+
+def _variable(name: str) -> str:
+    letters = (letter if letter.isascii() and letter.isalnum() else "_" for letter in name.upper())
+    return f"JMSJCA_{''.join(letters)}"

@@ -1,0 +1,114 @@
+"""The configuration file."""
+
+import pytest
+
+from jmsjca import ActivationSpec, Queue, Topic
+from jmsjca.config.configuration_file import Configuration, load_handler, read_configuration
+from jmsjca.errors import ConfigurationError
+
+COMPLETE = """
+[adapters.default]
+connection_url = "embedded://shop"
+user_name = "shop"
+password = "${env:SHOP_PASSWORD}"
+options = { "JMSJCA.concurrencymode" = "cc" }
+
+[listeners.orders]
+handler = "os.path:join"
+destination = "orders"
+endpoint_pool_max_size = 3
+
+[factories."jms/CF"]
+kind = "queue"
+client_id = "shop-1"
+idle_timeout = 5
+
+[destinations]
+"jms/orders" = { queue = "orders" }
+"jms/prices" = { topic = "prices" }
+"""
+
+
+def read(folder, text, name="jmsjca.toml"):
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return read_configuration(path)
+
+
+def test_all_sections_are_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOP_PASSWORD", "geheim")
+    found = read(tmp_path, COMPLETE)
+    assert found.adapters["default"].password.get_secret_value() == "geheim"
+    assert found.adapters["default"].options == {"JMSJCA.concurrencymode": "cc"}
+    assert found.listeners["orders"].handler == "os.path:join"
+    assert found.listeners["orders"].spec == ActivationSpec(destination="orders", endpoint_pool_max_size=3)
+    assert found.factories["jms/CF"].client_id == "shop-1"
+    assert [section.destination for section in found.destinations.values()] == [Queue("orders"), Topic("prices")]
+    assert "geheim" not in repr(found)
+
+
+def test_pyproject_has_it_in_a_table_of_its_own(tmp_path):
+    text = '[project]\nname = "shop"\n[tool.jmsjca.adapters.default]\nconnection_url = "embedded://a"\n'
+    assert read(tmp_path, text, "pyproject.toml").adapters["default"].connection_url == "embedded://a"
+
+
+def test_variables_that_are_not_set_are_named_all_at_once(tmp_path):
+    text = '[adapters.a]\nuser_name = "${env:NO_SUCH_1}"\npassword = "x${env:NO_SUCH_2}"\n'
+    with pytest.raises(
+        ConfigurationError, match=r"adapters\.a\.user_name.*'NO_SUCH_1'.*adapters\.a\.password.*NO_SUCH_2"
+    ):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "[adapters.a]\nusername = 'secret'",
+            r"a\.username: there is no such entry \(did you mean user_name",
+        ),
+        ("[listener.a]\ndestination = 'q'", r"listener: there is no such entry \(did you mean listeners"),
+        ("[listeners.a]\nhandler = 'f'", "destination"),
+        ("[listeners.a]\ndestination = 'q'\nbatchsize = 1", "batchsize"),
+        ("[adapters.a]\nconnection_url = 'host'", "must begin with a scheme"),
+        ("[destinations.a]", "either a queue or a topic"),
+        ("[adapters.a]\npassword = [1, 2]", "password: Input should be a valid string"),
+        ("[adapters", "is no TOML file"),
+    ],
+)
+def test_problem_is_named_without_secrets(tmp_path, text, problem):
+    with pytest.raises(ConfigurationError, match=problem) as raised:
+        read(tmp_path, text)
+    assert "secret" not in str(raised.value)
+    assert "[1, 2]" not in str(raised.value)
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"none\.toml cannot be read"):
+        read_configuration(tmp_path / "none.toml")
+
+
+def test_adapter_is_found_by_name_or_as_the_only_one(tmp_path):
+    two = read(tmp_path, "[adapters.a]\n[adapters.b]\n[listeners.x]\ndestination = 'q'\nadapter = 'b'\n")
+    assert two.adapter_name("b") == "b"
+    assert list(two.listeners_of("b")) == ["x"]
+    assert not two.listeners_of("a")
+    with pytest.raises(ConfigurationError, match=r"no adapter 'default'; name one \(it has: a, b\)"):
+        two.adapter_name()
+    with pytest.raises(ConfigurationError, match=r"no adapter 'c'"):
+        two.adapter_name("c")
+    assert read(tmp_path, "[adapters.a]").adapter_name() == "a"
+
+
+def test_schema_describes_each_field():
+    schema = Configuration.model_json_schema()
+    assert {"adapters", "factories", "listeners", "destinations"} == set(schema["properties"])
+    assert "batch_size" in schema["$defs"]["ListenerSection"]["properties"]
+
+
+def test_handler_is_loaded_by_its_name():
+    assert load_handler("json:JSONDecoder.decode").__name__ == "decode"
+    with pytest.raises(ConfigurationError, match="'no_module:f': no_module cannot be imported"):
+        load_handler("no_module:f")
+    with pytest.raises(ConfigurationError, match="json has no function 'nothing'"):
+        load_handler("json:nothing")

@@ -1,0 +1,107 @@
+"""The naming context, and destinations that refer to its objects."""
+
+import threading
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from jmsjca import Queue, Topic
+from jmsjca.config.naming import NamingContext, resolve_destination
+from jmsjca.errors import ConfigurationError, InvalidDestinationError, NameNotFoundError
+
+
+def test_bound_object_is_found_with_and_without_the_prefix():
+    naming = NamingContext()
+    naming.bind("lookup://jms/orders", Queue("q1"))
+    assert naming.lookup("jms/orders") == naming.lookup("lookup://jms/orders") == Queue("q1")
+
+
+def test_name_can_be_bound_once_and_rebound():
+    naming = NamingContext.of({"a": 1})
+    with pytest.raises(ConfigurationError, match=r"'a' is bound already; rebind\(\)"):
+        naming.bind("a", 2)
+    naming.rebind("a", 3)
+    assert naming.lookup("a") == 3
+
+
+def test_unbound_name_is_not_found_and_a_similar_one_is_suggested():
+    naming = NamingContext.of({"jms/Orders": Queue("q")}, NamingContext.of({"jms/prices": Topic("t")}))
+    naming.unbind("nothing")
+    with pytest.raises(NameNotFoundError, match=r"'jms/order' \(did you mean jms/Orders\?\)"):
+        naming.lookup("jms/order")
+    with pytest.raises(LookupError, match=r"did you mean jms/prices"):
+        naming.lookup("jms/price")
+    naming.unbind("jms/Orders")
+    assert "jms/Orders" not in naming
+
+
+def test_parent_is_asked_and_can_be_shadowed():
+    naming = NamingContext(NamingContext.of({"a": 1, "b": 2}))
+    naming.bind("a", 3)
+    assert (naming.lookup("a"), naming.lookup("b"), list(naming)) == (3, 2, ["a", "b"])
+
+
+@pytest.mark.parametrize("method", ["lookup", "unbind"])
+def test_empty_name_is_refused(method):
+    with pytest.raises(ConfigurationError, match="is empty"):
+        getattr(NamingContext(), method)("lookup://")
+
+
+def test_entry_point_is_loaded_when_it_is_looked_up():
+    point = EntryPoint("answer", "jmsjca.destinations:JAVA_TYPES", "jmsjca.names")
+    naming = NamingContext.of({"types": point, "broken": EntryPoint("broken", "no.such.module:x", "jmsjca.names")})
+    assert naming.lookup("types")["queue"] == "javax.jms.Queue"
+    with pytest.raises(ConfigurationError, match=r"no\.such\.module:x of the name 'broken' cannot be loaded"):
+        naming.lookup("broken")
+
+
+def test_threads_bind_each_name_once():
+    naming, bound = NamingContext(), []
+
+    def bind():
+        for number in range(200):
+            try:
+                naming.bind(f"n{number}", threading.get_ident())
+            except ConfigurationError:
+                continue
+            bound.append(number)
+
+    threads = [threading.Thread(target=bind) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(bound) == list(range(200))
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("orders", Queue("orders")),
+        ("lookup://jms/orders", Queue("q1234")),
+        ("lookup://remote", Queue("q1234")),
+        ("jndi://jms/orders", Queue("q1234")),
+        ("jmsjca://?name=a%20b", Queue("a b")),
+        ("jmsjca://name=a", Queue("a")),
+    ],
+)
+def test_destination_is_resolved(name, found):
+    naming = NamingContext.of({"jms/orders": Queue("q1234"), "remote": Queue("jndi://jms/orders")})
+    assert resolve_destination(name, "queue", naming) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("", "empty"),
+        ("lookup://topic", "is the topic:t, but a queue is needed"),
+        ("lookup://number", "is a int: a Queue or Topic is needed"),
+        ("lookup://a", "not resolved after 8 look-ups"),
+        ("jmsjca://?x=1", r"has no name: write jmsjca://\?name=orders"),
+        ("jmsjca://?name=a&x=1", "has no option 'x' here"),
+    ],
+)
+def test_destination_that_cannot_be_resolved_is_refused(name, text):
+    bound = {"topic": Topic("t"), "number": 1, "a": Queue("lookup://b"), "b": Queue("lookup://a")}
+    with pytest.raises(InvalidDestinationError, match=text):
+        resolve_destination(name, "queue", NamingContext.of(bound))

@@ -1,0 +1,187 @@
+"""Deployment descriptors of Java, read into one configuration and a report."""
+
+import os
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from jmsjca import Queue
+from jmsjca.config.configuration_file import read_configuration
+from jmsjca.descriptors import read, to_toml
+from jmsjca.errors import ConfigurationError
+
+RA = """<?xml version="1.0"?>
+<connector xmlns="http://java.sun.com/xml/ns/j2ee"><display-name>Shop</display-name><resourceadapter>
+  <config-property><config-property-name>ConnectionURL</config-property-name>
+    <config-property-value>{url}</config-property-value></config-property>
+  <config-property><config-property-name>Password</config-property-name>
+    <config-property-value>{password}</config-property-value></config-property>
+  <config-property><config-property-name>Options</config-property-name>
+    <config-property-value>JMSJCA.sep=,JMSJCA.NoXA=true,secret=x</config-property-value></config-property>
+  <config-property><config-property-name>TransformerMBeanName</config-property-name>
+    <config-property-value>t</config-property-value></config-property>
+  <outbound-resourceadapter><connection-definition>
+    <config-property><config-property-name>IdleTimeout</config-property-name>
+      <config-property-value>30000</config-property-value></config-property>
+    <config-property><config-property-name>ProducerPooling</config-property-name>
+      <config-property-value>TRUE</config-property-value></config-property>
+    <connectionfactory-interface>javax.jms.QueueConnectionFactory</connectionfactory-interface>
+  </connection-definition></outbound-resourceadapter>
+  <adminobject><adminobject-interface>javax.jms.Queue</adminobject-interface>
+    <config-property><config-property-name>Name</config-property-name>
+      <config-property-value>q1234</config-property-value></config-property></adminobject>
+</resourceadapter></connector>"""
+EJB = """<ejb-jar><enterprise-beans><message-driven>
+  <ejb-name>orders</ejb-name><ejb-class>shop.Orders</ejb-class><transaction-type>Container</transaction-type>
+  <activation-config>
+    <activation-config-property><activation-config-property-name>destinationType</activation-config-property-name>
+      <activation-config-property-value>javax.jms.Queue</activation-config-property-value>
+    </activation-config-property>{more}
+  </activation-config>
+  <resource-ref><res-ref-name>jms/CF</res-ref-name><res-type>javax.jms.QueueConnectionFactory</res-type></resource-ref>
+  <resource-ref><res-ref-name>jdbc/DB</res-ref-name><res-type>javax.sql.DataSource</res-type></resource-ref>
+  <message-destination-ref><message-destination-ref-name>jms/out</message-destination-ref-name>
+    <message-destination-type>javax.jms.Queue</message-destination-type></message-destination-ref>
+</message-driven></enterprise-beans></ejb-jar>"""
+MORE = """<activation-config-property><activation-config-property-name>{}</activation-config-property-name>
+      <activation-config-property-value>{}</activation-config-property-value></activation-config-property>"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, text):
+        (tmp_path / name).write_text(text, "utf-8")
+        return tmp_path / name
+
+    return write
+
+
+def ra(url="embedded://shop"):
+    return RA.format(url=url, password="geheim")  # noqa: S106  # no secret
+
+
+def ejb(**more):
+    return EJB.format(more="".join(MORE.format(*pair) for pair in more.items()))
+
+
+def reported(deployment):
+    return {entry.name: entry.reason for entry in deployment.report}
+
+
+def test_adapter_factories_and_destinations_are_read(write):
+    found = read(write("ra.xml", ra()))
+    adapter, factory = found.adapters["default"], found.factories["javax.jms.QueueConnectionFactory"]
+    assert adapter.connection_url == "embedded://shop"
+    assert adapter.password.get_secret_value() == "geheim"
+    assert adapter.options == {"JMSJCA.NoXA": "true", "secret": "x"}
+    assert (factory.kind, factory.idle_timeout, factory.producer_pooling) == ("queue", 30.0, True)
+    assert found.destinations == {"q1234": Queue("q1234")}
+    assert "no such property" in reported(found)["TransformerMBeanName"]
+
+
+def test_bean_has_its_spec_and_references(write):
+    found = read(write("ejb-jar.xml", ejb(destination="Queue1", concurrencyMode="cc", Foo="1")), write("ra.xml", ra()))
+    spec = found.specs["orders"]
+    assert (spec.destination, spec.destination_type, spec.concurrency_mode) == ("Queue1", "queue", "cc")
+    assert found.factories["jms/CF"].producer_pooling is True
+    assert reported(found).keys() >= {"Foo", "ejb-class", "transaction-type", "jdbc/DB", "jms/out"}
+
+
+def test_companion_of_sun_names_destination_pool_and_references(write):
+    sun = write(
+        "sun-ejb-jar.xml",
+        '<!DOCTYPE sun-ejb-jar PUBLIC "-//Sun//DTD" "http://localhost/none.dtd"><sun-ejb-jar><enterprise-beans><ejb>'
+        "<ejb-name>orders</ejb-name><jndi-name>jms/in</jndi-name><gen-classes/>"
+        "<message-destination-ref><message-destination-ref-name>jms/out</message-destination-ref-name>"
+        "<jndi-name>global/out</jndi-name></message-destination-ref>"
+        "<bean-pool><max-pool-size>7</max-pool-size></bean-pool></ejb></enterprise-beans></sun-ejb-jar>",
+    )
+    found = read(sun, write("ejb-jar.xml", ejb()))
+    assert found.specs["orders"].destination == "lookup://jms/in"
+    assert found.specs["orders"].endpoint_pool_max_size == 7
+    assert found.destinations == {"jms/out": Queue("lookup://global/out")}
+    assert "gen-classes" in reported(found)
+
+
+def test_companion_of_weblogic_names_destination_and_client_id(write):
+    weblogic = write(
+        "weblogic-ejb-jar.xml",
+        '<weblogic-ejb-jar xmlns="http://xmlns.oracle.com/weblogic/weblogic-ejb-jar"><weblogic-enterprise-bean>'
+        "<ejb-name>orders</ejb-name><message-driven-descriptor><pool><max-beans-in-free-pool>3"
+        "</max-beans-in-free-pool></pool><destination-jndi-name>jms/in</destination-jndi-name>"
+        "<jms-client-id>c1</jms-client-id><jms-polling-interval-seconds>5</jms-polling-interval-seconds>"
+        "</message-driven-descriptor></weblogic-enterprise-bean></weblogic-ejb-jar>",
+    )
+    spec = (found := read(write("ejb-jar.xml", ejb()), weblogic)).specs["orders"]
+    assert (spec.destination, spec.client_id, spec.endpoint_pool_max_size) == ("lookup://jms/in", "c1", 3)
+    assert "jms-polling-interval-seconds" in reported(found)
+
+
+def test_pool_of_sun_is_in_the_options_of_each_factory(write):
+    sun = write(
+        "sun-ra.xml",
+        '<sun-connector><resource-adapter jndi-name="" idle-timeout-in-seconds="1" max-pool-size="32"'
+        ' max-wait-time-in-millis="10000" steady-pool-size="1"/></sun-connector>',
+    )
+    found = read(sun, write("ra.xml", ra()))
+    options = found.factories["javax.jms.QueueConnectionFactory"].options
+    assert options == {"JMSJCA.poolmaxsize": "32", "JMSJCA.poolminsize": "1", "JMSJCA.pooltimeout": "10000"}
+    assert reported(found).keys() >= {"jndi-name", "idle-timeout-in-seconds"}
+
+
+@pytest.mark.parametrize("scheme", ["stcms", "mq", "wmq", "t3", "jboss", "stream", "jndi", "stcms453"])
+def test_url_of_a_family_is_kept_and_its_successor_reported(write, scheme):
+    found = read(write("ra.xml", ra(f"{scheme}://host:1")))
+    assert found.adapters["default"].connection_url == f"{scheme}://host:1"
+    assert "://" in reported(found)["ConnectionURL"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('<!DOCTYPE a [<!ENTITY b "c">]><connector/>', "is refused"),
+        ("<!DOCTYPE a [<!ELEMENT a ANY>]><connector/>", "declares a DTD of its own"),
+        ('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><connector>&b;</connector>', "is refused"),
+        ("<connector>", "is refused"),
+        ("<connector/>", "no element 'resourceadapter'"),
+        ("<other/>", "<other> is no descriptor"),
+    ],
+)
+def test_dangerous_or_unknown_file_is_refused(write, text, problem):
+    with pytest.raises(ConfigurationError, match=problem):
+        read(write("ra.xml", text))
+
+
+def test_invalid_property_names_file_and_bean(write):
+    with pytest.raises(ConfigurationError, match=r"ejb-jar\.xml: message-driven orders: .*endpoint_pool_max_size"):
+        read(write("ejb-jar.xml", ejb(destination="q", endpointPoolMaxSize="0")))
+
+
+def test_same_name_in_two_files_is_refused(write):
+    toml = '[adapters.Shop]\nconnection_url = "embedded://a"\n'
+    with pytest.raises(ConfigurationError, match=r"Two files define adapters\.Shop"):
+        read(write("a.toml", toml), write("ra.xml", ra()))
+
+
+def test_toml_holds_everything_but_secrets_and_is_read_again(write, monkeypatch):
+    found = read(write("ra.xml", ra()), write("ejb-jar.xml", ejb(destination="Queue1", endpointPoolMaxSize="4")))
+    text = to_toml(found.configuration)
+    assert "geheim" not in text
+    assert '"secret" = "x"' not in text
+    monkeypatch.setenv("JMSJCA_ADAPTERS_DEFAULT_PASSWORD", "geheim")
+    monkeypatch.setenv("JMSJCA_ADAPTERS_DEFAULT_SECRET", "x")
+    assert read_configuration(write("jmsjca.toml", text)) == found.configuration
+
+
+@pytest.mark.skipif("JMSJCA_DATA" not in os.environ, reason="JMSJCA_DATA names no folder with descriptors")
+def test_each_property_of_deployed_descriptors_is_carried_over_or_reported():
+    files = sorted(Path(os.environ["JMSJCA_DATA"], "descriptors").glob("*.xml"))
+    assert len(files) == 7
+    for file in files:
+        found = read(file)
+        told = {entry.name for entry in found.report}
+        kept = f"{to_toml(found.configuration)}{found.configuration!r}".lower().replace("_", "")
+        for element in ET.parse(file).iter():  # noqa: S314  # files that we were given
+            if element.tag.endswith(("config-property-name", "env-entry-name")):
+                assert element.text in told or element.text.lower() in kept, f"{file.name}: {element.text}"
