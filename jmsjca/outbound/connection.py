@@ -102,7 +102,12 @@ class Connection(Closeable):
         self._provider_connection = connect(settings, self._notifier.notify)
         self._state = ConnectionState()
         self._context = ConnectionContext(
-            self._provider_connection, settings.limits, self._state, settings.client_id, hooks
+            self._provider_connection,
+            settings.limits,
+            self._state,
+            settings.client_id,
+            hooks,
+            self._notifier.notify,
         )
         self._lock = threading.Lock()
         self._sessions: list[BaseSession] = []
@@ -132,6 +137,7 @@ class Connection(Closeable):
     def exception_listener(self) -> ExceptionListener | None:
         """Called on a new thread with the error when the connection is lost (JMS 3.1, section 6.1.7); None for none.
 
+        It is also called when a message listener is removed because it has failed too often, or gets no more messages.
         Errors that a call raises are not reported here as well. A lost connection does not reconnect: open a new one.
         """
         return self._notifier.listener
@@ -153,12 +159,15 @@ class Connection(Closeable):
     def stop(self) -> None:
         """Pause the delivery of messages to consumers (JMS 3.1, section 6.1.5). Idempotent.
 
-        When this returns, no receive returns a message before the next `start`. Timeouts of receives keep running.
+        When this returns, no receive returns a message, and no message listener runs, before the next `start`. Timeouts
+        of receives keep running.
 
         Raises:
-            IllegalStateError: The connection is closed.
+            IllegalStateError: The connection is closed, or one of its message listeners calls this.
         """
         self._check_open()
+        for session in self._open_sessions():
+            session._listeners.check_allowed("stop()")  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         self._state.stop()
 
     def create_session(
@@ -184,7 +193,7 @@ class Connection(Closeable):
         A waiting receive returns None; calls of other threads are waited for. Temporary destinations are deleted.
 
         Raises:
-            IllegalStateError: A completion listener of one of the sessions calls it.
+            IllegalStateError: A completion listener or message listener of one of the sessions calls it.
         """
         if self._fork_guard.in_child:
             return  # a forked child: the parent closes the connection

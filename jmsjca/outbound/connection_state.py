@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from jmsjca import spi
 from jmsjca.config.settings import Limits
+from jmsjca.errors import JMSError
 from jmsjca.hooks import HookChain
 
 __all__ = ["Closeable", "ConnectionContext", "ConnectionState", "Pausable"]
@@ -87,6 +88,7 @@ class ConnectionContext:
         state: Whether the connection is started.
         client_id: The owner of durable subscriptions; None if the connection has no client id.
         hooks: The hooks around sends.
+        report: Called with an error that no call can raise: that of a message listener which is removed.
     """
 
     connection: spi.Connection
@@ -94,6 +96,7 @@ class ConnectionContext:
     state: ConnectionState
     client_id: str | None = None
     hooks: HookChain = field(default_factory=HookChain)
+    report: Callable[[JMSError], None] = field(default=lambda _: None)
 
     @classmethod
     def for_listener(cls, connection: spi.Connection, limits: Limits, hooks: HookChain | None = None) -> Self:

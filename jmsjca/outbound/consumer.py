@@ -4,15 +4,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from inspect import iscoroutinefunction
 from threading import RLock
 from typing import Any, TypeVar, overload
 
 from jmsjca import spi
 from jmsjca.config.settings import Deadline
-from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
+from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
-from jmsjca.outbound.session_mode import SessionMode
+from jmsjca.outbound.message_listeners import ListenerDispatcher
+from jmsjca.outbound.session_mode import MessageListener, SessionMode
 
 __all__ = ["MessageConsumer", "PrefetchingReceiver"]
 
@@ -62,8 +64,12 @@ class PrefetchingReceiver:
             IllegalStateError: The consumer is closed, or another thread uses its session.
         """
         with self._lock:
-            if self.closed:
-                raise IllegalStateError("The consumer is closed.")
+            self.check_open()
+            if self._mode.listening:
+                raise IllegalStateError(
+                    "This session has a message listener, so none of its consumers can receive synchronously "
+                    "(JMS 3.1, section 6.2.5). Use another session, or remove the listener: set_message_listener(None)."
+                )
             deadline: Deadline | None = None  # not needed if a message is prefetched already
             while True:
                 with self._handing_over:
@@ -73,6 +79,38 @@ class PrefetchingReceiver:
                 with self._receiving:
                     if not self._refill(deadline, ended or self._ended):
                         return None
+
+    def check_open(self) -> None:
+        """Raise an error if the consumer is closed.
+
+        Raises:
+            IllegalStateError: It is.
+        """
+        if self.closed:
+            raise IllegalStateError("The consumer is closed.")
+
+    def has_messages(self) -> bool:
+        """Return True if there are prefetched messages."""
+        return bool(self._prefetched)
+
+    def fetch(self, ended: Callable[[], bool]) -> None:
+        """Prefetch messages for a message listener, once the connection is started. Returns early if it is interrupted.
+
+        Args:
+            ended: Returns True to end the wait. Call `interrupt` after the change.
+
+        Raises:
+            JMSError: The consumer has ended.
+        """
+        with self._receiving:
+            if self._state.wait(None, lambda: ended() or self._ended()) and not (ended() or self._ended()):
+                self._prefetched.extend(self._consumer.receive(self._prefetch, None))
+
+    def hand_over(self, deliver: Callable[[spi.Delivery], None]) -> None:
+        """Pass the first prefetched message, if any, to a message listener. `pause` and `close` wait for its return."""
+        with self._handing_over:
+            if self._prefetched and self._state.started and not self._ended():
+                deliver(self._prefetched.popleft())
 
     def receive_if(
         self,
@@ -167,14 +205,16 @@ class MessageConsumer(Closeable):
 
     Args:
         receiver: The prefetch buffer.
+        listeners: Calls the message listeners of the session.
         selector: The selector of the consumer.
 
     Attributes:
         selector: Only matching messages are received; None for all.
     """
 
-    def __init__(self, receiver: PrefetchingReceiver, selector: str | None) -> None:
+    def __init__(self, receiver: PrefetchingReceiver, listeners: ListenerDispatcher, selector: str | None) -> None:
         self._receiver = receiver
+        self._listeners = listeners
         self.selector = selector
 
     @property
@@ -225,12 +265,48 @@ class MessageConsumer(Closeable):
         """
         return self._receiver.receive(timeout, partial(self._receiver.take_body, kind))
 
+    @property
+    def message_listener(self) -> MessageListener | None:
+        """The message listener; None without one. `set_message_listener` sets it."""
+        return self._listeners.listener(self._receiver)
+
+    def set_message_listener(self, listener: MessageListener | None) -> None:
+        """Deliver the messages to a function, one after the other, instead of `receive` (JMS 3.1, section 8.7).
+
+        Delivery begins when the connection is started. From then on the session belongs to the thread that calls its
+        message listeners, one at a time: they may use the session, and another thread that does gets an
+        `IllegalStateError`, except for `close` of the session and its consumers, which wait for a running listener, and
+        this method. The consumers of a session with a listener cannot receive synchronously.
+
+        Under `AcknowledgeMode.AUTO` and ``DUPS_OK`` a message is acknowledged when the listener has returned. If the
+        listener raises an exception, the message is redelivered at once, and counted; after 25 failures in a row the
+        listener is removed, and the `Connection.exception_listener` is called. In other sessions the next message
+        follows, and the listener commits, rolls back, acknowledges or recovers. Each exception is logged.
+
+        Args:
+            listener: Called with each message. It cannot stop or close its connection, or close its session; it can
+                close its consumer. None ends the delivery, after a running call.
+
+        Raises:
+            IllegalStateError: The consumer is closed.
+            NotSupportedError: The value is a coroutine function, or cannot be called.
+        """
+        given: object = listener
+        if given is not None and (not callable(given) or iscoroutinefunction(given)):
+            raise NotSupportedError(
+                f"A message listener is a function of one message, not {listener!r:.100}. With asyncio use "
+                "`async for message in consumer` of jmsjca.aio."
+            )
+        self._listeners.set(self._receiver, listener)
+
     def close(self) -> None:
         """Release prefetched messages; received ones stay with the session (JMS 3.1, section 8.8). Idempotent.
 
-        Another thread may call it: a waiting `receive` returns None, and this returns after it.
+        Another thread may call it: a waiting `receive` returns None, and this returns after it, and after a running
+        call of the message listener.
         """
         self._receiver.close()
+        self._listeners.forget(self._receiver)
 
     def __iter__(self) -> Iterator[Message]:
         receiver = self._receiver

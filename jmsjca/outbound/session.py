@@ -23,6 +23,7 @@ from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext
 from jmsjca.outbound.consumer import MessageConsumer, PrefetchingReceiver
 from jmsjca.outbound.message_factory import MessageFactory
+from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session_mode import ListenerTransaction, SessionMode, SessionTransacted
 from jmsjca.outbound.unit_of_work import UnitOfWork
@@ -63,6 +64,7 @@ class BaseSession(MessageFactory, Closeable):
         self._lock = mode.lock
         self._send = context.hooks.wrap_send(mode.send)
         self._asynchronous = AsynchronousSends(mode, context.hooks, context.limits.sends_in_flight)
+        self._listeners = ListenerDispatcher(mode, context.state, context.report)
         self._receivers: list[PrefetchingReceiver] = []
         self.transacted = transacted
         self.acknowledge_mode = acknowledge_mode
@@ -259,15 +261,17 @@ class BaseSession(MessageFactory, Closeable):
         """Close the consumers and roll back the open transaction (JMS 3.1, section 6.2.15). Idempotent.
 
         Messages that are not acknowledged under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL`` are redelivered, and
-        counted. Any thread may call it: a waiting receive returns None, and it waits for any other call, and until all
-        asynchronous sends are complete.
+        counted. Any thread may call it: a waiting receive returns None, and it waits for any other call, for a running
+        message listener, and until all asynchronous sends are complete.
 
         Raises:
-            IllegalStateError: A completion listener of the session calls it.
+            IllegalStateError: A completion listener or message listener of the session calls it.
         """
         if self._lock.closed or self._lock.fork_guard.in_child:
             return
-        self._asynchronous.wait("close()")  # its listeners may use the session until they have returned
+        self._check_close_allowed()
+        self._listeners.close()  # listeners may use the session until they have returned
+        self._asynchronous.wait("close()")
         self._lock.closed = True
         for receiver in self._receivers:
             receiver.interrupt()
@@ -282,9 +286,10 @@ class BaseSession(MessageFactory, Closeable):
         """Raise an error if the caller is one that a close of this session, or of its connection, would wait for.
 
         Raises:
-            IllegalStateError: The caller is a completion listener of the session.
+            IllegalStateError: The caller is a completion listener or message listener of the session.
         """
         self._asynchronous.check_allowed("close()")
+        self._listeners.check_allowed("close()")
 
     def _subscribe(
         self,
@@ -329,7 +334,7 @@ class BaseSession(MessageFactory, Closeable):
             )
             receiver = PrefetchingReceiver(consumer, self._mode, self._context.state, self._context.limits.chunk)
             self._receivers = [r for r in self._receivers if not r.closed] + [receiver]
-            return MessageConsumer(receiver, selector)
+            return MessageConsumer(receiver, self._listeners, selector)
 
     def _check_open(self) -> None:
         self._lock.check_open()

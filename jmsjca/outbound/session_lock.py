@@ -15,7 +15,7 @@ class SessionLock:
     """Reentrant lock that is entered for every use of a session or of an object that it created.
 
     A second thread gets an error instead of waiting: two threads may use a session one after the other, but not at the
-    same time. Only `exclusive`, with which a session is closed, waits.
+    same time. Only `exclusive` waits.
 
     Attributes:
         fork_guard: Refuses the use of the session in a forked child.
@@ -55,8 +55,12 @@ class SessionLock:
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
-        """Wait until the call in progress has ended, and refuse other threads during the block. Used to close."""
+        """Wait until the call in progress has ended, and refuse other threads during the block.
+
+        A session is closed in such a block, and its message listeners are called in one.
+        """
         with self._lock:
+            self._owner = get_ident()
             yield
 
     def _conflict(self) -> IllegalStateError:
