@@ -5,6 +5,7 @@
     JMSError
     ├── ConfigurationError (ValueError)
     │   ├── InvalidURLError
+    │   │   └── WrongProtocolError
     │   ├── UnknownSchemeError
     │   ├── InvalidOptionError
     │   ├── InvalidActivationSpecError
@@ -60,6 +61,7 @@ __all__ = [
     "TransactionInDoubtError",
     "TransactionRolledBackError",
     "UnknownSchemeError",
+    "WrongProtocolError",
     "excerpt",
 ]
 
@@ -74,6 +76,10 @@ class ConfigurationError(JMSError, ValueError):
 
 class InvalidURLError(ConfigurationError):
     """A connection URL cannot be parsed, or its host or path cannot be used."""
+
+
+class WrongProtocolError(InvalidURLError):
+    """The server at the host and port of a URL speaks another protocol: the port or the scheme is wrong."""
 
 
 class UnknownSchemeError(ConfigurationError):

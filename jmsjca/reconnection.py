@@ -16,6 +16,7 @@ from jmsjca.errors import (
     JMSError,
     JMSSecurityError,
     NotSupportedError,
+    WrongProtocolError,
 )
 from jmsjca.providers import find_provider
 from jmsjca.spi import Connection
@@ -210,9 +211,13 @@ def _describe(failures: Mapping[Address, JMSError]) -> str:
 def _allows_failover(error: JMSError) -> bool:
     """Return whether to try the next host of a fail-over list: this one is unreachable, or not ready.
 
+    A host that speaks another protocol is not ready, either: another one of the list may be.
+
     A refused login or certificate ends the attempt, because the other hosts would refuse it as well. So does a client
     id that another connection uses: the subscription would exist on two brokers.
     """
+    if isinstance(error, WrongProtocolError):
+        return True
     return is_transient(error) and not isinstance(error, InvalidClientIDError)
 
 

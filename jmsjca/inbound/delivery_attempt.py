@@ -300,7 +300,7 @@ class DeliveryAttempt:
 
     def _run_guarded(self, deliveries: Sequence[spi.Delivery], act: Callable[[], None]) -> None:
         before = len(self.deliveries)
-        with self.endpoint.statistics.delivering(len(deliveries) or 1):
+        with self.endpoint.statistics.delivering(len(deliveries)):
             try:
                 act()
             except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only

@@ -19,7 +19,10 @@ class Statistics:
         clock: The source of time.
 
     Attributes:
-        n_messages: Messages delivered, moved or deleted, whatever the outcome; ends of batches included.
+        n_messages: Calls of the handler, whatever the outcome: one for each message, for each end of a batch, and for
+            each whole batch that the handler takes at once.
+        n_delivered_messages: Messages that the handler was called with.
+        n_bypassed_messages: Messages that were moved or deleted instead of being delivered, whatever the outcome.
         n_active_endpoints: Handlers that are active now.
         n_highest_active_endpoints: The highest number of handlers active at a time.
         n_total_endpoints: Endpoints that exist; 0 while nothing is delivered.
@@ -43,9 +46,9 @@ class Statistics:
         self.reset()
 
     def reset(self) -> None:
-        """Reset messages, their times, the highest number of active handlers, and commits; other counters are kept."""
+        """Reset messages, sample times, the highest number of active handlers, and commits; other counters are kept."""
         with self._lock:
-            self.n_messages = 0
+            self.n_messages = self.n_delivered_messages = self.n_bypassed_messages = 0
             self.n_highest_active_endpoints = self.n_active_endpoints
             self.sample_times: list[float] = []
             self._next_sample: float = _SAMPLES[0]
@@ -88,7 +91,11 @@ class StatisticsRecorder(Statistics):
         self._reset_commits()
 
     def delivering(self, messages: int = 1) -> "_ActiveHandler":
-        """Count messages, and their handler as active during the block."""
+        """Count a call of the handler, which is active during the block.
+
+        Args:
+            messages: The number of messages of the call; 0 for the end of a batch.
+        """
         return _ActiveHandler(self, messages)
 
     def endpoint(self) -> "_LiveEndpoint":
@@ -103,9 +110,7 @@ class StatisticsRecorder(Statistics):
     def record_bypass(self) -> None:
         """Count a message that is moved or deleted instead of being delivered."""
         with self._lock:
-            self.n_messages += 1
-            if self.n_messages >= self._next_sample:
-                self._sample()
+            self.n_bypassed_messages += 1
 
     def record_bypass_commit(self) -> None:
         """Count the commit of a message that was moved or deleted."""
@@ -124,9 +129,10 @@ class StatisticsRecorder(Statistics):
             self.n_redelivered_messages += new
 
     def record_start(self, messages: int) -> None:
-        """Count messages, and their handler as active. Used by `delivering`."""
+        """Count a call of the handler as active. Used by `delivering`."""
         with self._lock:
-            self.n_messages += messages
+            self.n_messages += 1
+            self.n_delivered_messages += messages
             if self.n_messages >= self._next_sample:
                 self._sample()
             self.n_active_endpoints = active = self.n_active_endpoints + 1
@@ -144,10 +150,9 @@ class StatisticsRecorder(Statistics):
             self.n_total_endpoints += change
 
     def _sample(self) -> None:
-        while self.n_messages >= self._next_sample:
-            self.sample_times.append(self._clock.now())
-            reached = len(self.sample_times)
-            self._next_sample = _SAMPLES[reached] if reached < len(_SAMPLES) else _NEVER
+        self.sample_times.append(self._clock.now())
+        reached = len(self.sample_times)
+        self._next_sample = _SAMPLES[reached] if reached < len(_SAMPLES) else _NEVER
 
 
 class _ActiveHandler:

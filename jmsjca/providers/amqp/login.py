@@ -14,7 +14,7 @@ from jmsjca.providers.amqp.brokers.registry import profile_for
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.heartbeat import offer_idle_timeout
 from jmsjca.providers.amqp.links.link_pool import LinkPool
-from jmsjca.providers.common.network import NetworkOptions, open_socket
+from jmsjca.providers.common.network import NetworkOptions, check_protocol, open_socket, peer_name
 
 __all__ = ["Login", "probe_transactions"]
 
@@ -66,18 +66,22 @@ class Login:
         return self._connect()
 
     def _connect(self) -> tuple[Engine, LinkPool]:
-        url, options = self.url, self.options
-        sock = open_socket(url, options, default_port=_DEFAULT_PORTS[url.protocol], tls=url.protocol == "amqps")
+        url, options, port = self.url, self.options, _DEFAULT_PORTS[self.url.protocol]
+        sock = open_socket(url, options, default_port=port, tls=url.protocol == "amqps")
         connection = _proton_connection(url, self.credentials, self.client_id)
         engine = Engine(sock, connection, _proton_transport(options, self.credentials), self.clock, self.on_lost)
         handler = engine.connection_handler
         try:
             engine.start()
-            engine.wait(handler.opened, options.connect_timeout, "the opening of the connection")
+            engine.wait(
+                handler.opened, options.connect_timeout, f"the opening of the connection to {peer_name(url, port)}"
+            )
             properties = engine.call(lambda: handler.properties)  # one turn later: a close may follow the open
             offers = engine.call(lambda: _offered_capabilities(connection))
-        except BaseException:  # also the exception of a signal handler: the caller does not get this connection
+        except BaseException as error:  # also one of a signal handler: the caller does not get this connection
             engine.abort(ConnectionLostError("The connection was abandoned while it was opened."))
+            if isinstance(error, ConnectionLostError):
+                check_protocol(engine.socket_transport.greeting, "AMQP 1.0", url, port)
             raise
         broker = profile_for(str(properties.get("product", "")), offers)
         return engine, LinkPool(engine, broker, options.reply_timeout)

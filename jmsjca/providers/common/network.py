@@ -8,13 +8,42 @@ from typing import Any, Self
 
 from jmsjca.config import ConnectionURL, Credentials
 from jmsjca.config.text import check_text, did_you_mean
-from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, JMSError, JMSSecurityError
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidOptionError,
+    InvalidURLError,
+    JMSError,
+    JMSSecurityError,
+    WrongProtocolError,
+)
 
-__all__ = ["NetworkOptions", "connection_error", "open_socket", "request_quick_ack", "require_tls_for_password"]
+__all__ = [
+    "NetworkOptions",
+    "check_protocol",
+    "connection_error",
+    "open_socket",
+    "peer_name",
+    "request_quick_ack",
+    "require_tls_for_password",
+    "spoken_protocol",
+]
 
 
 # TLS alerts that a retry cannot cure (RFC 8446, section 6.2).
 _PERMANENT_ALERTS = ("ALERT_ACCESS_DENIED", "ALERT_HANDSHAKE_FAILURE", "ALERT_UNKNOWN_CA", "CERTIFICATE")
+
+# Reasons of OpenSSL for an answer that is no TLS.
+_NO_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"}
+
+# The first bytes of servers.
+_GREETINGS = {
+    "AMQP 0-9-1": (b"AMQP\0\0\x09",),
+    "AMQP 1.0": (b"AMQP",),
+    "HTTP": (b"HTTP/",),
+    "STOMP": (b"ERROR\n", b"ERROR\r\n", b"CONNECTED\n", b"CONNECTED\r\n"),
+    "TLS": (b"\x15\x03", b"\x16\x03"),
+}
+_OPENWIRE_AT = 5  # offset of the magic of OpenWire, behind size and type of its first command
 
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
@@ -82,6 +111,7 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
 
     Raises:
         InvalidURLError: The URL names no host, or one that cannot exist.
+        WrongProtocolError: The server does not answer with TLS.
         JMSSecurityError: The broker's certificate is not trusted, or a configured certificate file cannot be read.
         ConnectionLostError: The broker cannot be reached.
     """
@@ -98,10 +128,49 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
         raise JMSSecurityError(
             f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}"
         ) from error
+    except ssl.SSLError as error:
+        if error.reason in _NO_TLS:
+            raise WrongProtocolError(
+                f"{host}:{port} does not answer with TLS: correct the port or the protocol of {url}."
+            ) from error
+        raise connection_error(f"Cannot connect to {host}:{port}", error) from error
     except UnicodeError as error:  # the name is too long, or has an empty label
         raise InvalidURLError(f"{url} names a host that cannot exist: {error}.") from error
     except OSError as error:
         raise connection_error(f"Cannot connect to {host}:{port}", error) from error
+
+
+def peer_name(url: ConnectionURL, default_port: int) -> str:
+    """Return ``host:port`` of a broker, for error messages."""
+    return f"{url.host}:{default_port if url.port is None else url.port}"
+
+
+def spoken_protocol(greeting: bytes) -> str | None:
+    """Return the protocol that the first bytes of a server show; None if they do not show it."""
+    for name, first in _GREETINGS.items():
+        if greeting.startswith(first):
+            return name
+    return "OpenWire" if greeting[_OPENWIRE_AT:].startswith(b"ActiveMQ") else None
+
+
+def check_protocol(greeting: bytes, expected: str, url: ConnectionURL, default_port: int) -> None:
+    """Raise an error if the server at a URL speaks another protocol.
+
+    Args:
+        greeting: The first bytes that it sent.
+        expected: The protocol of the URL, as `spoken_protocol` names it.
+        url: The URL.
+        default_port: The port if the URL has none.
+
+    Raises:
+        WrongProtocolError: It speaks another protocol.
+    """
+    spoken = spoken_protocol(greeting)
+    if spoken not in {None, expected}:
+        raise WrongProtocolError(
+            f"The server at {peer_name(url, default_port)} speaks {spoken}, not {expected}: correct the port or the"
+            f" protocol of {url}."
+        )
 
 
 def connection_error(context: str, error: Exception) -> JMSError:

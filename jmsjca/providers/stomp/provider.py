@@ -6,7 +6,13 @@ from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.common.network import NetworkOptions, open_socket, require_tls_for_password
+from jmsjca.providers.common.network import (
+    NetworkOptions,
+    check_protocol,
+    open_socket,
+    peer_name,
+    require_tls_for_password,
+)
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.connection import STOMPConnection
@@ -105,12 +111,16 @@ class _Opener:
         return headers
 
     def _log_in(self, session: STOMPSession, headers: dict[str, str]) -> Dialect:
+        port = _PORTS[self.url.protocol]
+        peer = peer_name(self.url, port)
         try:
-            with translating_errors(f"log in to {self.url.host}"):
-                answer = session.connect(headers, self.options.heartbeat, self.options.connect_timeout)
+            with translating_errors(f"log in to {peer}"):
+                answer = session.connect(headers, self.options.heartbeat, self.options.connect_timeout, peer)
             return dialect_for(answer.get("server", ""), session.version, java_maps=self.options.java_maps)
-        except BaseException:
+        except BaseException as error:
             session.end(ConnectionLostError("The login failed."))
+            if isinstance(error, ConnectionLostError):
+                check_protocol(session.beginning, "STOMP", self.url, port)
             raise
 
 

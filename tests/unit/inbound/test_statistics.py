@@ -18,6 +18,12 @@ def clock():
     return clock
 
 
+def call(stats, times):
+    for _ in range(times):
+        with stats.delivering():
+            pass
+
+
 def pairs(stats):
     return dict(pair.split("=") for pair in str(stats).split("; "))
 
@@ -35,8 +41,7 @@ def test_times_and_rates(clock):
     stats = StatisticsRecorder(clock)
     for count, time in [(1, 1000), (500, 1001), (499, 1002), (9500, 1011), (9500, 1020), (79_999, 1100.5), (1, 1101)]:
         clock.time = time
-        with stats.delivering(count):
-            pass
+        call(stats, count)
     clock.time = 1111
     told = pairs(stats)
     assert {key: told[key] for key in told if key.startswith(("t(", "rate"))} == {
@@ -54,12 +59,19 @@ def test_times_and_rates(clock):
     }
 
 
-def test_a_batch_may_jump_over_several_sample_points(clock):
+def test_sample_points_that_are_reached_in_no_time_have_no_rate(clock):
     stats = StatisticsRecorder(clock)
-    with stats.delivering(25_000):
-        pass
+    call(stats, 25_000)
     assert stats.sample_times == [1000.0] * 4
-    assert pairs(stats)["rate(1,1000)"] == "n/a"  # in no time
+    assert pairs(stats)["rate(1,1000)"] == "n/a"
+
+
+def test_calls_messages_and_bypassed_messages_are_counted_apart(clock):
+    stats = StatisticsRecorder(clock)
+    with stats.delivering(10), stats.delivering(0), stats.delivering():
+        stats.record_bypass()
+    assert (stats.n_messages, stats.n_delivered_messages, stats.n_bypassed_messages) == (3, 11, 1)
+    assert (pairs(stats)["nMessages"], stats.as_map()["DA"], len(stats.sample_times)) == ("3", 3, 1)
 
 
 def test_commits_since_the_last_of_the_other_kind(clock):
@@ -95,7 +107,8 @@ def test_reset(clock):
 
 def test_the_map(clock):
     stats = StatisticsRecorder(clock)
-    with stats.endpoint(), stats.delivering(1000):
+    call(stats, 999)
+    with stats.endpoint(), stats.delivering(5):
         assert stats.as_map() == {
             "DA": 1000,
             "DC": 0,
@@ -162,7 +175,8 @@ def test_moved_messages_are_bypass_commits(adapter, recorder):
     there.got.get(timeout=PATIENCE)
     adapter.stop()
     stats = activation.stats
-    assert (stats.n_messages, stats.n_delivery_commits, stats.n_bypass_commits) == (2, 0, 1)
+    assert (stats.n_messages, stats.n_delivery_commits, stats.n_bypass_commits) == (1, 0, 1)
+    assert (stats.n_delivered_messages, stats.n_bypassed_messages) == (1, 1)
     assert stats.n_redeliveries == 1
 
 

@@ -53,6 +53,7 @@ class Timers:
 
 
 _READS_PER_ITERATION = 4
+_GREETING_BYTES = 16
 _OUTPUT_BUFFER_BYTES = 8192  # bytes; as long as its output buffer is not full, proton encodes everything pending
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -64,6 +65,9 @@ class SocketTransport:
         sock: The socket, non-blocking.
         transport: Proton's transport.
         buffer: Scratch memory for reading and writing; other code may use it between calls.
+
+    Attributes:
+        greeting: The first bytes that the peer sent, which show its protocol.
     """
 
     def __init__(self, sock: socket.socket, transport: Transport, buffer: Buffer) -> None:
@@ -72,6 +76,7 @@ class SocketTransport:
         self._pointer = pointer_to(transport)
         self._buffer = buffer
         self._ack_due = False
+        self.greeting = b""
         # A shorter read has emptied the socket; but TLS returns one record at a time.
         self._full_read = 0 if isinstance(sock, ssl.SSLSocket) else buffer.size
 
@@ -96,6 +101,15 @@ class SocketTransport:
             self._ack_due = True
             if size < self._full_read:
                 return
+
+    def read_greeting(self) -> None:
+        """Read once while the connection is being opened, and keep the first bytes that the peer sent."""
+        beginning = self._buffer.view[:_GREETING_BYTES]
+        beginning[:] = bytes(_GREETING_BYTES)  # the buffer is scratch memory
+        try:
+            self.read(times=1)
+        finally:
+            self.greeting = self.greeting or bytes(beginning).rstrip(b"\0")
 
     def request_quick_ack(self) -> None:
         """Make TCP acknowledge what was read, before a wait.
@@ -262,4 +276,4 @@ class EventLoop:
 
         Before the login, read once: a refusal carries the reason, and the close behind it does not.
         """
-        self._socket_transport.read() if self._opened.done() else self._socket_transport.read(times=1)
+        self._socket_transport.read() if self._opened.done() else self._socket_transport.read_greeting()

@@ -315,6 +315,11 @@ class FrameParser:
         """Number of bytes received of a frame that is not complete."""
         return len(self._buffer)
 
+    @property
+    def beginning(self) -> bytes:
+        """The first bytes of the frame that is not complete, or that broke the protocol."""
+        return bytes(self._buffer[self._start : self._start + MAX_COMMAND])
+
     def _next(self) -> Frame | None:
         if self._head is None and not self._read_head():
             return None

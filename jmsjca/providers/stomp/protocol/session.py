@@ -71,13 +71,21 @@ class STOMPSession:
         """The version of STOMP that was agreed on."""
         return self._parser.version
 
-    def connect(self, headers: Mapping[str, str], heartbeat: float, timeout: float) -> Mapping[str, str]:
+    @property
+    def beginning(self) -> bytes:
+        """The first bytes of a frame that is not complete, or that broke the protocol."""
+        return self._parser.beginning
+
+    def connect(
+        self, headers: Mapping[str, str], heartbeat: float, timeout: float, peer: str = "its address"
+    ) -> Mapping[str, str]:
         """Log in.
 
         Args:
             headers: The headers of CONNECT but for version and heart-beat.
             heartbeat: Seconds between heart-beats that this side offers, for both directions; 0 for none.
             timeout: Seconds to wait for the answer.
+            peer: Host and port of the broker, for error messages.
 
         Returns:
             The headers of CONNECTED.
@@ -94,7 +102,9 @@ class STOMPSession:
                 self.write(frame)
             answer = self.dispatcher.connected.result(timeout)
         except FutureTimeoutError as error:
-            raise ConnectionLostError(f"The broker did not answer CONNECT within {timeout:g} seconds.") from error
+            raise ConnectionLostError(
+                f"The broker at {peer} did not answer CONNECT within {timeout:g} seconds."
+            ) from error
         self._transport.start_heartbeat(*(milliseconds / 1000 for milliseconds in heartbeat_of(answer, offer)))
         self._protocol = _PROTOCOLS[self.version](self._transport)
         return answer

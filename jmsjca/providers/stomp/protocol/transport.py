@@ -13,8 +13,8 @@ from itertools import groupby
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.common.network import connection_error, request_quick_ack
-from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
+from jmsjca.providers.common.network import connection_error, request_quick_ack, spoken_protocol
+from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, protocol_error
 from jmsjca.providers.stomp.protocol.heartbeat import FrameDeadline, Heartbeat
 from jmsjca.providers.stomp.protocol.stomp_py import BaseTransport
 
@@ -223,6 +223,7 @@ class STOMPTransport(BaseTransport):
             self._heartbeat.on_read()
             self._parse(data)
         if self._parser.unfinished:
+            self._check_protocol()
             self._frame_deadline.check(self._parser.unfinished)
         return data != b""
 
@@ -244,6 +245,12 @@ class STOMPTransport(BaseTransport):
             else:
                 for frame in group:
                     self.notify(frame.cmd.lower(), frame)
+
+    def _check_protocol(self) -> None:
+        """End the connection to a server of another protocol, which may wait for more and never complete a frame."""
+        spoken = spoken_protocol(self._parser.beginning)
+        if spoken not in {None, "STOMP"}:
+            raise protocol_error(f"it speaks {spoken}")
 
     def _check_silence(self) -> None:
         if self._heartbeat.is_peer_silent:

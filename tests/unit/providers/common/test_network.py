@@ -18,6 +18,7 @@ from jmsjca.errors import (
     InvalidURLError,
     JMSError,
     JMSSecurityError,
+    WrongProtocolError,
 )
 from jmsjca.providers.common.network import NetworkOptions, open_socket, require_tls_for_password
 from jmsjca.reconnection import ConnectionSettings, connect
@@ -312,7 +313,7 @@ def test_broker_that_speaks_no_tls():
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=_answer, args=(server, [b"AMQP\3\1\0\0"], seen := []))
         thread.start()
-        with pytest.raises(ConnectionLostError):
+        with pytest.raises(WrongProtocolError, match="does not answer with TLS"):
             connect(ConnectionSettings(f"amqps://user:hush@localhost:{server.getsockname()[1]}"))
         thread.join(SECONDS)
     assert b"hush" not in b"".join(seen)

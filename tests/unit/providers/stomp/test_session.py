@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from jmsjca.destinations import Queue, Subscription, Topic
-from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, NotSupportedError
+from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, NotSupportedError, WrongProtocolError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.stomp.protocol.heartbeat import FrameDeadline, Heartbeat, agreed_heartbeat
 from jmsjca.reconnection import ConnectionSettings, connect
@@ -99,7 +99,7 @@ def test_refused_login_says_why():
 
 
 def test_login_that_is_answered_by_another_protocol():
-    with Peer(Fault("noise", 0)) as peer, pytest.raises(ConnectionLostError, match="protocol"):
+    with Peer(Fault("noise", 0)) as peer, pytest.raises(WrongProtocolError, match="speaks HTTP, not STOMP"):
         _connect(peer)
 
 
