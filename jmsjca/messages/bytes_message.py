@@ -44,6 +44,16 @@ class BytesMessage(SequentialMessage):
         self._check_writeable()
         self._body = self._checked(value)
 
+    @property
+    def body_length(self) -> int:
+        """The number of bytes of the whole body, wherever the read position is (JMS ``getBodyLength``).
+
+        Raises:
+            MessageNotReadableError: The message is in write mode; call `reset`.
+        """
+        self._begin()
+        return len(self._body or b"")
+
     def _freeze(self) -> None:
         """Make a decoded message read-only."""
         self._read_only = True  # like `reset`, but without another call per message

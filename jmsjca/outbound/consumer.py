@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from inspect import iscoroutinefunction
@@ -12,6 +13,7 @@ from jmsjca import spi
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
 from jmsjca.messages.message import Message
+from jmsjca.messages.object_message import ObjectMessage
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
@@ -131,7 +133,7 @@ class PrefetchingReceiver:
         """Return the first prefetched message, acknowledged as the session's mode says."""
         return self._mode.take(self._prefetched.popleft(), self)
 
-    def take_body(self, kind: type[T]) -> T:
+    def take_body(self, kind: type[T], allowed: AbstractSet[tuple[str, str]] | None) -> T:
         """Return the body of the first prefetched message.
 
         Raises:
@@ -139,9 +141,11 @@ class PrefetchingReceiver:
                 not received then.
         """
         first = _decoded(self._prefetched[0]) if self._mode.automatic else None
-        if isinstance(first, Message):
-            first.get_body(kind)  # raises before the message is received: it stays the next one
-        return self.take().get_body(kind)
+        if not isinstance(first, Message):
+            return _body_of(self.take(), kind, allowed)
+        body = _body_of(first, kind, allowed)  # raises before the message is received: it stays the next one
+        self.take()
+        return body
 
     def discard_prefetched(self) -> None:
         """Forget all prefetched messages: a rollback has released them, to keep the order."""
@@ -249,21 +253,30 @@ class MessageConsumer(Closeable):
         """Receive the next message without waiting; return None if there is no message yet."""
         return self._receiver.receive(0, self._receiver.take)
 
-    def receive_body(self, kind: type[T], timeout: float | None = None) -> T | None:
+    def receive_body(
+        self,
+        kind: type[T],
+        timeout: float | None = None,
+        *,
+        allowed: AbstractSet[tuple[str, str]] | None = None,
+    ) -> T | None:
         """Receive the body of the next message (JMS 3.1, section 8.6).
 
         Args:
             kind: The expected type, as in `Message.get_body`.
             timeout: Seconds to wait; None waits forever, 0 does not wait.
+            allowed: To receive a pickled object: the classes and functions that it may name, as in
+                `ObjectMessage.get_object`. Without them the body of an `ObjectMessage` is not unpickled.
 
         Returns:
             The body; None if no message arrived in time.
 
         Raises:
-            MessageFormatError: The body has another type, or is missing. Under `AcknowledgeMode.AUTO` and
-                ``DUPS_OK`` the message was not received then: it is still the next one. Otherwise it was.
+            MessageFormatError: The body has another type, is missing, or names something that is not allowed. Under
+                `AcknowledgeMode.AUTO` and ``DUPS_OK`` the message was not received then: it is still the next one.
+                Otherwise it was.
         """
-        return self._receiver.receive(timeout, partial(self._receiver.take_body, kind))
+        return self._receiver.receive(timeout, partial(self._receiver.take_body, kind, allowed))
 
     @property
     def message_listener(self) -> MessageListener | None:
@@ -312,6 +325,19 @@ class MessageConsumer(Closeable):
         receiver = self._receiver
         while not receiver.closed and (message := self.receive()) is not None:
             yield message
+
+
+def _body_of(message: Message, kind: type[T], allowed: AbstractSet[tuple[str, str]] | None) -> T:
+    """Return the body of a message, which must have one of this type."""
+    if allowed is None or not isinstance(message, ObjectMessage):
+        body: object = message.get_body(kind)
+    else:
+        body = message.get_object(allowed)
+    if body is None or not isinstance(body, kind):
+        raise MessageFormatError(
+            f"The body of this {type(message).__name__} is not a {kind.__name__}: it is a {type(body).__name__}."
+        )
+    return body
 
 
 def _decoded(delivery: spi.Delivery) -> Message | MessageFormatError:

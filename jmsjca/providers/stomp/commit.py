@@ -87,6 +87,8 @@ class UnitCommit:
             A function that waits until the broker has confirmed all of it, and raises as `execute` does.
         """
         frames, receipts = self._untransacted_frames()
+        if not receipts:
+            return _do_nothing
         with self._untransacted_outcome():
             wait = self._expect(receipts)
             self._session.write(frames)
@@ -195,3 +197,7 @@ class UnitCommit:
         receipts = [ack["receipt"] for ack in self._acks if "receipt" in ack]
         acks = (self._session.encode("ACK", ack) for ack in self._acks)
         return b"".join((*self._sends, *acks)), [*self._receipts, *receipts]
+
+
+def _do_nothing() -> None:
+    """Do nothing: there is nothing to wait for."""

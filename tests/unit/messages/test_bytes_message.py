@@ -250,3 +250,18 @@ def test_text_of_java(text):
     assert bytes_message._decode_modified_utf8(encoded) == text
     assert b"\0" not in encoded
     assert max(encoded, default=0) < 0xF0  # no part of a character takes four bytes
+
+
+def test_length_of_the_body_does_not_depend_on_the_position():
+    message = reading(b"abc")
+    message.read_byte()
+    assert message.body_length == 3
+    message.clear_body()
+    message.reset()
+    assert message.body_length == 0
+
+
+def test_length_of_a_body_that_is_being_written_cannot_be_read():
+    message = BytesMessage(b"abc")
+    with pytest.raises(MessageNotReadableError):
+        _ = message.body_length

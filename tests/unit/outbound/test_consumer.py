@@ -1,13 +1,16 @@
 """Consumers: receive with and without waiting, and bodies only (JMS 3.1, sections 8.5, 8.6 and 8.8)."""
 
+from decimal import Decimal
+
 import pytest
 
-from jmsjca import AcknowledgeMode, BytesMessage, MapMessage, Message, TextMessage
+from jmsjca import AcknowledgeMode, BytesMessage, MapMessage, Message, ObjectMessage, TextMessage
 from jmsjca.errors import IllegalStateError, MessageFormatError
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from tests.unit.outbound.queues import PATIENCE, QUEUE, left, put, shown, take
 
 AUTOMATIC = [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK]
+DECIMAL = {("decimal", "Decimal")}
 
 
 @pytest.fixture
@@ -106,6 +109,41 @@ def test_message_without_body_has_none_to_give(connection, session, message):
     with pytest.raises(MessageFormatError):
         consumer.receive_body(str, 0)
     assert type(consumer.receive(0)) is type(message)
+
+
+@pytest.mark.parametrize("message", [Message(), TextMessage()])
+def test_missing_body_is_no_object_either(connection, session, message):
+    """It could not be told from a timeout (8.6)."""
+    send(connection, message)
+    with pytest.raises(MessageFormatError, match="NoneType"):
+        session.create_consumer(QUEUE).receive_body(object, 0)
+
+
+@pytest.mark.parametrize("mode", [*AUTOMATIC, AcknowledgeMode.CLIENT])
+def test_pickled_body_of_allowed_classes(connection, mode):
+    """The object itself is received, but of these classes only (8.6)."""
+    send(connection, ObjectMessage(Decimal("1.5")))
+    with connection.create_session(acknowledge_mode=mode) as session:
+        consumer = session.create_consumer(QUEUE)
+        assert consumer.receive_body(Decimal, 0, allowed=DECIMAL) == Decimal("1.5")
+
+
+@pytest.mark.parametrize(("kind", "allowed"), [(Decimal, None), (Decimal, {("fractions", "Fraction")}), (str, DECIMAL)])
+@pytest.mark.parametrize("mode", AUTOMATIC)
+def test_refused_pickle_stays_the_next_one(connection, mode, kind, allowed):
+    """As any other body of a wrong type (8.6)."""
+    send(connection, ObjectMessage(Decimal("1.5")))
+    with connection.create_session(acknowledge_mode=mode) as session:
+        consumer = session.create_consumer(QUEUE)
+        with pytest.raises(MessageFormatError):
+            consumer.receive_body(kind, 0, allowed=allowed)
+        message = consumer.receive(0)
+        assert (message.get_object(DECIMAL), message.redelivered) == (Decimal("1.5"), False)
+
+
+def test_allowed_classes_do_not_matter_to_other_bodies(connection, session):
+    put(connection, "a")
+    assert session.create_consumer(QUEUE).receive_body(str, 0, allowed=DECIMAL) == "a"
 
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL])

@@ -281,3 +281,77 @@ def steal(connection, delivery) -> None:
     """Give a held message back behind its holder's back, as another process does that takes it for dead."""
     with connection._store.write() as cursor:
         cursor.execute("UPDATE message SET owner = NULL, token = NULL WHERE id = ?", (delivery.id,))
+
+
+@pytest.fixture
+def occupied(store):
+    """A job that runs until `set` is called; what is submitted or enqueued meanwhile waits."""
+    end, begun = threading.Event(), threading.Event()
+
+    def occupy(cursor: sqlite3.Cursor) -> None:
+        begun.set()
+        assert end.wait(PATIENCE)
+
+    running = in_background(store.submit, occupy)
+    assert begun.wait(PATIENCE)
+    yield end
+    end.set()
+    running.result(PATIENCE)
+
+
+def test_enqueued_jobs_are_committed_together_without_waiting(store, occupied, commits):
+    told: list[str] = []
+    waits = [store.enqueue(note(str(n)), told.append) for n in range(10)]
+    assert told == []
+    occupied.set()
+    assert [wait() for wait in waits] == [str(n) for n in range(10)]
+    assert told == [str(n) for n in range(10)]
+    assert notes(store) == set(told)
+    assert len(commits) < 10
+
+
+def test_enqueued_jobs_beyond_a_group_come_before_a_later_submission(store, occupied, monkeypatch):
+    monkeypatch.setattr(group_commit, "_MAX_GROUP", 4)
+    ran: list[int] = []
+    waits = [store.enqueue(lambda _, number=number: ran.append(number), lambda _: None) for number in range(10)]
+    last = in_background(store.submit, lambda _: ran.append(10))
+    occupied.set()
+    last.result(PATIENCE)
+    for wait in waits:
+        wait()
+    assert ran == list(range(11))
+
+
+def test_enqueued_job_that_fails_fails_alone(store, occupied):
+    told: list[object] = []
+    waits = [store.enqueue(job, told.append) for job in (note("a"), refuse, note("b"))]
+    occupied.set()
+    assert (waits[0](), waits[2]()) == ("a", "b")
+    with pytest.raises(ZeroDivisionError):
+        waits[1]()
+    assert told == ["a", "b"]
+
+
+def test_enqueued_jobs_are_written_although_nobody_waits(store):
+    written = threading.Event()
+    for number in range(3):  # bursts: the writing thread ends in between
+        written.clear()
+        store.enqueue(note(str(number)), lambda _: written.set())
+        assert written.wait(PATIENCE)
+    assert notes(store) == {"0", "1", "2"}
+
+
+def test_enqueued_job_is_written_by_its_caller_where_there_are_no_more_threads(store, monkeypatch):
+    def refuse_thread(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse_thread)
+        wait = store.enqueue(note("a"), lambda _: None)
+    assert wait() == "a"
+
+
+def test_enqueued_job_of_a_closed_store_is_refused(connection, store):
+    connection.close()
+    with pytest.raises(ConnectionLostError):
+        store.enqueue(note("a"), lambda _: None)
