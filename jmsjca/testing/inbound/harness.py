@@ -181,6 +181,15 @@ class HookRecorder(Hooks):
         while self._statuses.get(timeout=PATIENCE) != expected:
             pass
 
+    @property
+    def settled_messages(self) -> int:
+        """The number of messages of settled units whose outcome no case has waited for."""
+        return sum(count for _, count in list(self._outcomes.queue))
+
+    def next_outcome(self) -> Outcome:
+        """Wait until a unit is settled, and return its outcome."""
+        return self._outcomes.get(timeout=PATIENCE)[0]
+
     def await_outcome(self, expected: Outcome, messages: int = 1) -> None:
         """Wait until units with so many messages in all have ended so; other outcomes are passed over."""
         while messages > 0:

@@ -44,6 +44,20 @@ class TestRedelivered(ListenerContract):
             (True, 3, "xxx", "try 3"),
         ]
 
+    def test_rolled_back_by_the_property(self, stage: ListenerHarness, mode: str) -> None:
+        """Setting `JMSJCA.setRollbackOnly` rolls back, although the handler returns normally."""
+        seen: list[bool] = []
+
+        def _handler(message: Message) -> None:
+            seen.append(message.redelivered)
+            if not message.redelivered:
+                message.set_boolean_property("JMSJCA.setRollbackOnly", True)
+
+        stage.send("a")
+        stage.listen(_handler, concurrency_mode=mode)
+        assert [stage.heard.next_outcome() for _ in range(2)] == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        assert seen == [False, True]
+
     def test_what_is_sent_on_is_found_again(self, stage: ListenerHarness, mode: str) -> None:
         """The received message gets another id, and its delivery is still that of the one that came."""
         stage.harness.require("atomic")

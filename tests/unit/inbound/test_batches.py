@@ -31,6 +31,87 @@ def test_its_end_is_not_told_if_the_handler_saw_nothing_of_it(connected, jms_bro
     assert seen == []
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_its_messages_are_one_unit(connected, recorder, mode):
+    link, seen = connected(), []
+    put(link, *"abc")
+    performance = Performance(endpoint_of(lambda message: seen.append(message.body), batches(mode), recorder), link)
+    assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.COMMITTED, 3)
+    performance.stop()
+    assert seen == ["a", "b", "c", None]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("how", ["raises", "rolls back"])
+def test_a_failure_of_its_last_message_rolls_all_of_it_back(connected, recorder, mode, how):
+    link, failing, seen = connected(), ["c"], []
+
+    def handler(message):
+        seen.append(message.body)
+        if message.body in failing:
+            failing.clear()
+            message.set_rollback_only()
+            if how == "raises":
+                raise ValueError("no")
+
+    put(link, *"abc")
+    performance = Performance(endpoint_of(handler, batches(mode), recorder), link)
+    assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.ROLLED_BACK, 3)
+    assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.COMMITTED, 3)
+    performance.stop()
+    assert sorted(filter(None, seen)) == sorted("abc" * 2)
+    assert depth(link).total == 0
+
+
+def test_in_mode_cc_it_is_what_the_provider_has(connected, recorder):
+    """The worker waits for no more messages."""
+    link = connected()
+    put(link, "a", "b")
+    performance = Performance(endpoint_of(lambda message: None, batches("cc"), recorder), link)
+    assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.COMMITTED, 2)
+    performance.stop()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_stop_ends_it_and_its_end_is_told(connected, recorder, mode):
+    """The manual allows the end to be missing then."""
+    link, seen, begun = connected(), [], threading.Event()
+
+    def handler(message):
+        seen.append(message.body)
+        assert begun.wait(PATIENCE)
+        performance.dispatcher.stop()
+
+    put(link, *"abc")
+    performance = Performance(endpoint_of(handler, batches(mode), recorder), link)
+    begun.set()
+    assert performance.ends() is None
+    assert seen == ["a", None]
+    assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.COMMITTED, 1)
+    assert depth(link).ready == 2
+
+
+class CountingHandler:
+    """A handler with state."""
+
+    def __init__(self):
+        self.calls = 0
+        self.numbers = queue.Queue()
+
+    def __call__(self, message):
+        self.calls += 1
+        self.numbers.put(self.calls)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_handler_object_gets_all_messages(connected, recorder, mode):
+    link, handler = connected(), CountingHandler()
+    put(link, *"abcdef")
+    performance = Performance(endpoint_of(handler, batches(mode), recorder), link)
+    assert [handler.numbers.get(timeout=PATIENCE) for _ in range(8)] == list(range(1, 9))
+    performance.stop()
+
+
 class Asked:
     """A consumer that notes for how long it is asked to wait."""
 

@@ -24,6 +24,13 @@ def test_browser_takes_nothing(connection, session):
     assert take(session.create_consumer(QUEUE), 2) == ["a", "b"]
 
 
+def test_browser_with_a_selector_shows_what_matches(connection, session):
+    producer = session.create_producer(QUEUE)
+    for region in ("EU", "US", "EU"):
+        producer.send(session.create_text_message(region, properties={"region": region}))
+    assert [message.body for message in session.create_browser(QUEUE, "region = 'EU'")] == ["EU", "EU"]
+
+
 def test_each_iteration_looks_anew(connection, session):
     """What it shows is not a static snapshot of the queue."""
     browser = session.create_browser(QUEUE)

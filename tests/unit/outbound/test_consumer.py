@@ -185,7 +185,9 @@ def test_closing_gives_back_what_was_taken_ahead(connection, mode):
 def test_closed_consumer_refuses(session):
     """6.2.15, 8.8."""
     consumer = session.create_consumer(QUEUE)
+    assert not consumer.closed
     consumer.close()
+    assert consumer.closed
     for use in (consumer.receive, consumer.receive_no_wait, lambda: consumer.receive_body(str)):
         with pytest.raises(IllegalStateError, match="consumer is closed"):
             use()
