@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -63,7 +64,7 @@ class HeldDeliveryContext(EndpointDeliveryContext):
 
     Attributes:
         acknowledged: True once the message is acknowledged.
-        message_id: The message id; None for the end of a batch.
+        message_id: The message id; None if the message has none. The end of a batch has one of its own.
     """
 
     __slots__ = ("_held_attempt", "acknowledged", "message_id")
@@ -74,7 +75,7 @@ class HeldDeliveryContext(EndpointDeliveryContext):
         super().__init__(message, attempt, batch_index, end_of_batch=end_of_batch)
         self._held_attempt = attempt
         self.acknowledged = False
-        self.message_id = None if end_of_batch else message.message_id
+        self.message_id = message.message_id
 
     def acknowledge(self) -> Settlement:
         """Acknowledge the message; the last message of a unit settles the unit. Never blocks; idempotent."""
@@ -169,13 +170,15 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         return True
 
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> HeldDeliveryContext:
+        if end_of_batch:  # for `Activation.settle`; without held acknowledgement it has no id
+            message.message_id = f"ID:end-of-batch-{uuid.uuid4().hex}"
         context = HeldDeliveryContext(message, self, self._batch_index(index), end_of_batch=end_of_batch)
         self._contexts.append(context)
+        self.endpoint.held.register(context)
         if not end_of_batch:
             requested = requested_timeout(message, self.endpoint.limits.acknowledgement_timeout)
             if requested is not None:
                 self.timeout = requested if self.timeout is None else min(requested, self.timeout)
-            self.endpoint.held.register(context)
         return context
 
     def _run_guarded(self, deliveries: "Sequence[spi.Delivery]", act: "Callable[[], None]") -> None:

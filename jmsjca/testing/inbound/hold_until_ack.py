@@ -445,6 +445,16 @@ class TestSettling(ListenerContract):
         assert again.redelivered
         assert hands.settle(again, "JBXCommit").wait(PATIENCE) is Outcome.COMMITTED
 
+    @pytest.mark.parametrize(("action", "outcome"), [("JBXCommit", "COMMITTED"), ("JBXRollback", "ROLLED_BACK")])
+    def test_settles_a_batch_with_the_id_of_its_end(self, stage: ListenerHarness, action: str, outcome: str) -> None:
+        """The end of a batch has an id of its own, so that a program that has only ids can settle the whole batch."""
+        hands = HeldMessages(stage, "sync", batch_size=2, endpoint_pool_max_size=1)
+        stage.send("a")
+        *messages, end = hands.take_batch()
+        settlements = [hands.settle(message, "JBXCommit") for message in messages]
+        assert settlements[0].outcome is None
+        assert hands.settle(end, action).wait(PATIENCE) is Outcome[outcome]
+
     def test_refuses_what_it_does_not_know(self, stage: ListenerHarness) -> None:
         """Another action, an unknown id, and one that is settled."""
         hands = HeldMessages(stage, "sync")
