@@ -25,6 +25,7 @@ from jmsjca.testing.contract.processes import TestConcurrentProcesses, TestCrash
 from jmsjca.testing.contract.receiving import TestDelivery, TestOrdering
 from jmsjca.testing.contract.selectors import TestSelectiveConsumers, TestSelectiveSubscriptions, TestSelectors
 from jmsjca.testing.contract.sending import TestDuplicates, TestManyDestinations, TestSending
+from jmsjca.testing.contract.sessions import TestAsynchronousSends, TestMessageListeners, TestPipelinedSends
 from jmsjca.testing.contract.shared_subscriptions import TestSharedDurableSubscriptions, TestSharedSubscriptions
 from jmsjca.testing.contract.structured_messages import TestMaps, TestStreams
 from jmsjca.testing.contract.subscriptions import TestDurableRules, TestDurableSubscriptions, TestNoLocal, TestTopics
@@ -40,6 +41,7 @@ __all__ = [
     "Contract",
     "Harness",
     "TestAdmin",
+    "TestAsynchronousSends",
     "TestBodies",
     "TestBrowsing",
     "TestClientIds",
@@ -64,9 +66,11 @@ __all__ = [
     "TestLargeMessages",
     "TestManyDestinations",
     "TestMaps",
+    "TestMessageListeners",
     "TestNoLocal",
     "TestObjects",
     "TestOrdering",
+    "TestPipelinedSends",
     "TestProperties",
     "TestRefusals",
     "TestRemoving",
