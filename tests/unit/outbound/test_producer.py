@@ -181,14 +181,18 @@ def test_messages_are_made_and_sent_anywhere(connection, session_with_receiver):
     with connection.create_session() as another:
         for message in made:
             another.create_producer(QUEUE).send(message)
-        assert [type(m) for m in another.create_browser(QUEUE)] == [type(m) for m in made]
+        received = list(another.create_browser(QUEUE))
+    assert [type(m) for m in received] == [type(m) for m in made]
+    assert received[0].properties == {"a": 1}
+    assert [m.body for m in received[1:-1]] == ["a", b"a", {"a": 1}, (1, "a")]
+    assert received[-1].get_object({("builtins", "dict")}) == {"a": 1}
 
 
 def test_destinations_are_named(session_with_receiver):
     """6.2.3."""
-    assert (str(session_with_receiver.create_queue("a")), str(session_with_receiver.create_topic("b"))) == (
-        "queue:a",
-        "topic:b",
+    assert (str(session_with_receiver.create_queue("A.b")), str(session_with_receiver.create_topic("C.d"))) == (
+        "queue:A.b",
+        "topic:C.d",
     )
 
 
