@@ -1,5 +1,6 @@
 """Producers for asyncio."""
 
+import asyncio
 from functools import partial
 
 from jmsjca import outbound
@@ -62,3 +63,46 @@ class Producer:
             delivery_delay=delivery_delay,
         )
         await self._executor.run(send)
+
+    async def send_async(
+        self,
+        message: Message,
+        destination: Destination | None = None,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live: float | None = None,
+        delivery_delay: float | None = None,
+    ) -> "asyncio.Future[Message]":
+        """Begin to send a message, as `jmsjca.MessageProducer.send_async` does, and do not wait for the broker.
+
+        ::
+
+            sent = [await producer.send_async(message) for message in messages]
+            await asyncio.gather(*sent)
+
+        Args:
+            message: The message. It may be changed and sent again when the await has returned.
+            destination: The destination; required if the producer has none, refused if it has one.
+            delivery_mode: Whether the message survives a restart of the broker; None for persistent.
+            priority: 0 to 9; None for 4, which is normal.
+            time_to_live: Seconds until the message expires; 0 or None means never.
+            delivery_delay: Seconds until the message may be delivered.
+
+        Returns:
+            A future of the message, to be awaited for the outcome: it raises `TransactionInDoubtError` if the
+            connection was lost. Its cancellation does not affect the send.
+
+        Raises:
+            JMSError: As `send`, if the message is refused before it is on its way.
+        """
+        begin = partial(
+            self._wrapped.send_async,
+            message,
+            destination,
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live=time_to_live,
+            delivery_delay=delivery_delay,
+        )
+        return asyncio.wrap_future(await self._executor.run(begin))

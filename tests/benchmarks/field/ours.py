@@ -12,7 +12,16 @@ from tests.benchmarks.measurements import clocks
 from tests.benchmarks.proton_loops import BODY, PATIENCE
 from tests.benchmarks.tally import Tally
 
-__all__ = ["empty", "fill", "listens", "session_receives", "session_sends", "unit_receives", "unit_sends"]
+__all__ = [
+    "empty",
+    "fill",
+    "listens",
+    "session_receives",
+    "session_sends",
+    "session_sends_asynchronously",
+    "unit_receives",
+    "unit_sends",
+]
 
 _AT_ONCE = 500
 
@@ -88,6 +97,20 @@ def session_sends(mode: AcknowledgeMode | int) -> Contender:
             return since(began)
 
     return send
+
+
+def session_sends_asynchronously(turn: Turn) -> Mapping[str, float]:
+    """A session with a completion listener, one send after the other; the last answer ends it."""
+    with ConnectionFactory(turn.url).create_connection() as connection:
+        session, failed = connection.create_session(), list[Exception]()
+        began, producer = clocks(), session.create_producer(Queue(turn.queue))
+        for _ in range(turn.count):
+            producer.send(
+                session.create_bytes_message(BODY), on_completion=lambda _, error: error and failed.append(error)
+            )
+        producer.close()  # waits for all answers
+        assert not failed
+        return since(began)
 
 
 def listens(**spec: Any) -> Contender:

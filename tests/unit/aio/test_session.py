@@ -24,6 +24,25 @@ async def test_what_is_sent_is_received(jms_connection_factory):
             assert await consumer.receive(0) is None
 
 
+async def test_asynchronous_sends_are_awaited_together(jms_connection_factory, connection):
+    async with aio.connect(jms_connection_factory) as c, c.create_session() as session:
+        producer, message = await session.create_producer(QUEUE), TextMessage("a")
+        sent = [await producer.send_async(each, priority=5) for each in (message, TextMessage("b"))]
+        first, _ = await asyncio.gather(*sent)
+        assert first is message
+        with pytest.raises(MessageFormatError):
+            await producer.send_async(message, priority=10)
+    assert waiting(connection) == ["a", "b"]
+
+
+async def test_cancelled_future_of_a_send_changes_nothing(jms_connection_factory, connection):
+    async with aio.connect(jms_connection_factory) as c, c.create_session() as session:
+        producer = await session.create_producer(QUEUE)
+        (await producer.send_async(TextMessage("a"))).cancel()
+        await producer.send(TextMessage("b"))
+    assert waiting(connection) == ["a", "b"]
+
+
 async def test_destination_of_a_send(jms_connection_factory, connection):
     async with aio.connect(jms_connection_factory) as c, c.create_session() as session:
         producer = await session.create_producer()
