@@ -24,7 +24,7 @@ from jmsjca import (
     Topic,
 )
 from jmsjca.messages import Properties, type_name
-from jmsjca.redelivery import Failure, MoveFacts, moved_copy
+from jmsjca.redelivery import Failure, MoveFacts, moved_copy, redirected_copy
 
 FACTS = MoveFacts(Queue("orders"), 5)
 SENT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
@@ -134,6 +134,21 @@ def test_what_controls_delivery_is_told_under_another_name():
         "_JMSJCA_JMSXDeliveryCount": 6,
     }
     assert types([copy.properties["_JMSJCA_JMSXGroupSeq"], copy.properties["_JMSJCA_JMSXDeliveryCount"]]) == ["int"] * 2
+
+
+def test_a_redirected_message_has_everything_that_was_sent_but_what_controls_delivery():
+    sent = {"region": "EU", "JMSXGroupID": "g", "_AMQ_DUPL_ID": "d"}
+    message = TextMessage("x", properties=sent, correlation_id="c", reply_to=Topic("replies"), type="order")
+    message.message_id, message.timestamp, message.delivery_count = "ID:1", SENT, 6
+    copy = redirected_copy(message)
+    assert dict(copy.properties) == {
+        "region": "EU",
+        "_JMSJCA_JMSXGroupID": "g",
+        "_JMSJCA__AMQ_DUPL_ID": "d",
+        "_JMSJCA_JMSXDeliveryCount": 6,
+    }
+    assert (copy.body, copy.correlation_id, copy.reply_to, copy.type) == ("x", "c", Topic("replies"), "order")
+    assert (copy.message_id, copy.timestamp) == (None, None)
 
 
 def test_little_is_told_where_little_is_known():
