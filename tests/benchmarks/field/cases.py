@@ -50,7 +50,6 @@ def cases(java: Program, cpp: Program) -> dict[Case, Mapping[str, Contender]]:
         },
         Case("send", "confirmed in the end"): {
             REFERENCE: java.does("stream", 0),
-            "session, asynchronous": ours.session_sends_asynchronously,
             "proton C++": cpp.does("send"),
             "proton handler": protons.handler_sends,
             "units of 100": ours.unit_sends(atomic=False),
