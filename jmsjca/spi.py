@@ -41,7 +41,7 @@ class Capabilities:
     counts_lost: bool = False  #: deliveries of a lost connection are redelivered, and counted if there is a count
     priority: bool = False  #: messages of higher priority are delivered first
     selectors: bool = False  #: consumers and browsers can filter
-    exact_selectors: bool = False  #: selectors follow JMS: no conversion of text to numbers, missing values are unknown
+    exact_selectors: bool = False  #: selectors follow JMS or are refused: text is no number, missing values are unknown
     browse: bool = False  #: queues can be browsed
     browse_counts: bool = False  #: browsers return the delivery count that a consumer would get
     durable: bool = False  #: subscriptions outlive their consumers

@@ -72,7 +72,7 @@ def _check_text(text: object) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise _syntax_error(error.start, "there is half of a surrogate pair, which is not Unicode") from None
+        raise _syntax_error(error.start, "it holds half of a surrogate pair, which is no Unicode text") from None
 
 
 def _check_tree(expression: Expression) -> None:

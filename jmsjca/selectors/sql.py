@@ -215,10 +215,10 @@ def _compare(symbol: str, left: _Operand, right: _Operand) -> _SQLFragment:
 
 
 def _is_in(field: _Field, values: tuple[str, ...]) -> _SQLFragment:
-    """Return the condition that a text is in a list."""
+    """Return the condition that a text is in a list; NULL for other types."""
     marks = ", ".join("?" * len(values))
     texts = _SQLFragment(marks, tuple(_checked(value) for value in values))
-    return _compose("({} IN ({}) AND {})", field.value, texts, field.whole)
+    return _compose("(CASE {} WHEN 'text' THEN {} IN ({}) AND {} END)", field.type, field.value, texts, field.whole)
 
 
 def _is_like(field: _Field, pattern: str, escape: str | None) -> _SQLFragment:

@@ -2,7 +2,9 @@
 
 import re
 
-__all__ = ["identifiers_in", "to_artemis_filter"]
+from jmsjca.selectors.rewriting import rewrite
+
+__all__ = ["identifiers_in", "to_artemis_filter", "to_exact_artemis_filter"]
 
 _WORD = re.compile(r"'(?:[^']|'')*'|(?:[^\W\d]|\$)[\w$]*")
 _ARTEMIS_NAMES = {
@@ -11,7 +13,18 @@ _ARTEMIS_NAMES = {
     "JMSPriority": "AMQPriority",
     "JMSTimestamp": "AMQTimestamp",
 }
-_ARTEMIS_DELIVERY_MODES = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
+_ARTEMIS_DELIVERY_MODES = {"PERSISTENT": "DURABLE", "NON_PERSISTENT": "NON_DURABLE"}
+_QUOTED_DELIVERY_MODES = {f"'{jms}'": f"'{artemis}'" for jms, artemis in _ARTEMIS_DELIVERY_MODES.items()}
+
+
+def to_exact_artemis_filter(selector: str) -> str:
+    """Return a filter that selects what the selector says, where properties keep their types.
+
+    Raises:
+        InvalidSelectorError: The selector is invalid.
+        NotSupportedError: Artemis cannot decide the selector as JMS says.
+    """
+    return rewrite(selector, _ARTEMIS_NAMES, _ARTEMIS_DELIVERY_MODES)
 
 
 def to_artemis_filter(selector: str) -> str:
@@ -20,7 +33,7 @@ def to_artemis_filter(selector: str) -> str:
     A filter with the JMS names matches nothing, without an error. As in that client, both delivery mode literals are
     replaced in the whole selector if it mentions JMSDeliveryMode.
     """
-    names = _ARTEMIS_NAMES | (_ARTEMIS_DELIVERY_MODES if "JMSDeliveryMode" in identifiers_in(selector) else {})
+    names = _ARTEMIS_NAMES | (_QUOTED_DELIVERY_MODES if "JMSDeliveryMode" in identifiers_in(selector) else {})
     return _WORD.sub(lambda word: names.get(word[0], word[0]), selector)
 
 

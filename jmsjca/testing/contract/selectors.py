@@ -9,7 +9,7 @@ import pytest
 
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import InvalidSelectorError
-from jmsjca.messages import DeliveryMode, TextMessage
+from jmsjca.messages import Byte, DeliveryMode, Double, Float, Int, Long, Short, TextMessage
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import Contract, Harness, bodies, moment
 
@@ -70,6 +70,35 @@ class TestSelectors(Contract):
         assert _selected(harness, queue, "region <> 'EU'") == ["b"]
         assert _selected(harness, queue, "NOT (region = 'EU')") == ["b"]
         assert _selected(harness, queue, "region IS NULL") == ["without"]
+
+    def test_not_applies_to_the_whole_comparison(self, harness: Harness) -> None:
+        """And leaves unknown what is unknown (JMS 3.1, sections 3.8.1.1 and 3.8.1.2)."""
+        harness.require("exact_selectors")
+        queue = _queue_of_three(harness)
+        harness.send(queue, "without")
+        assert _selected(harness, queue, "NOT region = 'EU'") == ["b"]
+        assert _selected(harness, queue, "NOT region IN ('EU') AND NOT region LIKE 'E%'") == ["b"]
+        assert _selected(harness, queue, "NOT region IS NULL") == ["a", "b", "c"]
+        assert _selected(harness, queue, "'EU' <> region OR nothing = nowhere") == ["b"]
+        assert _selected(harness, queue, "NOT size > 1") == ["a"]
+
+    def test_number_is_in_no_list_of_strings_and_not_out_of_it(self, harness: Harness) -> None:
+        """IN takes identifiers with a string value (JMS 3.1, section 3.8.1.1)."""
+        harness.require("exact_selectors")
+        queue = _queue_of_three(harness)
+        assert _selected(harness, queue, "size IN ('1') OR size NOT IN ('1')") == []
+
+    def test_numbers_of_all_types_are_compared(self, harness: Harness) -> None:
+        """On either side, and as literals of every spelling (JMS 3.1, section 3.8.1.1)."""
+        harness.require("exact_selectors")
+        queue = harness.queue()
+        for number in (Byte(2), Short(2), Int(2), Long(2), Float(2), Double(2)):
+            properties = {"n": number, "wide": Double(2), "narrow": Byte(2)}
+            harness.send_messages(queue, TextMessage(type(number).__name__, properties=properties))
+        everyone = ["Byte", "Short", "Int", "Long", "Float", "Double"]
+        for selector in ("2 = n", "n = wide", "narrow = n", "n = 2f", "n > 0L", "n * 2 - 0.5 = 3.5", "wide <= n"):
+            assert _selected(harness, queue, selector) == everyone
+        assert _selected(harness, queue, "n / 0 > 1 OR NOT n / 0 > 1") == []
 
     def test_types_are_not_converted(self, harness: Harness) -> None:
         """A number in a string is no number (JMS 3.1, section 3.8.1.1)."""

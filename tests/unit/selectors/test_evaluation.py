@@ -64,8 +64,8 @@ def test_what_is_not_set_is_unknown(test, value):
         ("x", "true", U),
         ("x LIKE '1'", 1, F),
         ("x NOT LIKE '1'", 1, T),
-        ("x IN ('1')", 1, F),
-        ("x NOT IN ('1')", 1, T),
+        ("x IN ('1')", 1, U),
+        ("x NOT IN ('1')", 1, U),
         ("x BETWEEN 1 AND 3", "2", F),
         ("x NOT BETWEEN 1 AND 3", "2", F),
         ("x = 'A'", "a", F),
@@ -85,7 +85,7 @@ def test_only_numbers_have_an_order(operator):
 @pytest.mark.parametrize("value", [b"x", [], {}, object(), 1j])
 def test_values_of_other_types_are_like_nothing(value):
     assert evaluate("x = 'x'", {"x": value}) is False
-    assert evaluate("x IN ('x')", {"x": value}) is False
+    assert evaluate("x IN ('x')", {"x": value}) is None
     assert evaluate("x + 1 = 1", {"x": value}) is None
     assert evaluate("x", {"x": value}) is None
 

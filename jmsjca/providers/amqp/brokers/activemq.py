@@ -1,6 +1,7 @@
 """ActiveMQ Classic over AMQP 1.0: capabilities."""
 
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
+from jmsjca.selectors.rewriting import rewrite
 from jmsjca.spi import Capabilities
 
 __all__ = ["ACTIVEMQ"]
@@ -34,5 +35,6 @@ ACTIVEMQ = AMQPBrokerProfile(
     ),
     product="ActiveMQ",
     naming="scheme",
+    translate_selector=rewrite,
     in_use_texts=("Durable consumer is in use", "created by another connection"),
 )

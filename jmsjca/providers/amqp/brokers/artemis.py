@@ -17,7 +17,7 @@ from jmsjca.providers.amqp.admin import (
     unexpected_response,
 )
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
-from jmsjca.providers.common.artemis_filter import to_artemis_filter
+from jmsjca.providers.common.artemis_filter import to_exact_artemis_filter
 from jmsjca.spi import Capabilities, Depth
 
 __all__ = ["ARTEMIS", "ArtemisAdmin"]
@@ -186,7 +186,7 @@ ARTEMIS = AMQPBrokerProfile(
     product="apache-activemq-artemis",
     naming="capability",
     duplicate_ids_before_transaction=True,
-    translate_selector=to_artemis_filter,
+    translate_selector=to_exact_artemis_filter,
     in_use_texts=("AMQ229200", "AMQ229082"),
     other_kind_texts=("is not configured for queue support", "is not configured for topic support"),
     relay_exclusions=(_ADDRESS,),

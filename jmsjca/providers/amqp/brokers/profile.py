@@ -26,7 +26,7 @@ class AMQPBrokerProfile(BrokerProfile):
         duplicate_ids_before_transaction: True if a transaction rolls back because of a message with a duplicate id that
             is already known. Messages with a duplicate id are then sent before the transaction: sending them again has
             no effect.
-        translate_selector: Converts a selector to the broker's syntax.
+        translate_selector: Converts a selector to one that the broker decides as JMS says, as far as it can.
         in_use_texts: Texts of its errors for a source that has a consumer already, where the condition is ambiguous.
         other_kind_texts: Texts of its errors for a queue that was requested as a topic, or the other way round.
         offers_relay: True if one link can send messages to all destinations.

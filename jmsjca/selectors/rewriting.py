@@ -1,0 +1,321 @@
+"""Selectors rewritten for the engine of Artemis and ActiveMQ Classic, so that it selects what JMS says.
+
+Both brokers have the same engine (``artemis-selector``, ``org.apache.activemq.filter``). It differs from JMS 3.1,
+section 3.8.1:
+
+- NOT binds closer than a comparison.
+- With a missing property ``=`` is false and ``<>`` is true, and two missing properties are equal.
+- Values of different types are unequal, and strings have an order.
+- A byte or short at the right of a wider number is unequal to it; ActiveMQ throws for a float at the right of a double.
+- Ints overflow at 32 bits, ``/`` keeps the fraction and divides by zero, and arithmetic with a string throws.
+- ``2f``, ``2d`` and ``0L`` are syntax errors, as are names beyond ASCII.
+
+A condition is rewritten to one that is true exactly when it is true, or, below NOT, exactly when it is false. NOT
+thereby moves down to the tests, and the engine's treatment of unknown values no longer matters.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from jmsjca.errors import NotSupportedError
+from jmsjca.messages.properties import KEYWORDS
+from jmsjca.selectors.ast import (
+    And,
+    Arithmetic,
+    Comparison,
+    Expression,
+    Identifier,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Value,
+    children,
+)
+from jmsjca.selectors.evaluation import ARITHMETIC, MIRRORED, comparer, is_number
+from jmsjca.selectors.like import ANY, Pattern, split_pattern
+from jmsjca.selectors.literals import write_literal
+from jmsjca.selectors.selector import Selector
+
+__all__ = ["rewrite"]
+
+_DELIVERY_MODE = "JMSDeliveryMode"
+_OWN_KEYWORDS = {"XPATH", "XQUERY"}
+_LONG_ZERO = "0 * 4294967296"  # the engine makes an int of a literal that fits one, whatever its suffix
+_INFINITY = "1e999"
+_ESCAPE = "!"
+
+
+def rewrite(
+    text: str, headers: Mapping[str, str] | None = None, delivery_modes: Mapping[str, str] | None = None
+) -> str:
+    """Rewrite a selector for the engine of Artemis and ActiveMQ.
+
+    A selector that the engine decides as JMS says is returned as it is, apart from the names of headers: a durable
+    subscription keeps its messages only as long as the text of its selector is the same.
+
+    Args:
+        text: The selector.
+        headers: The engine's names of headers that it does not know by the names of JMS.
+        delivery_modes: The engine's words for the values of ``JMSDeliveryMode``, if these differ.
+
+    Returns:
+        The rewritten selector; the empty text for a blank one, which selects everything.
+
+    Raises:
+        InvalidSelectorError: The text is not a selector.
+        NotSupportedError: The engine cannot decide the selector as JMS says; the message has the remedy.
+    """
+    selector = Selector.parse(text)
+    if selector.expression is None:
+        return ""
+    headers = headers or {}
+    rewritten = _Rewriting(headers, delivery_modes or {}).condition(selector.expression, truth=True).text
+    renamed = _WORD.sub(lambda word: headers.get(word[0], word[0]), text)
+    return renamed if _words(renamed) == _words(rewritten) else rewritten
+
+
+_WORD = re.compile(r"'(?:[^']|'')*'|[\w$]+|<>|<=|>=|[^\w\s$]")
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a selector without parentheses; keywords in upper case."""
+    words = (word for word in _WORD.findall(text) if word not in {"(", ")"})
+    return [word.upper() if word.upper() in KEYWORDS else word for word in words]
+
+
+class _Condition(NamedTuple):
+    """A condition in the engine's syntax, and the operator that joins it: AND, OR, or none."""
+
+    text: str
+    operator: str = ""
+
+    def within(self, operator: str) -> str:
+        """Return the text as an operand of AND or OR."""
+        return f"({self.text})" if self.operator not in {"", operator} else self.text
+
+
+_TRUE, _FALSE = _Condition("TRUE"), _Condition("FALSE")
+
+
+def _all(*conditions: _Condition) -> _Condition:
+    return _joined("AND", conditions, neutral=_TRUE, decisive=_FALSE)
+
+
+def _any(*conditions: _Condition) -> _Condition:
+    return _joined("OR", conditions, neutral=_FALSE, decisive=_TRUE)
+
+
+def _joined(
+    operator: str, conditions: tuple[_Condition, ...], *, neutral: _Condition, decisive: _Condition
+) -> _Condition:
+    operands = [condition for condition in dict.fromkeys(conditions) if condition != neutral]
+    if decisive in operands:
+        return decisive
+    if len(operands) < 2:  # noqa: PLR2004
+        return operands[0] if operands else neutral
+    return _Condition(f" {operator} ".join(operand.within(operator) for operand in operands), operator)
+
+
+def _not(condition: _Condition) -> _Condition:
+    return _Condition(f"NOT ({condition.text})")
+
+
+class _Rewriting:
+    """Rewrites the nodes of a syntax tree with the engine's names of headers and words for delivery modes."""
+
+    def __init__(self, headers: Mapping[str, str], delivery_modes: Mapping[str, str]) -> None:
+        self._headers = headers
+        self._delivery_modes = delivery_modes
+
+    def condition(self, node: Expression, *, truth: bool) -> _Condition:
+        """Return a condition that is true for the messages for which a node is true, or for which it is false."""
+        match node:
+            case Not(operand):
+                return self.condition(operand, truth=not truth)
+            case And(operands):
+                return (_all if truth else _any)(*(self.condition(each, truth=truth) for each in operands))
+            case Or(operands):
+                return (_any if truth else _all)(*(self.condition(each, truth=truth) for each in operands))
+            case Comparison(symbol, left, right):
+                return self._comparison(symbol, _folded(left), _folded(right), truth=truth)
+            case _:
+                return self._test(node, truth=truth)
+
+    def _test(self, node: Expression, *, truth: bool) -> _Condition:
+        no = "" if truth else "NOT "
+        match node:
+            case IsNull(name):
+                return _Condition(f"{self._name(name)} IS {no}NULL")
+            case In(name, values):
+                texts = ", ".join(self._text(name, value) for value in values)
+                return _Condition(f"{self._name(name)} {no}IN ({texts})")
+            case Like(name, pattern, escape) if self._translates(name):
+                matching = tuple(filter(Pattern(pattern, escape).matches, self._delivery_modes)) or ("",)
+                return self._test(In(name, matching), truth=truth)
+            case Like(name, pattern, escape):
+                return _Condition(f"{self._name(name)} {no}LIKE {_pattern(pattern, escape)}")
+            case Identifier(name):
+                return _Condition(self._name(name) if truth else f"{self._name(name)} = FALSE")
+            case _:
+                return _TRUE if node == Literal(value=truth) else _FALSE
+
+    def _comparison(self, symbol: str, left: Expression | None, right: Expression | None, *, truth: bool) -> _Condition:
+        if left is None or right is None:
+            return _FALSE  # an operand is unknown, whatever the message is
+        if isinstance(left, Literal):
+            if isinstance(right, Literal):
+                return _TRUE if comparer(symbol)(left.value, right.value) is truth else _FALSE
+            symbol, left, right = MIRRORED[symbol], right, left
+        if truth:  # a missing property makes the comparison unknown or false
+            return _all(*self._guards(left), *self._guards(right), self._compared(symbol, left, right))
+        known = [condition for side in (left, right) for condition in self._known(side)]
+        return _all(*known, _not(self._compared(symbol, left, right)))
+
+    def _compared(self, symbol: str, left: Expression, right: Expression) -> _Condition:
+        """Return the comparison of operands that are known: true or false."""
+        match left, right:
+            case Identifier(name), Literal(value):
+                return self._compared_with_literal(symbol, name, value)
+            case _, Literal(str()):
+                return _FALSE
+            case Identifier(one), Identifier(other) if symbol in {"=", "<>"}:
+                return _any(self._compared_numbers(symbol, left, right), *self._compared_others(symbol, one, other))
+            case _:
+                return self._compared_numbers(symbol, left, right)
+
+    def _compared_with_literal(self, symbol: str, name: str, value: Value) -> _Condition:
+        mine = self._name(name)
+        if isinstance(value, str):
+            same = f"{mine} {symbol} {self._text(name, value)}"
+            return _Condition(same) if symbol == "=" else _all(_is_string(mine), _Condition(same))
+        if isinstance(value, bool):
+            return _Condition(f"{mine} = {write_literal(value is (symbol == '='))}")
+        number = write_literal(value)
+        if symbol == "<>":  # a value of another type is not unequal
+            return _any(_Condition(f"{mine} < {number}"), _Condition(f"{mine} > {number}"))
+        return _Condition(f"{mine} {symbol} {number}")
+
+    def _compared_numbers(self, symbol: str, left: Expression, right: Expression) -> _Condition:
+        numbers = [_is_number(self._name(side.name)) for side in (left, right) if isinstance(side, Identifier)]
+        return _all(*numbers, _Condition(f"{self._operand(left)} {symbol} {self._operand(right)}"))
+
+    def _compared_others(self, symbol: str, one: str, other: str) -> Iterator[_Condition]:
+        """Yield the comparisons of two properties that are strings, or booleans."""
+        if self._translates(one) or self._translates(other):
+            raise NotSupportedError(f"This broker cannot compare {_DELIVERY_MODE} with a property; use a literal.")
+        mine, its = self._name(one), self._name(other)
+        yield _all(_is_string(mine), _is_string(its), _Condition(f"{mine} {symbol} {its}"))
+        for value in (True, False):
+            counterpart = value is (symbol == "=")
+            yield _all(
+                _Condition(f"{mine} = {write_literal(value)}"), _Condition(f"{its} = {write_literal(counterpart)}")
+            )
+
+    def _known(self, node: Expression) -> list[_Condition]:
+        """Return the conditions that make an operand known."""
+        if isinstance(node, Identifier):
+            return [_Condition(f"{self._name(node.name)} IS NOT NULL")]
+        return self._guards(node)
+
+    def _guards(self, node: Expression) -> list[_Condition]:
+        """Return the conditions that make arithmetic known: it calculates with numbers, and does not divide by zero."""
+        if not isinstance(node, Arithmetic):
+            return []
+        nodes: list[Expression] = [node]
+        for each in nodes:
+            nodes += children(each)
+        names = [_is_number(self._name(each.name)) for each in nodes if isinstance(each, Identifier)]
+        divisors = [each.right for each in nodes if isinstance(each, Arithmetic) and each.operator == "/"]
+        return names + [self._is_not_zero(each) for each in divisors if not isinstance(each, Literal)]
+
+    def _is_not_zero(self, node: Expression) -> _Condition:
+        number = self._operand(node)
+        return _any(_Condition(f"{number} < 0"), _Condition(f"{number} > 0"))
+
+    def _operand(self, node: Expression) -> str:
+        """Return the value of a number for a comparison, with 0.0 for -0.0, which the engine takes for less."""
+        return f"({self._number(node)} + 0)" if isinstance(node, Arithmetic) else self._number(node)
+
+    def _number(self, node: Expression) -> str:
+        """Return the value of a number, exact numbers as longs and others as doubles, so that all can be compared."""
+        match node:
+            case Literal(int() | float() as value):
+                return write_literal(value)
+            case Identifier(name):
+                return f"({self._name(name)} + {_LONG_ZERO})"
+            case Arithmetic("/", left, right) if not (_is_double(left) or _is_double(right)):
+                raise NotSupportedError(
+                    "This broker keeps the fraction where JMS drops it, in a division of exact numbers. Write the"
+                    " divisor with a point, as in size / 2.0, if the fraction is wanted; else compare without a"
+                    " division."
+                )
+            case Arithmetic(symbol, left, right):
+                return f"({self._number(left)} {symbol} {self._number(right)})"
+            case _:
+                raise TypeError(f"{type(node).__name__} is no number")  # the parser rejects these
+
+    def _text(self, name: str, value: str) -> str:
+        return write_literal(self._delivery_modes.get(value, "") if self._translates(name) else value)
+
+    def _translates(self, name: str) -> bool:
+        return name == _DELIVERY_MODE and bool(self._delivery_modes)
+
+    def _name(self, name: str) -> str:
+        if not name.isascii() or name.upper() in _OWN_KEYWORDS:
+            raise NotSupportedError(
+                f"This broker cannot select by {name!r:.100}: its selectors take names of ASCII letters, digits, _ and"
+                " $ that are not XPATH or XQUERY. Give the property another name."
+            )
+        return self._headers.get(name, name)
+
+
+def _is_number(name: str) -> _Condition:
+    """Return the condition that a property is a number, but not NaN, which the engine takes for the greatest."""
+    return _Condition(f"{name} <= {_INFINITY}")
+
+
+def _is_string(name: str) -> _Condition:
+    return _Condition(f"{name} LIKE '%'")
+
+
+def _folded(node: Expression) -> Expression | None:
+    """Calculate the constant parts of an operand; return None if it is unknown for every message."""
+    if not isinstance(node, Arithmetic):
+        return node
+    left, right = _folded(node.left), _folded(node.right)
+    if left is None or right is None or (node.operator == "/" and right == Literal(0)):
+        return None
+    match left, right:
+        case Literal(one), Literal(other) if is_number(one) and is_number(other):
+            result = ARITHMETIC[node.operator](one, other)
+            return None if result is None else Literal(result)
+        case _:
+            return Arithmetic(node.operator, left, right)
+
+
+def _is_double(node: Expression) -> bool:
+    match node:
+        case Literal(value):
+            return isinstance(value, float)
+        case Arithmetic(_, left, right):
+            return _is_double(left) or _is_double(right)
+        case _:
+            return False
+
+
+def _pattern(pattern: str, escape: str | None) -> str:
+    """Return a pattern in which only wildcards are escaped: other characters are escaped wrongly, or not at all."""
+    if escape is None:
+        return write_literal(pattern)
+    plain = "%".join("".join(map(_escaped, piece)) for piece in split_pattern(pattern, escape))
+    return f"{write_literal(plain)} ESCAPE '{_ESCAPE}'"
+
+
+def _escaped(character: str | None) -> str:
+    if character is ANY:
+        return "_"
+    return f"{_ESCAPE}{character}" if character in {"%", "_", _ESCAPE} else str(character)
