@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jmsjca.config.connection_url import Address, ConnectionURL
+from jmsjca.config.credentials import CredentialSource, decode_password, is_url, resolve_source
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock, Credentials, Limits
 from jmsjca.config.text import check_text
 from jmsjca.errors import (
@@ -48,6 +49,7 @@ class ConnectionSettings:
         limits: Bounds of the connection.
         clock: Source of the time.
         wait: Function with which an activation waits between attempts.
+        source: Source of the credentials, which is asked at each attempt; None for the user name and the password.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -57,23 +59,32 @@ class ConnectionSettings:
     limits: Limits = field(default_factory=Limits)
     clock: Clock = field(default=SYSTEM_CLOCK, repr=False)
     wait: Wait = field(default=threading.Event.wait, repr=False)
+    source: CredentialSource | None = field(default=None, repr=False)
 
-    def check(self, url: ConnectionURL) -> None:
-        """Raise an error if a text cannot be sent to a broker.
+    def credentials(self, url: ConnectionURL) -> Credentials | None:
+        """Return the configured credentials, or else those of the URL; None for an anonymous connection.
 
         Raises:
-            ConfigurationError: A text is not valid Unicode, or contains NUL, at which some libraries cut it off.
+            ConfigurationError: A text is not valid Unicode, or contains NUL, at which some libraries cut it off; or the
+                user name is a URL, or the source of the credentials is incomplete.
+            ResourceAllocationError: The source of the credentials fails.
         """
-        credentials = self.credentials(url)
+        credentials = self._credentials(url)
         login = {"user name": credentials.user_name, "password": credentials.password} if credentials else {}
         for name, text in {**login, "client id": self.client_id}.items():
             check_text(text, f"The {name}", ConfigurationError)
+        if credentials and is_url(credentials.user_name):  # not named in the message: it may hold a password
+            raise ConfigurationError(
+                "The user name is a URL: only connection factories accept that; use connection_url."
+            )
+        return credentials
 
-    def credentials(self, url: ConnectionURL) -> Credentials | None:
-        """Return the configured credentials, or else those of the URL; None for an anonymous connection."""
+    def _credentials(self, url: ConnectionURL) -> Credentials | None:
+        if self.source is not None:
+            return resolve_source(self.source, self.user_name)
         if self.user_name:
-            return Credentials(self.user_name, self.password)
-        return Credentials(url.user_name, url.password) if url.user_name else None
+            return Credentials(self.user_name, decode_password(self.password))
+        return Credentials(url.user_name, decode_password(url.password)) if url.user_name else None
 
 
 class FailoverConnector:
@@ -102,12 +113,12 @@ class FailoverConnector:
             JMSError: The broker cannot be reached, or refuses the connection.
         """
         url = ConnectionURL.parse(self._settings.url).for_provider()
-        self._settings.check(url)
+        credentials = self._settings.credentials(url)
         failures: dict[Address, JMSError] = {}
         for position, turn in enumerate(url.rotations(self._next), self._next + 1):
             if failures and not should_continue():
                 break
-            connection = self._try_host(turn, on_lost or _ignore, failures)
+            connection = self._try_host(turn, credentials, on_lost or _ignore, failures)
             if connection is not None:
                 self._next = position % len(url.addresses)
                 return connection
@@ -115,13 +126,15 @@ class FailoverConnector:
             -1
         ]
 
-    def _try_host(self, url: ConnectionURL, lost: _Lost, failures: dict[Address, JMSError]) -> Connection | None:
+    def _try_host(
+        self, url: ConnectionURL, credentials: Credentials | None, lost: _Lost, failures: dict[Address, JMSError]
+    ) -> Connection | None:
         """Connect to the first host of a URL; return None after a failure that allows fail-over to the next host."""
         settings, relay = self._settings, _LossRelay(lost)
         try:
             connection = find_provider(url.protocol).connect(
                 url,
-                settings.credentials(url),
+                credentials,
                 client_id=settings.client_id,
                 limits=settings.limits,
                 clock=settings.clock,

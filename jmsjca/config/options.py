@@ -1,5 +1,7 @@
 """Options: JMSJCA's own names (``JMSJCA.…``), the text forms of Java properties, and options of endpoints."""
 
+import math
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +12,8 @@ from jmsjca.errors import InvalidOptionError, excerpt
 
 __all__ = [
     "InboundOptions",
+    "OutboundOptions",
+    "environment_options",
     "is_jmsjca_option",
     "jmsjca_options",
     "parse_options",
@@ -18,6 +22,7 @@ __all__ = [
 ]
 
 _MAX_MILLISECONDS = 86_400_000  # milliseconds: a day
+_MAX_DIGITS = 9
 
 _SEPARATOR = "JMSJCA.sep"
 _PREFIX = "jmsjca."
@@ -201,13 +206,109 @@ class InboundOptions:
             InvalidOptionError: A value is invalid.
         """
         return cls(
-            redelivery_redirect=options.get("JMSJCA.redeliveryredirect", "").lower() == "true",
+            redelivery_redirect=_parse_boolean("JMSJCA.redeliveryredirect", options),
             receive_timeout=_parse_milliseconds(
                 "JMSJCA.receivetimeout", options.get("JMSJCA.receivetimeout") or "10000"
             ),
-            minimal_reconnect_logging=options.get("JMSJCA.minimalreconnectlogging") == "1",
-            minimal_reconnect_logging_ds=options.get("JMSJCA.minimalreconnectloggingds") == "1",
+            minimal_reconnect_logging=_parse_boolean("JMSJCA.minimalreconnectlogging", options, "1", "0"),
+            minimal_reconnect_logging_ds=_parse_boolean("JMSJCA.minimalreconnectloggingds", options, "1", "0"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundOptions:
+    """The options of JMSJCA that configure connection factories and their pools.
+
+    Attributes:
+        ignore_transacted: True if each session is transacted, whatever ``create_session`` asks for
+            (``JMSJCA.IgnoreTx``). The default is False; in the manual it is the opposite of ``JMSJCA.ACC``.
+        producer_pooling: True if a closed producer is kept for reuse; None for the value of the factory.
+        idle_timeout: Seconds without a successful use after which a pooled connection is checked; None for the value
+            of the factory.
+        pool_min_size: The number of connections that a pool keeps open; None for the value of the pool.
+        pool_max_size: The maximum number of connections of a pool; None for the value of the pool.
+        pool_timeout: Seconds to wait for a connection of an exhausted pool: below 0 fails at once, inf waits forever
+            (0 in the option); None for the value of the pool.
+    """
+
+    ignore_transacted: bool = False
+    producer_pooling: bool | None = None
+    idle_timeout: float | None = None
+    pool_min_size: int | None = None
+    pool_max_size: int | None = None
+    pool_timeout: float | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self:
+        """Return the options parsed from text.
+
+        The values of the other outbound options are checked as well; they have no effect (docs/compatibility.md).
+
+        Args:
+            options: All effective options, those of JMSJCA in their canonical spelling.
+
+        Raises:
+            InvalidOptionError: A value is invalid.
+        """
+        for name in ("JMSJCA.ACC", "JMSJCA.BypassRA", "JMSJCA.NoXA", "JMSJCA.Strict", "JMSJCA.nocfcache"):
+            _parse_boolean(name, options)
+        pooling, idle = options.get("JMSJCA.producerpooling"), options.get("JMSJCA.idletimeout")
+        smallest, largest = options.get("JMSJCA.poolminsize"), options.get("JMSJCA.poolmaxsize")
+        return cls(
+            ignore_transacted=_parse_boolean("JMSJCA.IgnoreTx", options),
+            producer_pooling=_parse_boolean("JMSJCA.producerpooling", options) if pooling else None,
+            idle_timeout=_parse_milliseconds("JMSJCA.idletimeout", idle) if idle else None,
+            pool_min_size=_parse_size("JMSJCA.poolminsize", smallest, 0) if smallest else None,
+            pool_max_size=_parse_size("JMSJCA.poolmaxsize", largest, 1) if largest else None,
+            pool_timeout=_parse_pool_timeout(options.get("JMSJCA.pooltimeout")),
+        )
+
+
+def environment_options() -> dict[str, str]:
+    """Return the options in environment variables, as JMSJCA reads some of its options from system properties.
+
+    ``JMSJCA_NOXA=true`` is the option ``JMSJCA.NoXA``. They apply only where a program passes them:
+    ``ResourceAdapter(…, options=environment_options())``. Variables of other names that begin with ``JMSJCA_`` are
+    ignored.
+    """
+    found = {_SPELLINGS.get(name.removeprefix("JMSJCA_").lower()): text for name, text in _jmsjca_variables()}
+    return {name: text for name, text in found.items() if name is not None and name != _SEPARATOR}
+
+
+def _jmsjca_variables() -> Iterator[tuple[str, str]]:
+    return ((name, text) for name, text in os.environ.items() if name.startswith("JMSJCA_"))
+
+
+def _parse_boolean(name: str, options: Mapping[str, str], *numbers: str) -> bool:
+    """Return the value of a boolean option; False if it is absent or empty.
+
+    Args:
+        name: The name of the option.
+        options: The options.
+        numbers: The numbers for true and false that the manual gives this option, if any.
+    """
+    text = options.get(name, "")
+    words = {"true": True, "false": False, "": False, **dict(zip(numbers, (True, False), strict=False))}
+    if text.strip().lower() not in words:
+        known = " or ".join(word for word in words if word)
+        raise InvalidOptionError(f"{name} must be {known}, not {excerpt(text)!r}.")
+    return words[text.strip().lower()]
+
+
+def _parse_size(name: str, text: str, least: int) -> int:
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS and int(digits) >= least):
+        raise InvalidOptionError(f"{name} must be a whole number from {least} on, not {excerpt(text)!r}.")
+    return int(digits)
+
+
+def _parse_pool_timeout(text: str | None) -> float | None:
+    if not text:
+        return None
+    if text.strip().startswith("-"):
+        _parse_size("JMSJCA.pooltimeout", text.strip()[1:], 0)
+        return -1.0
+    return _parse_size("JMSJCA.pooltimeout", text, 0) / 1000 or math.inf
 
 
 def _parse_milliseconds(name: str, text: str) -> float:

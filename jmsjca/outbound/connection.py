@@ -9,7 +9,9 @@ from typing import Self, TypeVar
 
 from jmsjca import spi
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.naming import NamingContext
 from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.destinations import DestinationKind
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
@@ -90,12 +92,23 @@ class Connection(Closeable):
     Args:
         settings: URL, credentials, client id and limits.
         hooks: The hooks around sends.
+        domain: "queue" or "topic" for a connection of one messaging domain; None for both.
+        naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
+        ignore_transacted: True if each session is transacted (option ``JMSJCA.IgnoreTx``).
 
     Raises:
         JMSError: The broker cannot be reached, or refuses the connection.
     """
 
-    def __init__(self, settings: ConnectionSettings, hooks: HookChain) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        hooks: HookChain,
+        *,
+        domain: DestinationKind | None = None,
+        naming: NamingContext | None = None,
+        ignore_transacted: bool = False,
+    ) -> None:
         self._fork_guard = ForkGuard()
         self._notifier = ExceptionNotifier()
         self._protocol = ConnectionURL.parse(settings.url).protocol
@@ -107,7 +120,10 @@ class Connection(Closeable):
             self._state,
             settings.client_id,
             hooks,
-            self._notifier.notify,
+            report=self._notifier.notify,
+            domain=domain,
+            naming=naming or NamingContext.default(),
+            ignore_transacted=ignore_transacted,
         )
         self._lock = threading.Lock()
         self._sessions: list[BaseSession] = []

@@ -4,14 +4,18 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar, cast
 
 from jmsjca import spi
+from jmsjca.config.naming import NamingContext, is_reference, resolve_destination
 from jmsjca.config.settings import Limits
-from jmsjca.errors import JMSError
+from jmsjca.destinations import Destination, DestinationKind
+from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.hooks import HookChain
 
 __all__ = ["Closeable", "ConnectionContext", "ConnectionState", "Pausable"]
+
+D = TypeVar("D", bound=Destination)
 
 
 class Pausable(Protocol):
@@ -89,6 +93,9 @@ class ConnectionContext:
         client_id: The owner of durable subscriptions; None if the connection has no client id.
         hooks: The hooks around sends.
         report: Called with an error that no call can raise: that of a message listener which is removed.
+        domain: "queue" or "topic" for connections of one messaging domain; None for both.
+        naming: Where the destinations of ``lookup://`` names are looked up.
+        ignore_transacted: True if each session is transacted, whatever its creation asks for.
     """
 
     connection: spi.Connection
@@ -96,12 +103,29 @@ class ConnectionContext:
     state: ConnectionState
     client_id: str | None = None
     hooks: HookChain = field(default_factory=HookChain)
+    domain: DestinationKind | None = None
+    naming: NamingContext = field(default_factory=NamingContext.default)
+    ignore_transacted: bool = False
     report: Callable[[JMSError], None] = field(default=lambda _: None)
 
     @classmethod
     def for_listener(cls, connection: spi.Connection, limits: Limits, hooks: HookChain | None = None) -> Self:
         """Return the context of a listener's sessions: started, and without a client id."""
         return cls(connection, limits, ConnectionState(started=True), hooks=hooks or HookChain())
+
+    def resolve(self, target: D) -> D:
+        """Return a destination as it is at the broker: a name such as ``lookup://jms/orders`` is looked up.
+
+        Raises:
+            IllegalStateError: The destination is of the other messaging domain than the connection.
+            NameNotFoundError: The name is not bound.
+            InvalidDestinationError: The object of the name is no destination of this kind.
+        """
+        if self.domain is not None and target.kind != self.domain:
+            raise IllegalStateError(f"{target}: the connection is for {self.domain}s only; use a ConnectionFactory.")
+        if not is_reference(target.name):
+            return target
+        return cast("D", resolve_destination(target.name, target.kind, self.naming))
 
 
 class Closeable(ABC):

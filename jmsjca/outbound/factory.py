@@ -1,32 +1,60 @@
 """The connection factory, the entry point for sending and receiving."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.connection_url import ConnectionURL, add_options
+from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
+from jmsjca.config.naming import LOOKUP, NamingContext
+from jmsjca.config.options import OutboundOptions, jmsjca_options, provider_options, read_options
 from jmsjca.config.settings import AcknowledgeMode, Limits
+from jmsjca.destinations import DestinationKind
+from jmsjca.errors import ConfigurationError, InvalidURLError, excerpt
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.outbound.connection import Connection, SharedConnection
 from jmsjca.outbound.context import JMSContext, create_context
+from jmsjca.providers import find_provider
 from jmsjca.reconnection import ConnectionSettings
 
-__all__ = ["ConnectionFactory"]
+__all__ = ["ConnectionFactory", "QueueConnectionFactory", "TopicConnectionFactory", "look_up_factory"]
+
+C = TypeVar("C", bound=Connection)
 
 
 class ConnectionFactory:
     """Creates connections to one broker. It opens nothing by itself, and can be pickled if its hooks can.
 
+    A pickled factory holds its password. With ``credentials`` as a reference (``env:NAME``, ``file:PATH``) or an
+    importable function it holds none.
+
     Args:
-        connection_url: URL of the broker, for example ``embedded:///var/lib/app/broker.db``.
-        user_name: User name; None for the one in the URL, if any.
+        connection_url: URL of the broker, for example ``embedded:///var/lib/app/broker.db``; or ``lookup://name`` for
+            the URL, the credentials and the options of the factory that is bound to a name.
+        user_name: User name; None for the one in the URL, if any. A connection URL here takes the place of
+            ``connection_url`` (see `create_connection`).
         password: Password of ``user_name``; ignored without a user name. It appears in no text form.
+        credentials: Takes the place of user name and password: a pair of both; a function that returns a pair, called
+            at each new connection; or ``env:NAME`` or ``file:PATH``, read at each new connection, which hold
+            ``user:password``, or only the password of ``user_name``.
         client_id: Client id of the connections, which one connection at a time can use; owns durable subscriptions.
+        options: Options of JMSJCA for outbound connections, and of the provider: a mapping, or text for
+            `parse_options`. Options in the URL take precedence.
         limits: Bounds of each connection; None for the defaults.
         hooks: Hooks around sends, the outermost first. They are pickled with the factory.
+        producer_pooling: True to keep closed producers for reuse; the option ``JMSJCA.producerpooling`` overrides it.
+        idle_timeout: Seconds without a successful use after which a pooled connection is checked; the option
+            ``JMSJCA.idletimeout`` overrides it.
+        naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`. It is not pickled.
 
     Raises:
         InvalidURLError: The URL cannot be parsed.
+        InvalidOptionError: An option of JMSJCA is unknown, or its value is invalid.
+        NameNotFoundError: The name of a ``lookup://`` URL is not bound.
+        ConfigurationError: ``credentials`` has none of its forms; or the object that is bound to the name is no
+            connection factory.
     """
+
+    _domain: DestinationKind | None = None
 
     def __init__(
         self,
@@ -34,19 +62,77 @@ class ConnectionFactory:
         *,
         user_name: str | None = None,
         password: str | None = None,
+        credentials: CredentialSource | None = None,
         client_id: str | None = None,
+        options: str | Mapping[str, str] | None = None,
         limits: Limits | None = None,
         hooks: Sequence[Hooks] = (),
+        producer_pooling: bool = False,
+        idle_timeout: float = 30.0,
+        naming: NamingContext | None = None,
     ) -> None:
-        self._url = ConnectionURL.parse(connection_url)
-        self._settings = ConnectionSettings(connection_url, user_name, password, client_id, limits or Limits())
+        if not isinstance(connection_url, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a mistake
+            raise InvalidURLError(
+                f"connection_url is a {type(connection_url).__name__}: it must be text, for instance 'embedded://'."
+            )
+        check_source(credentials)
+        self._naming = naming
+        self._own_options = read_options(options)
+        login = Login(connection_url)
+        if connection_url.startswith(LOOKUP):
+            bound = look_up_factory(connection_url, naming)
+            login, self._own_options = bound.login, {**bound.own_options, **self._own_options}
+        if credentials is not None:
+            login = Login(login.url, user_name, source=credentials)
+        self._login: Login = login.override(user_name, password) if credentials is None else login
+        self._url = ConnectionURL.parse(self._login.url)
+        self._limits = limits or Limits()
+        self._client_id = client_id
         self._hooks = HookChain(hooks)
+        effective = {**jmsjca_options(self._own_options), **jmsjca_options(self._url.query)}
+        self._options = OutboundOptions.of(effective)
+        pooling, idle = self._options.producer_pooling, self._options.idle_timeout
+        self._producer_pooling = producer_pooling if pooling is None else pooling
+        self._idle_timeout = idle_timeout if idle is None else idle
+
+    @property
+    def login(self) -> Login:
+        """The connection URL and the credentials; the password appears in no text form."""
+        return self._login
+
+    @property
+    def own_options(self) -> dict[str, str]:
+        """The options that were given to the factory, without those of the URL."""
+        return dict(self._own_options)
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id of the connections; None without one."""
+        return self._client_id
+
+    @property
+    def options(self) -> OutboundOptions:
+        """The options of JMSJCA, those of the URL included."""
+        return self._options
+
+    @property
+    def producer_pooling(self) -> bool:
+        """True if closed producers are kept for reuse."""
+        return self._producer_pooling
+
+    @property
+    def idle_timeout(self) -> float:
+        """Seconds without a successful use after which a pooled connection is checked."""
+        return self._idle_timeout
 
     def create_connection(self, user_name: str | None = None, password: str | None = None) -> Connection:
         """Open a connection. Consumers receive once it is started; entering it with ``with`` starts it.
 
         Args:
-            user_name: User name; None for the factory's.
+            user_name: User name; None for the factory's. A connection URL here is used instead of the factory's URL,
+                with the ``username`` and ``password`` of its query, for instance
+                ``amqp://other:5672?username=shop&password=…``; without them the factory's credentials are used
+                (JMSJCA manual, "Overloaded username").
             password: Password of ``user_name``; ignored without a user name.
 
         Raises:
@@ -55,7 +141,7 @@ class ConnectionFactory:
             InvalidClientIDError: Another connection has the client id.
             JMSError: The broker cannot be reached, or refuses the connection.
         """
-        return Connection(self._settings_for(user_name, password), self._hooks)
+        return self._connect(Connection, self._settings_for(user_name, password))
 
     def create_context(
         self,
@@ -70,20 +156,77 @@ class ConnectionFactory:
         Args:
             session_mode: The acknowledgement of receipts; ignored if transacted.
             transacted: True to commit all receipts and sends together.
-            user_name: User name; None for the factory's.
+            user_name: User name, or a connection URL, as `create_connection`; None for the factory's.
             password: Password of ``user_name``; ignored without a user name.
 
         Raises:
             NotSupportedError: The broker has no transactions.
             JMSError: As `create_connection`.
         """
-        connection = SharedConnection(self._settings_for(user_name, password), self._hooks)
+        connection = self._connect(SharedConnection, self._settings_for(user_name, password))
         return create_context(connection, session_mode, transacted=transacted)
 
+    def _connect(self, kind: type[C], settings: ConnectionSettings) -> C:
+        return kind(
+            settings,
+            self._hooks,
+            domain=self._domain,
+            naming=self._naming,
+            ignore_transacted=self._options.ignore_transacted,
+        )
+
     def _settings_for(self, user_name: str | None, password: str | None) -> ConnectionSettings:
-        if user_name is None:
-            return self._settings
-        return replace(self._settings, user_name=user_name, password=password)
+        login = self._login.override(user_name, password)
+        if is_url(user_name):
+            find_provider(ConnectionURL.parse(login.url).protocol)  # raises for a user name with :// that is no URL
+        return ConnectionSettings(
+            add_options(login.url, provider_options(self._own_options)),
+            login.user_name,
+            login.password,
+            self._client_id,
+            self._limits,
+            source=login.source,
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_naming": None}
 
     def __repr__(self) -> str:
-        return f"<ConnectionFactory {self._url}>"
+        return f"<{type(self).__name__} {self._url}>"
+
+
+class QueueConnectionFactory(ConnectionFactory):
+    """Creates connections for queues only: their sessions refuse topics (JMS 3.1, section 2.7)."""
+
+    _domain = "queue"
+
+    def create_queue_connection(self, user_name: str | None = None, password: str | None = None) -> Connection:
+        """Open a connection, as `create_connection`."""
+        return self.create_connection(user_name, password)
+
+
+class TopicConnectionFactory(ConnectionFactory):
+    """Creates connections for topics only: their sessions refuse queues (JMS 3.1, section 2.7)."""
+
+    _domain = "topic"
+
+    def create_topic_connection(self, user_name: str | None = None, password: str | None = None) -> Connection:
+        """Open a connection, as `create_connection`."""
+        return self.create_connection(user_name, password)
+
+
+def look_up_factory(url: str, naming: NamingContext | None) -> ConnectionFactory:
+    """Return the connection factory that is bound to the name of a ``lookup://`` URL.
+
+    Args:
+        url: The URL.
+        naming: Where the name is looked up; None for `NamingContext.default`.
+
+    Raises:
+        NameNotFoundError: The name is not bound.
+        ConfigurationError: The object is no connection factory.
+    """
+    found = (naming or NamingContext.default()).lookup(url)
+    if not isinstance(found, ConnectionFactory):
+        raise ConfigurationError(f"{excerpt(url)!r} is a {type(found).__name__}: a ConnectionFactory is needed.")
+    return found

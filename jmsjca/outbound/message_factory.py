@@ -1,9 +1,8 @@
-"""Creation of messages and destinations, the common part of sessions and contexts."""
+"""Creation of messages, the common part of sessions and contexts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from jmsjca.destinations import Queue, Topic
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message, TextMessage
@@ -14,7 +13,7 @@ __all__ = ["MessageFactory"]
 
 
 class MessageFactory(ABC):
-    """Creates messages, which any session can send (JMS 3.1, section 6.2.4), and destinations (section 6.2.3).
+    """Creates messages, which any session can send (JMS 3.1, section 6.2.4).
 
     Each method raises `IllegalStateError` once the session is closed, and `MessageFormatError` if a body or a property
     has a type that the message cannot hold. ``properties`` are the initial properties of the message.
@@ -22,16 +21,6 @@ class MessageFactory(ABC):
 
     @abstractmethod
     def _check_open(self) -> None: ...
-
-    def create_queue(self, name: str) -> Queue:
-        """Return the queue of a name. Creates nothing on the broker."""
-        self._check_open()
-        return Queue(name)
-
-    def create_topic(self, name: str) -> Topic:
-        """Return the topic of a name. Creates nothing on the broker."""
-        self._check_open()
-        return Topic(name)
 
     def create_message(self, *, properties: Mapping[str, object] | None = None) -> Message:
         """Create a message without a body."""

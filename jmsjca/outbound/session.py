@@ -57,6 +57,7 @@ class BaseSession(MessageFactory, Closeable):
         mode: SessionMode | None = None,
     ) -> None:
         connection = context.connection
+        transacted = transacted or context.ignore_transacted
         if mode is None:
             mode = SessionTransacted(connection) if transacted else session_mode_of(acknowledge_mode, connection)
         self._context = context
@@ -93,7 +94,7 @@ class BaseSession(MessageFactory, Closeable):
         if no_local and isinstance(source, Queue):
             raise InvalidDestinationError(f"no_local is for topics; {source} is a queue. Use a selector instead.")
         check_destination(source)
-        return self._consume(source, selector, no_local=no_local)
+        return self._consume(self._context.resolve(source), selector, no_local=no_local)
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
         """Create a consumer of a shared subscription (JMS 3.1, section 8.3.2).
@@ -167,7 +168,7 @@ class BaseSession(MessageFactory, Closeable):
         with self._lock:
             connection = self._context.connection
             client_id = self._context.client_id if connection.capabilities.shared else self._needed_client_id()
-            connection.remove(Subscription(topic, name, client_id, shared=client_id is None))
+            connection.remove(Subscription(self._context.resolve(topic), name, client_id, shared=client_id is None))
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Create a browser: iterate over it to read the messages of a queue without consuming them (section 4.1.6).
@@ -179,7 +180,7 @@ class BaseSession(MessageFactory, Closeable):
         with self._lock:
             _require(self._context.connection, "browse", "queue browsers")
             _require(self._context.connection, "selectors", "selectors", wanted=bool(selector))
-            return QueueBrowser(self._context.connection, queue, selector, self._lock)
+            return QueueBrowser(self._context.connection, self._context.resolve(queue), selector, self._lock)
 
     def create_temporary_queue(self) -> TemporaryQueue:
         """Create a queue that exists until the connection closes or ``delete()`` is called (JMS 3.1, section 6.2.2).
@@ -306,7 +307,7 @@ class BaseSession(MessageFactory, Closeable):
         _require(connection, "durable", "durable subscriptions", wanted=not volatile)
         _require(connection, "shared", "shared subscriptions", wanted=shared)
         _check_named(topic, name, durable=not volatile)
-        subscription = Subscription(topic, name, client_id, shared, volatile)
+        subscription = Subscription(self._context.resolve(topic), name, client_id, shared, volatile)
         return self._consume(subscription, selector, no_local=no_local)
 
     def _needed_client_id(self) -> str:
@@ -319,6 +320,7 @@ class BaseSession(MessageFactory, Closeable):
 
     def _temporary(self, kind: DestinationKind) -> str:
         with self._lock:
+            self._context.resolve(Queue("-") if kind == "queue" else Topic("-"))  # refuses the other domain
             _require(self._context.connection, "temporary", "temporary destinations")
             return self._context.connection.temporary(kind).name
 
@@ -335,6 +337,34 @@ class BaseSession(MessageFactory, Closeable):
             receiver = PrefetchingReceiver(consumer, self._mode, self._context.state, self._context.limits.chunk)
             self._receivers = [r for r in self._receivers if not r.closed] + [receiver]
             return MessageConsumer(receiver, self._listeners, selector)
+
+    def create_queue(self, name: str) -> Queue:
+        """Return the queue of a name. Creates nothing on the broker.
+
+        Args:
+            name: The name at the broker; or ``lookup://name`` for the queue bound to a name, see `NamingContext`.
+
+        Raises:
+            IllegalStateError: The session is closed, or its connection is for topics only.
+            NameNotFoundError: The name is not bound.
+            InvalidDestinationError: The name is empty, or another object is bound to it.
+        """
+        self._check_open()
+        return self._context.resolve(Queue(name))
+
+    def create_topic(self, name: str) -> Topic:
+        """Return the topic of a name. Creates nothing on the broker.
+
+        Args:
+            name: The name at the broker; or ``lookup://name`` for the topic bound to a name, see `NamingContext`.
+
+        Raises:
+            IllegalStateError: The session is closed, or its connection is for queues only.
+            NameNotFoundError: The name is not bound.
+            InvalidDestinationError: The name is empty, or another object is bound to it.
+        """
+        self._check_open()
+        return self._context.resolve(Topic(name))
 
     def _check_open(self) -> None:
         self._lock.check_open()
@@ -355,7 +385,8 @@ class Session(BaseSession):
             InvalidDestinationError: The value is no destination.
         """
         with self._lock:
-            return MessageProducer(self._send, self._lock, self._asynchronous, destination)
+            resolved = self._context.resolve(destination) if isinstance(destination, Destination) else destination
+            return MessageProducer(self._send, self._lock, self._asynchronous, resolved)
 
 
 def session_for_delivery(context: ConnectionContext, unit: UnitOfWork) -> Session:

@@ -143,15 +143,54 @@ def test_defaults():
     )
 
 
-@pytest.mark.parametrize(("value", "on"), [("true", True), ("True", True), ("", False), ("1", False), ("yes", False)])
-def test_only_true_is_true(value, on):
+@pytest.mark.parametrize(("value", "on"), [("true", True), ("True", True), ("", False), ("FALSE", False)])
+def test_boolean_is_true_or_false_in_any_case(value, on):
     assert InboundOptions.of({"JMSJCA.redeliveryredirect": value}).redelivery_redirect is on
+    assert OutboundOptions.of({"JMSJCA.IgnoreTx": value}).ignore_transacted is on
 
 
-@pytest.mark.parametrize(("value", "on"), [("1", True), ("", False), ("true", False), ("01", False)])
-def test_only_one_is_one(value, on):
+@pytest.mark.parametrize(("value", "on"), [("1", True), ("", False), ("true", True), ("0", False)])
+def test_number_is_a_boolean_where_the_manual_has_one(value, on):
     assert InboundOptions.of({"JMSJCA.minimalreconnectlogging": value}).minimal_reconnect_logging is on
     assert InboundOptions.of({"JMSJCA.minimalreconnectloggingds": value}).minimal_reconnect_logging_ds is on
+
+
+@pytest.mark.parametrize("value", ["1", "yes", "tru", "01", "on"])
+@pytest.mark.parametrize("name", ["redeliveryredirect", "IgnoreTx", "ACC", "BypassRA", "Strict", "NoXA", "nocfcache"])
+def test_another_boolean_is_refused(name, value):
+    with pytest.raises(InvalidOptionError, match=rf"JMSJCA\.{name} must be true or false, not '{value}'"):
+        (InboundOptions if name == "redeliveryredirect" else OutboundOptions).of({f"JMSJCA.{name}": value})
+
+
+def test_outbound_options_are_parsed():
+    text = {"poolminsize": "1", "poolmaxsize": "4", "pooltimeout": "250", "idletimeout": "1500", "producerpooling": "TRUE"}
+    found = OutboundOptions.of({f"JMSJCA.{name}": value for name, value in text.items()})
+    assert found == OutboundOptions(False, True, 1.5, 1, 4, 0.25)
+    assert OutboundOptions.of({}) == OutboundOptions()
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("-1", -1.0), ("0", math.inf), ("10", 0.01), ("", None)])
+def test_pool_timeout_has_the_manuals_special_values(value, seconds):
+    assert OutboundOptions.of({"JMSJCA.pooltimeout": value}).pool_timeout == seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("poolmaxsize", "0"), ("poolminsize", "-1"), ("pooltimeout", "a"), ("pooltimeout", "--1"), ("idletimeout", "x")],
+)
+def test_number_out_of_range_is_refused(name, value):
+    with pytest.raises(InvalidOptionError, match=rf"JMSJCA\.{name}"):
+        OutboundOptions.of({f"JMSJCA.{name}": value})
+
+
+def test_environment_has_options_for_programs_that_ask(monkeypatch):
+    monkeypatch.setenv("JMSJCA_NOXA", "true")
+    monkeypatch.setenv("JMSJCA_REDELIVERYHANDLING", "3:move(queue:dlq)")
+    monkeypatch.setenv("JMSJCA_UNKNOWN", "x")
+    found = environment_options()
+    assert (found["JMSJCA.NoXA"], found["JMSJCA.redeliveryhandling"]) == ("true", "3:move(queue:dlq)")
+    assert not any("unknown" in name.lower() for name in found)
+    read_options(found)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,163 @@
+"""Credentials: where they come from, encoded passwords, and user names that are connection URLs."""
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.settings import Credentials
+from jmsjca.errors import ConfigurationError, JMSError, ResourceAllocationError, excerpt
+
+__all__ = ["CredentialSource", "Login", "check_source", "decode_password", "is_url", "resolve_source"]
+
+CredentialSource = str | tuple[str, str | None] | Callable[[], tuple[str, str | None]]
+"""A pair of user name and password; a function that returns one; or ``env:NAME`` or ``file:PATH``."""
+
+_ENCODED = "__:ENC:08:"
+_REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+_USER_NAME, _PASSWORD = "username", "password"
+
+
+def check_source(source: CredentialSource | None) -> None:
+    """Refuse a source of credentials that has none of its forms.
+
+    Raises:
+        ConfigurationError: It is neither a pair, nor a function, nor ``env:NAME`` or ``file:PATH``. The message does
+            not contain it.
+    """
+    pair = isinstance(source, tuple) and len(source) == 2  # noqa: PLR2004  # a pair
+    text = isinstance(source, str) and _REFERENCE.fullmatch(source) is not None
+    if source is not None and not (pair or text or callable(source)):
+        raise ConfigurationError(
+            f"credentials is a {type(source).__name__}: it must be a pair (user name, password), a function that"
+            " returns one, 'env:NAME' or 'file:PATH'."
+        )
+
+
+def resolve_source(source: CredentialSource, user_name: str | None = None) -> Credentials:
+    """Return the credentials of a source, which is asked at each new connection, so that passwords can rotate.
+
+    Args:
+        source: A pair; a function that returns a pair; or the name of an environment variable or a file. These hold
+            ``user:password``; with a user name, only the password.
+        user_name: The user name of a variable or file that holds only a password.
+
+    Raises:
+        ConfigurationError: The environment variable is not set, or a value has no user name.
+        ResourceAllocationError: The file cannot be read, or the function raised an exception.
+    """
+    if isinstance(source, str):
+        text = _read_reference(source)
+        pair = (user_name, text) if user_name else _split(text)
+    else:
+        pair = source if isinstance(source, tuple) else _call(source)
+    user, password = pair
+    if not user:
+        raise ConfigurationError(f"The credentials of {_describe(source)} have no user name: use user:password.")
+    return Credentials(user, decode_password(password))
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    user, colon, password = text.partition(":")
+    return user, password if colon else None
+
+
+def _read_reference(source: str) -> str:
+    kind, name = cast("re.Match[str]", _REFERENCE.fullmatch(source)).groups()
+    if kind == "env":
+        if name not in os.environ:
+            raise ConfigurationError(f"The environment variable {excerpt(name)!r} of the credentials is not set.")
+        return os.environ[name]
+    try:
+        return Path(name).read_text("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise ResourceAllocationError(f"The file {name!r} of the credentials cannot be read: {reason}.") from None
+
+
+def _call(source: Callable[[], tuple[str, str | None]]) -> tuple[str, str | None]:
+    try:
+        user, password = source()
+    except JMSError:
+        raise
+    except Exception as error:
+        raise ResourceAllocationError(
+            f"{_describe(source)}, which supplies the credentials, raised {type(error).__name__}."
+        ) from error
+    return user, password
+
+
+def _describe(source: object) -> str:
+    return source if isinstance(source, str) else f"the function {getattr(source, '__name__', type(source).__name__)}"
+
+
+def decode_password(password: str | None) -> str | None:
+    """Return a password, decoded if JMSJCA encoded it (``__:ENC:08:`` and base64, which hides it, but is no cipher).
+
+    Raises:
+        ConfigurationError: The encoding is invalid. The message does not contain the password.
+    """
+    if password is None or not password.startswith(_ENCODED):
+        return password
+    try:
+        return base64.b64decode(password.removeprefix(_ENCODED), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise ConfigurationError(f"A password begins with {_ENCODED}, but what follows is not base64.") from None
+
+
+def is_url(user_name: str | None) -> bool:
+    """Return True if a user name is a connection URL ("overloaded user name" in JMSJCA's manual)."""
+    return user_name is not None and _URL.match(user_name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The URL and the credentials of a connection.
+
+    Attributes:
+        url: The connection URL.
+        user_name: The user name; None for the one in the URL, if any.
+        password: The password of ``user_name``.
+        source: The source of the credentials, asked at each connection; None for the user name and the password.
+    """
+
+    url: str = field(repr=False)
+    user_name: str | None = None
+    password: str | None = field(default=None, repr=False)
+    source: CredentialSource | None = field(default=None, repr=False)
+
+    def override(self, user_name: str | None, password: str | None) -> "Login":
+        """Return the login with other credentials, or with the URL that the user name is.
+
+        Such a URL may have ``username`` and ``password`` in its query. Without a user name there, the credentials of
+        this login remain, and the given password is not used (JMSJCA, overloaded user name).
+
+        Args:
+            user_name: The user name, or a connection URL; None or empty for those of this login.
+            password: The password.
+
+        Raises:
+            InvalidURLError: The URL does not parse.
+        """
+        if not user_name:
+            return self
+        if not is_url(user_name):
+            return replace(self, user_name=user_name, password=password, source=None)
+        query = ConnectionURL.parse(user_name).query
+        url = _without(user_name, {_USER_NAME, _PASSWORD})
+        if _USER_NAME not in query:
+            return replace(self, url=url)
+        return Login(url, query[_USER_NAME], query.get(_PASSWORD, password))
+
+
+def _without(url: str, names: set[str]) -> str:
+    """Return a URL without some options of its query."""
+    front, mark, query = url.partition("?")
+    pairs = [pair for pair in query.split("&") if pair.partition("=")[0] not in names]
+    return front + mark + "&".join(pairs) if any(pairs) else front
