@@ -38,8 +38,10 @@ from jmsjca.outbound import (
     MessageConsumer,
     MessageProducer,
     QueueBrowser,
+    QueueConnectionFactory,
     Requestor,
     Session,
+    TopicConnectionFactory,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ __all__ = [
     "Outcome",
     "Queue",
     "QueueBrowser",
+    "QueueConnectionFactory",
     "Requestor",
     "ResourceAdapter",
     "Session",
@@ -90,6 +93,7 @@ __all__ = [
     "TemporaryTopic",
     "TextMessage",
     "Topic",
+    "TopicConnectionFactory",
     "__version__",
 ]
 

@@ -7,9 +7,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from jmsjca.config.activation_spec_fields import ListenerFields
-from jmsjca.config.connection_url import ConnectionURL, add_options
-from jmsjca.config.options import provider_options, read_options
-from jmsjca.config.settings import Limits
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.credentials import CredentialSource, check_source
+from jmsjca.config.naming import LOOKUP, NamingContext
+from jmsjca.config.options import read_options
+from jmsjca.config.settings import FactoryKind, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSupportedError
 from jmsjca.forking import reset_in_child
@@ -17,11 +19,19 @@ from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.shutdown import serve, stop_all
 from jmsjca.inbound.startup import StatusMonitor, have_all_failed, raise_failures, wait_until_up
-from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.outbound.factory import (
+    ConnectionFactory,
+    QueueConnectionFactory,
+    TopicConnectionFactory,
+    look_up_factory,
+)
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jmsjca.config.activation_spec import ActivationSpec
+    from jmsjca.config.configuration_file import Configuration, FactorySection
 
 __all__ = ["ResourceAdapter"]
 
@@ -45,6 +55,8 @@ class ResourceAdapter:
         executor: Runs the handlers of listeners in the concurrency mode "cc" that have no executor of their own; None
             for threads of each listener. The adapter does not shut it down: its owner does, after `stop`.
         limits: Bounds of each connection; None for the defaults.
+        credentials: Takes the place of user name and password, as for `ConnectionFactory`: a pair, a function that is
+            asked at each new connection, ``env:NAME`` or ``file:PATH``.
 
     Raises:
         InvalidURLError: The URL cannot be parsed.
@@ -64,7 +76,9 @@ class ResourceAdapter:
         hooks: Sequence[Hooks] = (),
         executor: Executor | None = None,
         limits: Limits | None = None,
+        credentials: CredentialSource | None = None,
     ) -> None:
+        check_source(credentials)
         unavailable: dict[str, object] = {
             "mbean_object_name": mbean_object_name,
             "mbean_server_domain": mbean_server_domain,
@@ -80,6 +94,8 @@ class ResourceAdapter:
         self._hooks = tuple(hooks)
         self._executor = executor
         self._limits = limits or Limits()
+        self._credentials = credentials
+        self._naming = NamingContext(NamingContext.default())
         self._activations: list[Activation] = []
         self._loop = HandlerLoop()
         self._reset_after_fork()
@@ -89,6 +105,54 @@ class ResourceAdapter:
     def activations(self) -> Sequence[Activation]:
         """The activations of this adapter, in order of their declaration."""
         return tuple(self._activations)
+
+    @classmethod
+    def from_config(cls, path: "str | Path", name: str | None = None) -> Self:
+        """Create an adapter from a configuration file, with its naming context, factories and listeners.
+
+        Listeners with a ``handler`` are activated; they start with the adapter.
+
+        Args:
+            path: A TOML file such as ``jmsjca.toml``, or ``pyproject.toml`` with the table ``[tool.jmsjca]``.
+            name: The name of the adapter's section; None for the only one, or the one that is called "default".
+
+        Raises:
+            ConfigurationError: The file cannot be read, or is invalid; or a handler cannot be imported.
+            JMSError: As the constructor and `activate`.
+        """
+        from jmsjca.config.configuration_file import read_configuration  # noqa: PLC0415  # loads pydantic
+
+        return cls.from_configuration(read_configuration(path), name)
+
+    @classmethod
+    def from_configuration(cls, configuration: "Configuration", name: str | None = None) -> Self:
+        """Create an adapter from a configuration, as `from_config` does from a file.
+
+        Args:
+            configuration: The configuration, for instance of a `jmsjca.descriptors.Deployment`.
+            name: As for `from_config`.
+
+        Raises:
+            JMSError: As `from_config`.
+        """
+        from jmsjca.config.configuration_file import load_handler, secret  # noqa: PLC0415  # loads pydantic
+
+        name = configuration.adapter_name(name)
+        section = configuration.adapters[name]
+        adapter = cls(section.connection_url, section.user_name, secret(section.password), section.options)
+        for bound, destination in configuration.destinations.items():
+            adapter.naming.bind(bound, destination.destination)
+        for bound, factory in sorted(configuration.factories_of(name).items(), key=_looked_up_last):
+            adapter.naming.bind(bound, adapter._factory_of(factory))
+        for listener in configuration.listeners_of(name).values():
+            if listener.handler is not None:
+                adapter.activate(listener.spec, load_handler(listener.handler))
+        return adapter
+
+    @property
+    def naming(self) -> NamingContext:
+        """The naming context of the adapter: destinations and connection factories by name, for ``lookup://``."""
+        return self._naming
 
     def listener(
         self, destination: str | Destination, *, executor: Executor | None = None, **spec: Unpack[ListenerFields]
@@ -147,12 +211,15 @@ class ResourceAdapter:
         """
         from jmsjca.config.effective_spec import resolve_spec  # noqa: PLC0415  # loads pydantic
 
-        effective = resolve_spec(spec, self._options, self._connection_url)
+        factory = self._factory_of_spec(spec)
+        options = {**self._options, **factory.own_options} if factory else self._options
+        found = _with_url(spec, factory.login.url) if factory else spec
+        effective = resolve_spec(found, options, self._connection_url)
         if executor is not None and effective.concurrency_mode != "cc":
             raise ConfigurationError(
                 f"{spec.destination}: an executor is for concurrency_mode='cc', not {effective.concurrency_mode!r}."
             )
-        settings = self._settings(spec, effective.connection_url)
+        settings = self._settings(spec, effective.connection_url, factory)
         kind = DistributedActivation if effective.distributed else Activation
         activation = kind(
             effective,
@@ -162,23 +229,57 @@ class ResourceAdapter:
             loop=self._loop,
             executor=executor or self._executor,
             on_status=self._report_status,
+            naming=self._naming,
         )
         with self._lock:
             self._activations.append(activation)
         return activation
 
-    def connection_factory(self) -> ConnectionFactory:
-        """Create a factory of connections to this adapter's broker, with this adapter's hooks.
+    def connection_factory(
+        self,
+        connection_url: str | None = None,
+        user_name: str | None = None,
+        password: str | None = None,
+        options: str | Mapping[str, str] | None = None,
+        *,
+        kind: FactoryKind = "unified",
+        credentials: CredentialSource | None = None,
+        client_id: str | None = None,
+        producer_pooling: bool = False,
+        idle_timeout: float = 30.0,
+    ) -> ConnectionFactory:
+        """Create a factory of connections, with this adapter's values as defaults, its hooks and its naming context.
+
+        Args:
+            connection_url: URL of the broker, or ``lookup://name`` for a bound factory; None for the adapter's.
+            user_name: User name; None for the adapter's, unless the factory has a URL with a user name of its own.
+            password: Password of ``user_name``; ignored without a user name.
+            options: Options, which override those of the adapter.
+            kind: "unified", or "queue" or "topic" for a factory of one messaging domain.
+            credentials: As for `ConnectionFactory`.
+            client_id: Client id of the connections.
+            producer_pooling: True to keep closed producers for reuse.
+            idle_timeout: Seconds without a successful use after which a pooled connection is checked.
 
         Raises:
-            InvalidActivationSpecError: The adapter has no connection URL.
+            InvalidActivationSpecError: Neither the adapter nor the factory has a connection URL.
+            ConfigurationError: As `ConnectionFactory`.
         """
-        return ConnectionFactory(
-            add_options(self._require_url(), provider_options(self._options)),
-            user_name=self._user_name,
-            password=self._password,
+        own = connection_url is not None and _names_user(connection_url)
+        if user_name is None and credentials is None and not own:
+            user_name, password, credentials = self._user_name, self._password, self._credentials
+        return _FACTORIES[kind](
+            connection_url or self._require_url(),
+            user_name=user_name,
+            password=password,
+            credentials=credentials,
+            client_id=client_id,
+            options={**self._options, **read_options(options)},
             limits=self._limits,
             hooks=self._hooks,
+            producer_pooling=producer_pooling,
+            idle_timeout=idle_timeout,
+            naming=self._naming,
         )
 
     def start(self, wait: float | None = 0.0) -> None:
@@ -276,16 +377,49 @@ class ResourceAdapter:
     def _report_status(self) -> None:
         self._monitor.notify()
 
-    def _settings(self, spec: "ActivationSpec", url: str | None) -> ConnectionSettings:
+    def _settings(
+        self, spec: "ActivationSpec", url: str | None, factory: ConnectionFactory | None
+    ) -> ConnectionSettings:
+        """Return the settings of a listener's connections.
+
+        The credentials are those of the spec, else those of the factory that its URL refers to, else those in its URL,
+        else those of the adapter.
+        """
         url = url or self._require_url()
-        own = ConnectionURL.parse(url) if spec.connection_url else None
         client_id = spec.effective_client_id
         if spec.user_name:
             password = spec.password.get_secret_value() if spec.password else None
             return ConnectionSettings(url, spec.user_name, password, client_id, self._limits)
+        login = factory.login if factory else None
+        if login and (login.user_name or login.source):
+            return ConnectionSettings(
+                url, login.user_name, login.password, client_id, self._limits, source=login.source
+            )
+        own = ConnectionURL.parse(url) if spec.connection_url else None
         if own and own.user_name:  # the spec's URL has its own credentials; the adapter's are for another broker
             return ConnectionSettings(url, client_id=client_id, limits=self._limits)
-        return ConnectionSettings(url, self._user_name, self._password, client_id, self._limits)
+        return ConnectionSettings(
+            url, self._user_name, self._password, client_id, self._limits, source=self._credentials
+        )
+
+    def _factory_of(self, section: "FactorySection") -> ConnectionFactory:
+        from jmsjca.config.configuration_file import secret  # noqa: PLC0415  # loads pydantic
+
+        return self.connection_factory(
+            section.connection_url,
+            section.user_name,
+            secret(section.password),
+            section.options,
+            kind=section.kind,
+            client_id=section.client_id,
+            producer_pooling=bool(section.producer_pooling),
+            idle_timeout=30.0 if section.idle_timeout is None else section.idle_timeout,
+        )
+
+    def _factory_of_spec(self, spec: "ActivationSpec") -> ConnectionFactory | None:
+        """Return the factory that the URL ``lookup://name`` of a spec refers to; None for another URL."""
+        url = spec.connection_url or ""
+        return look_up_factory(url, self._naming) if url.startswith(LOOKUP) else None
 
     def _require_url(self) -> str:
         if self._connection_url is None:
@@ -293,3 +427,23 @@ class ResourceAdapter:
                 "No connection_url: give one to the ResourceAdapter or to the spec, for instance 'embedded://'."
             )
         return self._connection_url
+
+
+_FACTORIES: "Mapping[FactoryKind, type[ConnectionFactory]]" = {
+    "unified": ConnectionFactory,
+    "queue": QueueConnectionFactory,
+    "topic": TopicConnectionFactory,
+}
+
+
+def _with_url(spec: "ActivationSpec", url: str) -> "ActivationSpec":
+    return spec.model_copy(update={"connection_url": url})
+
+
+def _names_user(url: str) -> bool:
+    """Return True if a URL has a user name, or the factory that it refers to may have one."""
+    return url.startswith(LOOKUP) or ConnectionURL.parse(url).user_name is not None
+
+
+def _looked_up_last(item: "tuple[str, FactorySection]") -> bool:
+    return (item[1].connection_url or "").startswith(LOOKUP)

@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING
 
 from jmsjca.config.connection_url import Address, ConnectionURL, add_options
 from jmsjca.config.distributed_subscription import DistributedSubscription
-from jmsjca.config.options import InboundOptions, parse_options, provider_options, read_options
+from jmsjca.config.naming import NamingContext
+from jmsjca.config.options import (
+    InboundOptions,
+    OutboundOptions,
+    environment_options,
+    parse_options,
+    provider_options,
+    read_options,
+)
 from jmsjca.config.settings import (
     SYSTEM_CLOCK,
     AcknowledgeMode,
@@ -31,8 +39,11 @@ __all__ = [
     "DistributedSubscription",
     "InboundOptions",
     "Limits",
+    "NamingContext",
+    "OutboundOptions",
     "SystemClock",
     "add_options",
+    "environment_options",
     "parse_options",
     "provider_options",
     "read_options",

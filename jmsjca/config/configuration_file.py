@@ -25,11 +25,12 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from jmsjca.config.activation_spec import ActivationSpec, Options, Seconds, URLText
+from jmsjca.config.settings import FactoryKind
 from jmsjca.config.text import did_you_mean
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, excerpt
@@ -42,6 +43,7 @@ __all__ = [
     "ListenerSection",
     "load_handler",
     "read_configuration",
+    "secret",
 ]
 
 _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
@@ -89,7 +91,7 @@ class FactorySection(_Section):
     """
 
     adapter: str | None = None
-    kind: Literal["unified", "queue", "topic"] = "unified"
+    kind: FactoryKind = "unified"
     connection_url: str | None = Field(default=None, repr=False)
     user_name: str | None = None
     password: SecretStr | None = None
@@ -246,6 +248,11 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
 def _hint(place: tuple[int | str, ...]) -> str:
     model = Configuration if len(place) == 1 else _SECTIONS[str(place[0])]
     return did_you_mean(str(place[-1]).lower(), {name: name for name in model.model_fields})
+
+
+def secret(value: SecretStr | None) -> str | None:
+    """Return the text of a secret; None for None."""
+    return None if value is None else value.get_secret_value()
 
 
 def load_handler(reference: str) -> Callable[..., object]:

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError
@@ -15,9 +15,13 @@ __all__ = [
     "Credentials",
     "Deadline",
     "DestinationSettings",
+    "FactoryKind",
     "Limits",
     "SystemClock",
 ]
+
+FactoryKind = Literal["unified", "queue", "topic"]
+"""The messaging domains of a connection factory's connections: both, or one."""
 
 
 @dataclass(frozen=True, slots=True)

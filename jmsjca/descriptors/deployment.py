@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from jmsjca.adapter import ResourceAdapter
 from jmsjca.config.activation_spec import ActivationSpec
 from jmsjca.config.configuration_file import (
     AdapterSection,
@@ -61,6 +62,18 @@ class Deployment:
     def destinations(self) -> Mapping[str, Destination]:
         """The administered queues and topics by name."""
         return {name: section.destination for name, section in self.configuration.destinations.items()}
+
+    def adapter(self, name: str | None = None) -> ResourceAdapter:
+        """Create an adapter, with its naming context, its factories, and the listeners that have a handler.
+
+        Args:
+            name: The name of the adapter; None for the only one, or the one that is called "default".
+
+        Raises:
+            ConfigurationError: There is no such adapter.
+            JMSError: As `ResourceAdapter.from_config`.
+        """
+        return ResourceAdapter.from_configuration(self.configuration, name)
 
     def __repr__(self) -> str:
         found = self.configuration

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.naming import NamingContext
 from jmsjca.errors import IllegalStateError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
@@ -46,6 +47,7 @@ class Activation:
         requires_atomic_unit: True if the handler sends in the unit of every message, so that a broker without that
             capability is refused.
         on_status: Called at each change of the status; None for nothing.
+        naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
 
     Attributes:
         name: The display name, for logs and hooks.
@@ -68,9 +70,10 @@ class Activation:
         executor: Executor | None = None,
         requires_atomic_unit: bool = False,
         on_status: Callable[[], None] | None = None,
+        naming: NamingContext | None = None,
     ) -> None:
-        self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit)
-        refuse_unsupported(spec, self._endpoint_settings)
+        self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit, naming=naming)
+        refuse_unsupported(spec)
         self.spec = spec
         self.name = display_name(spec, settings.url)
         self._settings = settings

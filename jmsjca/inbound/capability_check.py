@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
-from jmsjca.errors import JMSError, NotSupportedError, excerpt
+from jmsjca.errors import JMSError, NotSupportedError
 from jmsjca.inbound.endpoint import EndpointSettings
-from jmsjca.redelivery.policy import Move, RedeliveryPolicy
+from jmsjca.redelivery.policy import Move
 
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
 
-__all__ = ["CapabilityCheck", "refuse_unsupported", "refuse_unsupported_handling"]
+__all__ = ["CapabilityCheck", "refuse_unsupported"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
@@ -126,49 +126,24 @@ def _most_deliveries(source: Destination, connection: spi.Connection) -> int | N
     return None
 
 
-_LOOKUP = "lookup://"
-_MOVING = "moving messages to a destination that is looked up"
-
-
-def refuse_unsupported(spec: "ActivationSpec", settings: EndpointSettings) -> None:
+def refuse_unsupported(spec: "ActivationSpec") -> None:
     """Refuse a spec that this release does not support, so that no setting is silently ignored.
 
     Args:
         spec: The effective spec.
-        settings: The settings of its endpoint.
 
     Raises:
         NotSupportedError: The spec requires features that this release does not have; all of them are listed.
     """
-    missing = [what for what, asked in _unsupported(spec, settings).items() if asked]
+    missing = [what for what, asked in _unsupported(spec).items() if asked]
     if missing:
         raise NotSupportedError(
             f"{spec.destination_type}:{spec.destination}: {', '.join(missing)} is not available in this release."
         )
 
 
-def refuse_unsupported_handling(policy: RedeliveryPolicy) -> None:
-    """Refuse a redelivery handling of a single message that this release does not support.
-
-    Args:
-        policy: The redelivery handling that the handler sets.
-
-    Raises:
-        NotSupportedError: This release does not support it.
-    """
-    if _moves_to_looked_up(policy):
-        raise NotSupportedError(f"{excerpt(policy.text, 100)}: {_MOVING} is not available in this release.")
-
-
-def _unsupported(spec: "ActivationSpec", settings: EndpointSettings) -> dict[str, bool]:
+def _unsupported(spec: "ActivationSpec") -> dict[str, bool]:
     return {
         f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
         in ("required", "bean"),
-        "a destination that is looked up": spec.destination.startswith(_LOOKUP),
-        _MOVING: _moves_to_looked_up(settings.redelivery),
     }
-
-
-def _moves_to_looked_up(policy: RedeliveryPolicy) -> bool:
-    last = policy.last_action
-    return isinstance(last, Move) and last.name.startswith(_LOOKUP)

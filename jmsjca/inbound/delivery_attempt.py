@@ -9,7 +9,6 @@ from weakref import ref
 from jmsjca import spi
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
-from jmsjca.inbound.capability_check import refuse_unsupported_handling
 from jmsjca.inbound.handler import is_current
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.replies import send_replies
@@ -90,7 +89,7 @@ class EndpointDeliveryContext:
     def redelivery_handling(self, text: str) -> None:
         """Set the redelivery handling of this message."""
         redelivery = self._attempt.endpoint.redelivery
-        refuse_unsupported_handling(redelivery.policy.with_text(text))
+        redelivery.policy.with_text(text)  # raises an error if a target of a move cannot be looked up
         redelivery.set_handling(self._id, text)
 
     def user_rollback_data(self) -> MutableMapping[str, str]:
@@ -287,7 +286,9 @@ class DeliveryAttempt:
     def _create_session(self) -> Session:
         """Create the handler's session: it sends in the unit, or at once without transactions."""
         endpoint = self.endpoint
-        context = ConnectionContext.for_listener(self.connection, endpoint.limits, endpoint.hooks)
+        context = ConnectionContext.for_listener(
+            self.connection, endpoint.limits, endpoint.hooks, endpoint.settings.naming
+        )
         if endpoint.settings.transacted:
             return session_for_delivery(context, self.unit)
         return Session(context, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)

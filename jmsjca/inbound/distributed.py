@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jmsjca.config.naming import NamingContext, resolve_destination
 from jmsjca.config.settings import Deadline
 from jmsjca.destinations import Queue
 from jmsjca.hooks import HookChain
@@ -36,6 +37,7 @@ class DistributedActivation(Activation):
         loop: The event loop for the handler's coroutines; None for a loop of its own.
         executor: Runs the handlers in mode cc; None for threads of its own.
         on_status: Called at each change of the status of either side; None for nothing.
+        naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
 
     Attributes:
         topic_side: The activation that forwards messages from the subscription to the queue.
@@ -55,10 +57,13 @@ class DistributedActivation(Activation):
         loop: HandlerLoop | None = None,
         executor: Executor | None = None,
         on_status: Callable[[], None] | None = None,
+        naming: NamingContext | None = None,
     ) -> None:
         shared = spec.distributed
         assert shared is not None  # noqa: S101  # checked by the caller
-        queue = Queue(shared.queue_name(spec.destination))
+        naming = naming or NamingContext.default()
+        topic = resolve_destination(spec.destination, "topic", naming)
+        queue = Queue(shared.queue_name(topic.name))
         queue_settings = replace(settings, client_id=None)
         super().__init__(
             _queue_spec(spec, queue),
@@ -68,6 +73,7 @@ class DistributedActivation(Activation):
             loop=loop,
             executor=executor,
             on_status=on_status,
+            naming=naming,
         )
         self.topic_side = Activation(
             _topic_spec(spec, shared),
@@ -76,6 +82,7 @@ class DistributedActivation(Activation):
             hooks,
             requires_atomic_unit=True,
             on_status=on_status,
+            naming=naming,
         )
 
     @property

@@ -2,14 +2,15 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from jmsjca import spi
+from jmsjca.config.naming import NamingContext, resolve_destination
 from jmsjca.config.settings import AcknowledgeMode, Clock, Limits
-from jmsjca.destinations import Destination, Subscription, destination
+from jmsjca.destinations import Destination, Subscription, Topic
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
@@ -64,6 +65,7 @@ class EndpointSettings:
         subscription_name: The name of a durable subscription; None for no subscription.
         client_id: The client id of the connection.
         context_name: The context name for log records of the handler.
+        naming: Where the handler's sessions look up ``lookup://`` names.
     """
 
     source: Destination | Subscription
@@ -87,15 +89,31 @@ class EndpointSettings:
     subscription_name: str | None = None
     client_id: str | None = None
     context_name: str | None = None
+    naming: NamingContext = field(default_factory=NamingContext.default, repr=False, compare=False)
 
     @classmethod
-    def of(cls, spec: "ActivationSpec", *, requires_atomic_unit: bool = False) -> Self:
-        """Read the settings of a spec to which the options have been applied. Nothing else reads the options."""
-        source, options = spec.source(), spec.inbound_options
+    def of(
+        cls, spec: "ActivationSpec", *, requires_atomic_unit: bool = False, naming: NamingContext | None = None
+    ) -> Self:
+        """Read the settings of a spec to which the options have been applied. Nothing else reads the options.
+
+        Args:
+            spec: The spec.
+            requires_atomic_unit: As the attribute.
+            naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
+
+        Raises:
+            NameNotFoundError: The name of the destination, or of the target of a move, is not bound.
+            InvalidDestinationError: The object that is bound to it is no destination of this kind.
+        """
+        naming = naming or NamingContext.default()
+        resolve = partial(resolve_destination, naming=naming)
+        place = resolve(spec.destination, spec.destination_type)
+        source, options = _resolved_source(spec.source(), place), spec.inbound_options
         mode: Mode = spec.concurrency_mode
         return cls(
             source=source,
-            destination=destination(spec.destination, spec.destination_type),
+            destination=place,
             selector=spec.selector,
             mode=mode,
             pool_size=_pool_size(mode, spec),
@@ -107,7 +125,8 @@ class EndpointSettings:
             transacted=spec.transaction != "none",
             requires_atomic_unit=requires_atomic_unit,
             confirm_commits=spec.transaction != "none" or spec.acknowledge_mode is not AcknowledgeMode.DUPS_OK,
-            redelivery=spec.redelivery_policy,
+            redelivery=spec.redelivery_policy.resolving(resolve),
+            naming=naming,
             redirect_moved=options.redelivery_redirect,
             receive_timeout=options.receive_timeout,
             minimal_reconnect_logging=options.minimal_reconnect_logging,
@@ -116,6 +135,10 @@ class EndpointSettings:
             client_id=spec.effective_client_id,
             context_name=spec.context_name,
         )
+
+
+def _resolved_source(source: Destination | Subscription, place: Destination) -> Destination | Subscription:
+    return replace(source, topic=Topic(place.name)) if isinstance(source, Subscription) else place
 
 
 def _pool_size(mode: Mode, spec: "ActivationSpec") -> int:

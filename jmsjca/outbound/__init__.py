@@ -5,7 +5,7 @@ from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.connection import Connection, ConnectionMetaData
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.context import JMSContext
-from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.outbound.factory import ConnectionFactory, QueueConnectionFactory, TopicConnectionFactory
 from jmsjca.outbound.producer import JMSProducer, MessageProducer
 from jmsjca.outbound.requestor import Requestor
 from jmsjca.outbound.session import Session
@@ -20,6 +20,8 @@ __all__ = [
     "MessageConsumer",
     "MessageProducer",
     "QueueBrowser",
+    "QueueConnectionFactory",
     "Requestor",
     "Session",
+    "TopicConnectionFactory",
 ]

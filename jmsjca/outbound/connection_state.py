@@ -109,9 +109,16 @@ class ConnectionContext:
     report: Callable[[JMSError], None] = field(default=lambda _: None)
 
     @classmethod
-    def for_listener(cls, connection: spi.Connection, limits: Limits, hooks: HookChain | None = None) -> Self:
+    def for_listener(
+        cls,
+        connection: spi.Connection,
+        limits: Limits,
+        hooks: HookChain | None = None,
+        naming: NamingContext | None = None,
+    ) -> Self:
         """Return the context of a listener's sessions: started, and without a client id."""
-        return cls(connection, limits, ConnectionState(started=True), hooks=hooks or HookChain())
+        state = ConnectionState(started=True)
+        return cls(connection, limits, state, hooks=hooks or HookChain(), naming=naming or NamingContext.default())
 
     def resolve(self, target: D) -> D:
         """Return a destination as it is at the broker: a name such as ``lookup://jms/orders`` is looked up.

@@ -7,7 +7,8 @@ inner colon. Indexes must increase; delete and move must be last. Digits and bla
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Self, cast
 
 from jmsjca.destinations import Destination, DestinationKind, destination
@@ -65,6 +66,9 @@ class Move:
 
 
 Action = Deliver | Delay | Delete | Move
+
+Resolve = Callable[[str, DestinationKind], Destination]
+"""Returns the destination of a name and a kind."""
 
 _MAX_INDEX = 50_000_000
 _MAX_DELAY = 2**31 - 1  # milliseconds: 24 days and 20 hours
@@ -202,11 +206,13 @@ class RedeliveryPolicy:
         text: The text of the redelivery handling.
         source: The destination that messages are received from: it replaces ``$`` and ``same``.
         rules: The actions, each with the index of the encounter from which on it applies.
+        resolve: Resolves the names of move targets, see `resolving`; None uses them as they are.
     """
 
     text: str
     source: Source
     rules: tuple[_Rule, ...] = field(compare=False, repr=False)
+    resolve: Resolve | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str, destination: str = "Queue1", destination_type: str = "queue") -> Self:
@@ -257,7 +263,24 @@ class RedeliveryPolicy:
         Raises:
             InvalidRedeliveryHandlingError: The text cannot be parsed.
         """
-        return RedeliveryPolicy.parse(text, self.source.name, self.source.kind)
+        parsed = RedeliveryPolicy.parse(text, self.source.name, self.source.kind)
+        return parsed.resolving(self.resolve) if self.resolve else parsed
+
+    def resolving(self, resolve: Resolve) -> "RedeliveryPolicy":
+        """Return the policy with each move target resolved by a function, which `with_text` uses as well.
+
+        Args:
+            resolve: Returns the destination of a name and a kind, for instance of ``lookup://jms/dlq`` and "queue".
+
+        Raises:
+            JMSError: A name cannot be resolved.
+        """
+        rules = tuple((index, _resolved(action, resolve)) for index, action in self.rules)
+        return replace(self, rules=rules, resolve=resolve)
+
+
+def _resolved(action: Action, resolve: Resolve) -> Action:
+    return Move(action.kind, resolve(action.name, action.kind).name) if isinstance(action, Move) else action
 
 
 def _index(rule: _Rule) -> int:

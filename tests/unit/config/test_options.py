@@ -1,6 +1,7 @@
 """Options as text, the options of endpoints, and how they reach endpoints and providers."""
 
 import contextlib
+import math
 import re
 from urllib.parse import quote_plus
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
 from jmsjca.config import InboundOptions, parse_options
-from jmsjca.config.options import read_options
+from jmsjca.config.options import OutboundOptions, environment_options, read_options
 from jmsjca.errors import InvalidActivationSpecError, InvalidOptionError, InvalidSelectorError
 from tests.unit.config.conformance_cases import rows_of
 from tests.unit.inbound.listeners import Inbox
@@ -163,7 +164,8 @@ def test_another_boolean_is_refused(name, value):
 
 
 def test_outbound_options_are_parsed():
-    text = {"poolminsize": "1", "poolmaxsize": "4", "pooltimeout": "250", "idletimeout": "1500", "producerpooling": "TRUE"}
+    sizes = {"poolminsize": "1", "poolmaxsize": "4", "pooltimeout": "250"}
+    text = {**sizes, "idletimeout": "1500", "producerpooling": "TRUE"}
     found = OutboundOptions.of({f"JMSJCA.{name}": value for name, value in text.items()})
     assert found == OutboundOptions(False, True, 1.5, 1, 4, 0.25)
     assert OutboundOptions.of({}) == OutboundOptions()

@@ -18,7 +18,7 @@ RA = """<?xml version="1.0"?>
   <config-property><config-property-name>Password</config-property-name>
     <config-property-value>{password}</config-property-value></config-property>
   <config-property><config-property-name>Options</config-property-name>
-    <config-property-value>JMSJCA.sep=,JMSJCA.NoXA=true,secret=x</config-property-value></config-property>
+    <config-property-value>{options}</config-property-value></config-property>
   <config-property><config-property-name>TransformerMBeanName</config-property-name>
     <config-property-value>t</config-property-value></config-property>
   <outbound-resourceadapter><connection-definition>
@@ -57,8 +57,8 @@ def write(tmp_path):
     return write
 
 
-def ra(url="embedded://shop"):
-    return RA.format(url=url, password="geheim")  # noqa: S106  # no secret
+def ra(url="embedded://shop", options="JMSJCA.sep=,JMSJCA.NoXA=true,secret=x"):
+    return RA.format(url=url, options=options, password="geheim")  # noqa: S106  # no secret
 
 
 def ejb(**more):

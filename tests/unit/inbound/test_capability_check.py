@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from jmsjca import ActivationSpec, DestinationSettings, Message, Outcome, Queue, Topic
-from jmsjca.errors import NotSupportedError
+from jmsjca.errors import NameNotFoundError, NotSupportedError
 from jmsjca.inbound.capability_check import CapabilityCheck
 from jmsjca.inbound.endpoint import EndpointSettings
 from tests.unit.inbound.deliveries import until
@@ -151,25 +151,25 @@ def test_refused(jms_adapter, fields, told):
     assert jms_adapter.activations == ()
 
 
-def test_a_destination_that_is_looked_up_is_refused(jms_adapter):
-    with pytest.raises(NotSupportedError, match="a destination that is looked up is not available"):
-        jms_adapter.listener("lookup://jms/orders")(Inbox())
-
-
 @pytest.mark.parametrize(
-    ("destination", "handling"),
-    [("q", "3:move(queue:lookup://jms/dead)"), ("lookup://jms/orders", "3:move(same:dlq$)")],
+    ("destination", "handling", "name"),
+    [
+        ("lookup://jms/orders", "3:5", "jms/orders"),
+        ("q", "3:move(queue:lookup://jms/dead)", "jms/dead"),
+        ("lookup://jms/q", "3:move(same:dlq$)", "jms/dlqq"),
+    ],
 )
-def test_moving_to_what_is_looked_up_is_refused(jms_adapter, destination, handling):
-    with pytest.raises(NotSupportedError, match="moving messages to a destination that is looked up is not available"):
+def test_name_that_is_not_bound_is_refused(jms_adapter, destination, handling, name):
+    jms_adapter.naming.bind("jms/q", Queue("q"))
+    with pytest.raises(NameNotFoundError, match=name):
         jms_adapter.listener(destination, redelivery_handling=handling)(Inbox())
 
 
-def test_a_handler_cannot_ask_for_that_either(adapter, recorder):
+def test_a_handler_cannot_name_an_unbound_target_either(adapter, recorder):
     refused = []
 
     def handler(message: Message):
-        with pytest.raises(NotSupportedError, match="moving messages to a destination that is looked up") as told:
+        with pytest.raises(NameNotFoundError, match="jms/dead") as told:
             message.redelivery_handling = "1:move(queue:lookup://jms/dead)"
         refused.append((told.value, message.redelivery_handling))
 
