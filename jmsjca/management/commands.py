@@ -85,3 +85,29 @@ def _figures(account: dict[str, object]) -> dict[str, object]:
         elif value is not None and name != "picture":
             flat[words] = value
     return flat
+
+
+@app.command()
+def convert(
+    files: Annotated[
+        list[Path], typer.Argument(help="ra.xml, sun-ra.xml, ejb-jar.xml, sun-ejb-jar.xml, weblogic-ejb-jar.xml, TOML.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The TOML file; the output without one.")
+    ] = None,
+) -> int:
+    """Convert deployment descriptors to a configuration file, and list what has no place in it.
+
+    Passwords, and whatever may hold one, become references to environment variables.
+    """
+    from jmsjca.descriptors import read, to_toml  # noqa: PLC0415  # an extra
+
+    deployment = read(*files)
+    text = to_toml(deployment.configuration)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, "utf-8")
+    for entry in deployment.report:
+        typer.echo(str(entry), err=True)
+    return 0
