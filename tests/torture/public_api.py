@@ -7,7 +7,7 @@ from types import FunctionType
 
 __all__ = ["ROOMS", "public_members"]
 
-ROOMS = ("jmsjca.messages",)
+ROOMS = ("jmsjca.messages", "jmsjca.outbound")
 
 
 def public_members() -> list[frozenset[str]]:
