@@ -27,6 +27,18 @@ def test_factory_survives_pickling(jms_broker_url):
         assert (connection.client_id, connection._context.limits.prefetch_messages) == ("me", 3)
 
 
+def test_factory_tells_what_it_was_given():
+    """An option of JMSJCA overrides the parameter of that name."""
+    url, options = "embedded://x?JMSJCA.idletimeout=7000", {"JMSJCA.producerpooling": "true", "z": "1"}
+    factory = ConnectionFactory(url, user_name="ann", client_id="me", options=options, idle_timeout=5.0)
+    assert (factory.login.url, factory.login.user_name, factory.client_id) == (url, "ann", "me")
+    assert factory.own_options == options
+    assert (factory.options.producer_pooling, factory.options.idle_timeout) == (True, 7.0)
+    assert (factory.producer_pooling, factory.idle_timeout) == (True, 7.0)
+    plain = ConnectionFactory("embedded://x", producer_pooling=True, idle_timeout=5.0)
+    assert (plain.producer_pooling, plain.idle_timeout) == (True, 5.0)
+
+
 def test_factory_shows_no_password():
     factory = ConnectionFactory(f"amqp://ann:{HIDDEN}@host", user_name="bob", password=HIDDEN)
     assert HIDDEN not in f"{factory} {factory!r} {vars(factory)!r}"
