@@ -26,6 +26,7 @@
     ├── ConnectionLostError (ConnectionError)
     ├── JMSSecurityError (PermissionError)
     ├── ResourceAllocationError
+    │   └── PoolTimeoutError (TimeoutError)
     ├── StoreError
     ├── TransactionRolledBackError
     └── TransactionInDoubtError
@@ -55,6 +56,7 @@ __all__ = [
     "MessageNotWriteableError",
     "NameNotFoundError",
     "NotSupportedError",
+    "PoolTimeoutError",
     "ProviderNotInstalledError",
     "ResourceAllocationError",
     "StoreError",
@@ -160,6 +162,10 @@ class JMSSecurityError(JMSError, PermissionError):
 
 class ResourceAllocationError(JMSError):
     """A resource is exhausted: disk space, the timeout of a lock, a limit."""
+
+
+class PoolTimeoutError(ResourceAllocationError, TimeoutError):
+    """All connections of a pool are borrowed, and none was returned in time."""
 
 
 class StoreError(JMSError):

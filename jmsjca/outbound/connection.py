@@ -32,11 +32,18 @@ class ExceptionNotifier:
 
     Attributes:
         listener: The exception listener; None without one.
+        failure: The error with which the connection was lost; None before.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.listener: ExceptionListener | None = None
+        self.failure: JMSError | None = None
+
+    def notify_loss(self, error: JMSError) -> None:
+        """Record the loss of the connection, and call the listener."""
+        self.failure = error
+        self.notify(error)
 
     def notify(self, error: JMSError) -> None:
         """Call the listener on a new thread: it may close the connection, which waits for the calling I/O thread."""
@@ -112,7 +119,7 @@ class Connection(Closeable):
         self._fork_guard = ForkGuard()
         self._notifier = ExceptionNotifier()
         self._protocol = ConnectionURL.parse(settings.url).protocol
-        self._provider_connection = connect(settings, self._notifier.notify)
+        self._provider_connection = connect(settings, self._notifier.notify_loss)
         self._state = ConnectionState()
         self._context = ConnectionContext(
             self._provider_connection,
@@ -148,6 +155,11 @@ class Connection(Closeable):
     def admin(self) -> spi.Admin | None:
         """Administration of the broker; None if the broker offers none."""
         return self._provider_connection.admin()
+
+    @property
+    def failure(self) -> JMSError | None:
+        """The error with which the connection was lost; None while it can be used."""
+        return self._notifier.failure
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
@@ -223,6 +235,11 @@ class Connection(Closeable):
             stack.callback(self._provider_connection.close)
             for session in self._sessions:
                 stack.callback(session.close)
+
+    def _delete_temporaries(self) -> None:
+        """Delete the temporary destinations that the sessions have created and not deleted."""
+        for temporary in self._context.temporaries.copy():
+            self._context.delete_temporary(temporary)
 
     def _open_session(self, create: Callable[[ConnectionContext], S]) -> S:
         self._fork_guard.check()

@@ -96,6 +96,7 @@ class ConnectionContext:
         domain: "queue" or "topic" for connections of one messaging domain; None for both.
         naming: Where the destinations of ``lookup://`` names are looked up.
         ignore_transacted: True if each session is transacted, whatever its creation asks for.
+        temporaries: The temporary destinations that the sessions have created and not deleted.
     """
 
     connection: spi.Connection
@@ -106,6 +107,7 @@ class ConnectionContext:
     domain: DestinationKind | None = None
     naming: NamingContext = field(default_factory=NamingContext.default)
     ignore_transacted: bool = False
+    temporaries: set[Destination] = field(default_factory=set[Destination])
     report: Callable[[JMSError], None] = field(default=lambda _: None)
 
     @classmethod
@@ -119,6 +121,21 @@ class ConnectionContext:
         """Return the context of a listener's sessions: started, and without a client id."""
         state = ConnectionState(started=True)
         return cls(connection, limits, state, hooks=hooks or HookChain(), naming=naming or NamingContext.default())
+
+    def create_temporary(self, kind: DestinationKind) -> str:
+        """Create a temporary destination, and return its name."""
+        created = self.connection.temporary(kind)
+        self.temporaries.add(created)
+        return created.name
+
+    def delete_temporary(self, temporary: Destination) -> None:
+        """Delete a temporary destination.
+
+        Raises:
+            JMSError: As ``remove`` of the provider's connection.
+        """
+        self.connection.remove(temporary)
+        self.temporaries.discard(temporary)
 
     def resolve(self, target: D) -> D:
         """Return a destination as it is at the broker: a name such as ``lookup://jms/orders`` is looked up.

@@ -188,7 +188,7 @@ class BaseSession(MessageFactory, Closeable):
         Raises:
             NotSupportedError: The broker has no temporary destinations.
         """
-        return TemporaryQueue(self._temporary("queue"), self._context.connection.remove)
+        return TemporaryQueue(self._temporary("queue"), self._context.delete_temporary)
 
     def create_temporary_topic(self) -> TemporaryTopic:
         """Create a topic that exists until the connection closes or ``delete()`` is called (JMS 3.1, section 6.2.2).
@@ -196,7 +196,7 @@ class BaseSession(MessageFactory, Closeable):
         Raises:
             NotSupportedError: The broker has no temporary destinations.
         """
-        return TemporaryTopic(self._temporary("topic"), self._context.connection.remove)
+        return TemporaryTopic(self._temporary("topic"), self._context.delete_temporary)
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
@@ -322,7 +322,7 @@ class BaseSession(MessageFactory, Closeable):
         with self._lock:
             self._context.resolve(Queue("-") if kind == "queue" else Topic("-"))  # refuses the other domain
             _require(self._context.connection, "temporary", "temporary destinations")
-            return self._context.connection.temporary(kind).name
+            return self._context.create_temporary(kind)
 
     def _consume(
         self, source: Destination | Subscription, selector: str | None, *, no_local: bool = False

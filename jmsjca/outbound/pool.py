@@ -1,0 +1,454 @@
+"""The pool of connections. Its verbs and counters are those of psycopg_pool."""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import Self
+
+from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadline
+from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, PoolTimeoutError, ResourceAllocationError
+from jmsjca.forking import ForkGuard, reset_in_child
+from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.outbound.pooled_connection import PooledConnection
+from jmsjca.outbound.session import Session
+
+__all__ = ["ConnectionPool"]
+
+logger = logging.getLogger("jmsjca.outbound")
+
+_Key = tuple[str | None, str | None]
+"""The user name and password of a connection; (None, None) for those of the factory."""
+
+
+class ConnectionPool:
+    """A pool of connections of one factory. Thread-safe and fair; a forked child begins with an empty pool.
+
+    A borrowed connection belongs to its borrower alone. On return its sessions are closed or, without consumers, kept
+    for the next borrower; its temporary destinations are deleted. A connection that failed is never handed out again,
+    nor are the idle ones that have not been used successfully since.
+
+    Args:
+        factory: The factory. Its client id must be None: a client id belongs to one connection at a time. Options of
+            the factory (``JMSJCA.poolminsize``, ``poolmaxsize``, ``pooltimeout``) override the sizes and the timeout.
+        min_size: The number of connections that are kept open; 0 by default.
+        max_size: The maximum number of connections; 32 by default, as in JMSJCA.
+        timeout: Seconds to wait for a connection if all are borrowed: 0, the default, fails at once; None waits
+            forever.
+        max_waiting: The maximum number of threads that wait for a connection; 0 means no maximum.
+        max_idle: Seconds until an idle connection above ``min_size`` is closed.
+        max_lifetime: Seconds after which a connection is closed when it is returned.
+        check: Called with an idle connection before it is borrowed; raises an error if it is bad. None relies on the
+            heartbeats of the connection and on ``idle_timeout`` of the factory: a connection without a successful use
+            for that long is replaced.
+        open: True to open the pool at once; False for a call of `open`.
+        clock: Source of the time.
+
+    Raises:
+        ConfigurationError: A size or a time is out of range, or the factory has a client id.
+    """
+
+    def __init__(
+        self,
+        factory: ConnectionFactory,
+        *,
+        min_size: int = 0,
+        max_size: int = 32,
+        timeout: float | None = 0.0,
+        max_waiting: int = 0,
+        max_idle: float = 600.0,
+        max_lifetime: float = 3600.0,
+        check: Callable[[Connection], object] | None = None,
+        open: bool = True,  # noqa: A002  # psycopg's name
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        options = factory.options
+        if factory.client_id is not None:
+            raise ConfigurationError(
+                f"The factory has the client id {factory.client_id!r}, which one connection at a time can use: it"
+                " cannot be pooled. Leave the client id out, or create the connection without a pool."
+            )
+        if options.pool_timeout is not None:
+            timeout = None if options.pool_timeout == float("inf") else max(options.pool_timeout, 0.0)
+        self._factory = factory
+        self._timeout, self._max_waiting = timeout, max_waiting
+        self._max_idle, self._max_lifetime = max_idle, max_lifetime
+        self._check, self._clock = check, clock
+        self._set_sizes(
+            min_size if options.pool_min_size is None else options.pool_min_size,
+            max_size if options.pool_max_size is None else options.pool_max_size,
+        )
+        self._timer: threading.Timer | None = None
+        self._idle: deque[PooledConnection] = deque()  # the one used last is at the right end
+        self._size = 0  # idle, borrowed, and being opened
+        self._closed = True
+        self._reset_after_fork()
+        reset_in_child(self, ConnectionPool._reset_after_fork)
+        if open:
+            self.open()
+
+    @property
+    def closed(self) -> bool:
+        """True before `open` and after `close`."""
+        return self._closed
+
+    @contextmanager
+    def connection(
+        self, user_name: str | None = None, password: str | None = None, *, timeout: float | None = -1.0
+    ) -> Generator[PooledConnection]:
+        """Borrow a connection for the block, started.
+
+        Args:
+            user_name: User name, or a connection URL, as for `ConnectionFactory.create_connection`; None for the
+                factory's. Connections of other credentials are not reused; an idle one makes room if the pool is full.
+            password: Password of ``user_name``.
+            timeout: Seconds to wait if all connections are borrowed; -1 for the pool's timeout.
+
+        Raises:
+            PoolTimeoutError: All connections are borrowed, and none is returned in time.
+            ResourceAllocationError: ``max_waiting`` threads wait already.
+            IllegalStateError: The pool is closed.
+            JMSError: A new connection cannot be opened.
+        """
+        connection = self.get_connection(user_name, password, timeout=timeout)
+        try:
+            connection.start()
+            yield connection
+        finally:
+            connection.close()
+
+    @contextmanager
+    def session(
+        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
+    ) -> Generator[Session]:
+        """Borrow a connection with a session for the block. An open transaction is rolled back at its end.
+
+        Args:
+            transacted: As for `Connection.create_session`.
+            acknowledge_mode: As for `Connection.create_session`.
+
+        Raises:
+            JMSError: As `connection`.
+        """
+        with self.connection() as connection:
+            yield connection.create_session(transacted, acknowledge_mode)
+
+    def get_connection(
+        self, user_name: str | None = None, password: str | None = None, *, timeout: float | None = -1.0
+    ) -> PooledConnection:
+        """Borrow a connection, not started. Its ``close()`` returns it to the pool.
+
+        Args:
+            user_name: As for `connection`.
+            password: As for `connection`.
+            timeout: As for `connection`.
+
+        Raises:
+            JMSError: As `connection`.
+        """
+        began = self._clock.monotonic()
+        deadline = Deadline(self._timeout if timeout == -1.0 else timeout, self._clock)
+        key = (user_name, password)
+        self._count("requests_num")
+        try:
+            while True:
+                taken = self._take(key, deadline)
+                if taken is None:
+                    return self._open_connection(key)
+                if self._is_good(taken):
+                    return taken.borrow(self._clock.monotonic())
+                self._discard(taken, "connections_lost")
+        except BaseException:
+            self._count("requests_errors")
+            raise
+        finally:
+            self._count("requests_wait_ms", round((self._clock.monotonic() - began) * 1000))
+
+    def open(self, *, wait: bool = False, timeout: float | None = 30.0) -> None:
+        """Open the pool. Idempotent.
+
+        Args:
+            wait: True to wait until ``min_size`` connections are open, as `wait`.
+            timeout: As for `wait`.
+
+        Raises:
+            JMSError: As `wait`.
+        """
+        self._fork_guard.check()
+        with self._changed:
+            self._closed = False
+        if wait:
+            self.wait(timeout)
+
+    def wait(self, timeout: float | None = 30.0) -> None:
+        """Open connections until there are ``min_size``.
+
+        Args:
+            timeout: Seconds after which no further connection is begun; None for no end.
+
+        Raises:
+            PoolTimeoutError: The pool is not full in time.
+            IllegalStateError: The pool is closed.
+            JMSError: A connection cannot be opened.
+        """
+        deadline = Deadline(timeout, self._clock)
+        while self._reserve_below_minimum():
+            if deadline.remaining() == 0:
+                self._release_slot()
+                raise PoolTimeoutError(f"The pool has less than {self._min_size} connections after {timeout} s.")
+            self._open_connection((None, None)).close()
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Close the pool: idle connections now, borrowed ones when they are returned. Waiting threads get an error.
+
+        Args:
+            timeout: Seconds to wait for borrowed connections. Those that are not returned then are logged.
+        """
+        if self._fork_guard.in_child:
+            return
+        with self._changed:
+            self._closed = True
+            idle = self._take_idle()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._changed.notify_all()
+        for connection in idle:
+            self._discard(connection)
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._size == 0, timeout):
+                logger.warning("The pool of %s is closed, but %d connections are still borrowed.", *self._place())
+
+    def resize(self, min_size: int, max_size: int | None = None) -> None:
+        """Change the sizes. Connections above the maximum are closed when they are returned.
+
+        Args:
+            min_size: The new minimum.
+            max_size: The new maximum; None keeps it, unless the minimum is larger.
+
+        Raises:
+            ConfigurationError: A size is out of range.
+        """
+        self._set_sizes(min_size, max(self._max_size, min_size) if max_size is None else max_size)
+        with self._changed:
+            self._changed.notify_all()
+        self._close_surplus()
+
+    def drain(self) -> None:
+        """Replace all connections: idle ones are closed now, borrowed ones when they are returned."""
+        with self._changed:
+            self._generation += 1
+            idle = self._take_idle()
+        for connection in idle:
+            self._discard(connection)
+
+    def get_stats(self) -> dict[str, int]:
+        """Return the counters by the names of psycopg_pool.
+
+        ``pool_min``, ``pool_max``, ``pool_size``, ``pool_available``, ``requests_waiting`` are the present state;
+        ``requests_num``, ``requests_queued``, ``requests_wait_ms``, ``requests_errors``, ``usage_ms``, ``returns_bad``,
+        ``connections_num``, ``connections_errors`` and ``connections_lost`` have been counted since the pool was made.
+        """
+        with self._changed:
+            return {
+                "pool_min": self._min_size,
+                "pool_max": self._max_size,
+                "pool_size": self._size,
+                "pool_available": len(self._idle),
+                "requests_waiting": len(self._waiting),
+                **self._counters,
+            }
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ConnectionPool of {self._factory!r} with {self._size} of {self._max_size} connections>"
+
+    def _reset_after_fork(self) -> None:
+        """Begin with an empty pool: the parent's connections and waiting threads do not exist in the child."""
+        self._fork_guard = ForkGuard()
+        self._changed = threading.Condition()
+        self._idle = deque()
+        self._waiting: deque[object] = deque()
+        self._size = 0
+        self._generation = 0
+        self._failed_at = float("-inf")
+        self._timer = None
+        names = ("requests_num", "requests_queued", "requests_wait_ms", "requests_errors", "usage_ms", "returns_bad")
+        counted = (*names, "connections_num", "connections_errors", "connections_lost")
+        self._counters = dict.fromkeys(counted, 0)
+
+    def _set_sizes(self, min_size: int, max_size: int) -> None:
+        if not 0 <= min_size <= max_size or max_size < 1:
+            raise ConfigurationError(
+                f"min_size is {min_size} and max_size is {max_size}: these must hold: 0 <= min_size <= max_size, and"
+                " 1 <= max_size."
+            )
+        self._min_size, self._max_size = min_size, max_size
+
+    def _count(self, name: str, by: int = 1) -> None:
+        with self._changed:
+            self._counters[name] += by
+
+    def _take(self, key: _Key, deadline: Deadline) -> PooledConnection | None:
+        """Wait for an idle connection, or for room for a new one, in the order of arrival.
+
+        Returns:
+            A connection; None if the caller may open one: its place is reserved.
+        """
+        ticket = object()
+        with self._changed:
+            self._waiting.append(ticket)
+            try:
+                if not self._is_available(ticket):
+                    self._begin_to_wait(deadline)
+                if not self._changed.wait_for(lambda: self._is_available(ticket), deadline.remaining()):
+                    raise PoolTimeoutError(
+                        f"All {self._max_size} connections of the pool are borrowed: return them sooner (close()),"
+                        " or use a larger max_size or timeout."
+                    )
+                self._check_open()
+                return self._pop(key)
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()
+
+    def _is_available(self, ticket: object) -> bool:
+        first = self._waiting[0] is ticket
+        return self._closed or (first and (bool(self._idle) or self._size < self._max_size))
+
+    def _begin_to_wait(self, deadline: Deadline) -> None:
+        if deadline.remaining() == 0:
+            return
+        self._counters["requests_queued"] += 1
+        if self._max_waiting and len(self._waiting) > self._max_waiting:
+            raise ResourceAllocationError(
+                f"{self._max_waiting} threads wait for a connection of the pool already (max_waiting)."
+            )
+
+    def _pop(self, key: _Key) -> PooledConnection | None:
+        """Return the idle connection of these credentials that was used last; None if one may be opened."""
+        for connection in reversed(self._idle):
+            if connection.key == key:
+                self._idle.remove(connection)
+                return connection
+        if self._size >= self._max_size:  # an idle connection of other credentials makes room
+            surplus = self._idle.popleft()
+            threading.Thread(target=surplus.end, name="jmsjca pool", daemon=True).start()
+        else:
+            self._size += 1
+        return None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError("The pool is closed: open() it, or use it as a context manager.")
+
+    def _reserve_below_minimum(self) -> bool:
+        with self._changed:
+            self._check_open()
+            missing = self._size < self._min_size
+            self._size += missing
+            return missing
+
+    def _release_slot(self) -> None:
+        with self._changed:
+            self._size -= 1
+            self._changed.notify_all()
+
+    def _open_connection(self, key: _Key) -> PooledConnection:
+        self._count("connections_num")
+        generation, now = self._generation, self._clock.monotonic()
+        try:
+            connection = self._factory.create_connection(*key)
+        except BaseException:
+            self._count("connections_errors")
+            self._release_slot()
+            raise
+        return PooledConnection(connection, key, self._return, (generation, now)).borrow(now)
+
+    def _is_good(self, connection: PooledConnection) -> bool:
+        now = self._clock.monotonic()
+        if connection.failed or connection.last_success <= self._failed_at or self._is_too_old(connection, now):
+            return False
+        if self._check is None:
+            return now - connection.last_success <= self._factory.idle_timeout
+        try:
+            self._check(connection.connection)
+        except JMSError as error:
+            logger.info("A pooled connection failed its check: %s", error)
+            return False
+        return True
+
+    def _is_too_old(self, connection: PooledConnection, now: float) -> bool:
+        generation, opened = connection.origin
+        return generation != self._generation or now - opened >= self._max_lifetime
+
+    def _return(self, connection: PooledConnection) -> None:
+        """Take a connection back: keep it if it is good, else close it."""
+        if self._fork_guard.in_child:
+            return
+        now = self._clock.monotonic()
+        self._count("usage_ms", round((now - connection.borrowed_at) * 1000))
+        if connection.failed:
+            self._count("returns_bad")
+            self._failed_at = now  # idle connections are older: they are checked by their next successful use
+        with self._changed:
+            crowded = self._closed or self._size > self._max_size
+            keep = not (crowded or connection.failed or self._is_too_old(connection, now))
+            if keep:
+                self._idle.append(connection)
+                self._changed.notify_all()
+        if not keep:
+            self._discard(connection)
+        self._close_surplus()
+        self._plan_maintenance()
+
+    def _plan_maintenance(self) -> None:
+        """Close surplus connections later, also if the pool is not used any more."""
+        with self._changed:
+            if self._timer is not None or self._closed or len(self._idle) <= self._min_size:
+                return
+            self._timer = timer = threading.Timer(self._max_idle, self._maintain)
+            timer.daemon = True
+            timer.start()
+
+    def _maintain(self) -> None:
+        with self._changed:
+            self._timer = None
+        self._close_surplus()
+        self._plan_maintenance()
+
+    def _take_idle(self) -> list[PooledConnection]:
+        idle = list(self._idle)
+        self._idle.clear()
+        return idle
+
+    def _close_surplus(self) -> None:
+        """Close connections that have been idle for ``max_idle``, down to ``min_size``, and those above the maximum."""
+        now, surplus = self._clock.monotonic(), list[PooledConnection]()
+        with self._changed:
+            room = self._size - self._min_size
+            while self._idle and len(surplus) < room:
+                stale = now - self._idle[0].returned_at >= self._max_idle
+                if not stale and self._size - len(surplus) <= self._max_size:
+                    break
+                surplus.append(self._idle.popleft())
+        for connection in surplus:
+            self._discard(connection)
+
+    def _discard(self, connection: PooledConnection, counter: str | None = None) -> None:
+        if counter:
+            self._count(counter)
+        with suppress(JMSError):
+            connection.end()
+        self._release_slot()
+
+    def _place(self) -> tuple[object, int]:
+        return self._factory, self._size

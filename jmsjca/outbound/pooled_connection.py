@@ -1,0 +1,158 @@
+"""A connection of a pool, as its borrower sees it."""
+
+import logging
+from collections.abc import Callable
+from typing import Self
+
+from jmsjca import spi
+from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
+from jmsjca.outbound.connection_state import Closeable
+from jmsjca.outbound.session import Session
+
+__all__ = ["PooledConnection"]
+
+logger = logging.getLogger("jmsjca.outbound")
+
+
+class PooledConnection(Closeable):
+    """A connection that returns to its pool when it is closed. `ConnectionPool.connection` lends it.
+
+    Args:
+        connection: The connection to the broker.
+        key: The user name and the password that it was opened with.
+        take_back: Called when it is returned.
+        origin: The generation of the pool, and the time at which it was opened.
+
+    Attributes:
+        connection: The connection to the broker.
+        key: The user name and the password that it was opened with.
+        origin: The generation of the pool, and the time at which it was opened.
+        borrowed_at: When it was borrowed, on the monotonic clock.
+        returned_at: When it was returned.
+        last_success: When it was last opened, or returned without a failure.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        key: tuple[str | None, str | None],
+        take_back: "Callable[[PooledConnection], None]",
+        origin: tuple[int, float],
+    ) -> None:
+        self.connection = connection
+        self.key = key
+        self.origin = origin
+        self.borrowed_at = self.returned_at = self.last_success = origin[1]
+        self._take_back = take_back
+        self._sessions: list[Session] = []
+        self._clean_up_failed = False
+        self._closed = True
+
+    def borrow(self, now: float) -> Self:
+        """Mark the connection as borrowed."""
+        self.borrowed_at = now
+        self._closed = False
+        return self
+
+    @property
+    def failed(self) -> bool:
+        """True after the connection was lost, or an attempt to clean it up failed."""
+        return self._clean_up_failed or self.connection.failure is not None
+
+    @property
+    def client_id(self) -> None:
+        """None: a connection with a client id is not pooled."""
+
+    @property
+    def capabilities(self) -> spi.Capabilities:
+        """The capabilities of the broker."""
+        return self.connection.capabilities
+
+    @property
+    def metadata(self) -> ConnectionMetaData:
+        """Protocol, versions and properties of the connection."""
+        return self.connection.metadata
+
+    @property
+    def admin(self) -> spi.Admin | None:
+        """Administration of the broker; None if the broker offers none."""
+        self._check_borrowed()
+        return self.connection.admin
+
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """As `Connection.exception_listener`; it is removed when the connection is returned."""
+        return self.connection.exception_listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: ExceptionListener | None) -> None:
+        """Set or remove the exception listener."""
+        self._check_borrowed()
+        self.connection.exception_listener = listener
+
+    def start(self) -> None:
+        """Start the delivery of messages to consumers. Idempotent."""
+        self._check_borrowed()
+        self.connection.start()
+
+    def stop(self) -> None:
+        """Pause the delivery of messages to consumers. Idempotent."""
+        self._check_borrowed()
+        self.connection.stop()
+
+    def create_session(
+        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
+    ) -> Session:
+        """Create a session, which is closed when the connection is returned. The broker is not asked for it.
+
+        Args:
+            transacted: As for `Connection.create_session`.
+            acknowledge_mode: As for `Connection.create_session`.
+
+        Raises:
+            IllegalStateError: The connection is returned.
+            JMSError: As `Connection.create_session`.
+        """
+        self._check_borrowed()
+        session = self.connection.create_session(transacted, acknowledge_mode)
+        self._sessions.append(session)
+        return session
+
+    def close(self) -> None:
+        """Return the connection to its pool. Idempotent.
+
+        Its consumers, and all temporary destinations that it created, are removed; open transactions are rolled back.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._clean_up()
+        finally:
+            self._take_back(self)
+
+    def end(self) -> None:
+        """Close the connection to the broker."""
+        self.connection.close()
+
+    def _clean_up(self) -> None:
+        sessions, self._sessions = self._sessions, []
+        self.connection.exception_listener = None
+        try:
+            self.connection.stop()
+            for session in sessions:
+                session.close()
+            self.connection._delete_temporaries()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+        except JMSError as error:
+            self._clean_up_failed = True
+            logger.info("A pooled connection is closed, because it could not be cleaned up: %s", error)
+
+    def _check_borrowed(self) -> None:
+        if self._closed:
+            raise IllegalStateError("The connection has been returned to its pool: borrow another one.")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
