@@ -61,10 +61,12 @@ class TestPipelinedSends(Contract):
         """It acknowledges, and stays open for `commit`."""
         queue = harness.queue()
         harness.send(queue, "a")
-        unit = harness.holding(harness.gather(harness.connection.consumer(queue), 1))
+        consumer = harness.connection.consumer(queue)
+        unit = harness.holding(harness.gather(consumer, 1))
         with pytest.raises(IllegalStateError):
             unit.start_commit()
         unit.commit()
+        consumer.close()
         harness.expect(queue)
 
 
