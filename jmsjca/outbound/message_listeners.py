@@ -94,8 +94,7 @@ class ListenerDispatcher:
 
     def listener(self, receiver: ListenedReceiver) -> MessageListener | None:
         """Return the listener of a consumer; None without one."""
-        with self._changed:
-            fetcher = self._fetchers.get(receiver)
+        fetcher = self._fetchers.get(receiver)
         return fetcher.listener if fetcher else None
 
     def check_allowed(self, call: str) -> None:
@@ -115,7 +114,7 @@ class ListenerDispatcher:
 
     def forget(self, receiver: ListenedReceiver) -> None:
         """Remove the listener of a closed consumer, if any."""
-        if self._fetchers:
+        if self._fetchers and not self._lock.fork_guard.in_child:  # where the threads do not exist
             self._remove(receiver)
             if not self._fetchers:
                 self._join()

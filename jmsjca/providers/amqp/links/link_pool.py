@@ -135,6 +135,8 @@ class LinkPool:
             TransactionInDoubtError: Some messages were sent or may have been sent.
             JMSError: No message was sent, or the connection is lost.
         """
+        if not batch.begun:
+            self.engine.task_queue.wake()  # `start_send` did not: the engine may wait for more messages
         with _in_doubt_if_sent(batch, any_sent=False):
             self._await(batch, timeout)
 

@@ -97,6 +97,11 @@ class SendBatch:
         """Add a link on which messages of the batch may wait for credit."""
         self._links.append(link)
 
+    @property
+    def begun(self) -> bool:
+        """True once the engine thread has begun to send the messages."""
+        return bool(self._links)
+
     def on_presettled(self, count: int) -> None:
         """Count messages that were sent settled. The broker reports the outcome of a message behind them."""
         self.outstanding -= count
