@@ -67,7 +67,6 @@ class AsynchronousSends:
             JMSError: The message cannot be sent; then there is no completion.
         """
         self._await_capacity()
-        self._mode.pipelined = True
         pending = _PendingSend(message, to, on_completion)
         try:
             self._hooks.wrap_send(partial(pending.begin, self._mode))(message, to)

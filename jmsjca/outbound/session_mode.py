@@ -32,7 +32,6 @@ class SessionMode(ABC):
         automatic: True if a message is acknowledged because `receive` returns it.
         order: The order in which deliveries are settled.
         lock: Entered for every use of the session.
-        pipelined: True once the session has sent asynchronously: later sends must not overtake those in flight.
         listening: True while consumers of the session have message listeners.
     """
 
@@ -43,7 +42,6 @@ class SessionMode(ABC):
     def __init__(self, connection: spi.Connection) -> None:
         self._connection = connection
         self.lock = SessionLock()
-        self.pipelined = False
         self.listening = False
 
     @abstractmethod
@@ -56,9 +54,6 @@ class SessionMode(ABC):
 
     def send(self, message: Message, to: Destination) -> None:
         """Send a message at once."""
-        if self.pipelined:
-            self.begin_send(message, to)()
-            return
         unit = self._connection.unit(atomic=False)  # one send needs no atomicity
         unit.send(message, to)
         unit.commit()

@@ -8,6 +8,7 @@ import pytest
 from jmsjca import AcknowledgeMode, Message, Queue, Requestor, TextMessage
 from jmsjca.errors import IllegalStateError, JMSError, NotSupportedError
 from jmsjca.outbound.message_listeners import MAX_FAILURES
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from tests.unit.outbound.queues import PATIENCE, QUEUE, put, shown, take
 
 OTHER = Queue("other")
@@ -226,6 +227,40 @@ def test_rollback_releases_what_other_consumers_fetched(stopped, other):
     assert sorted(committed.bodies(60)) == sorted([str(number) for number in range(30)] * 2)
     session.close()
     assert shown(other) == shown(other, OTHER) == []
+
+
+def test_what_is_fetched_during_a_rollback_is_redelivered(connection, other, caplog, monkeypatch):
+    """The rollback has released it before the listener's thread sees it, which is no failure."""
+    fetched, rolled_back, committed = threading.Event(), threading.Event(), Inbox()
+    real = EmbeddedConsumer.receive
+
+    def receive(self, *args):
+        chunk = real(self, *args)
+        if not rolled_back.is_set() and any(delivery.message.body == "b2" for delivery in chunk):
+            fetched.set()
+            assert rolled_back.wait(PATIENCE)
+        return chunk
+
+    def listen(message):
+        if message.body == "a" and not message.redelivered:
+            put(other, "b2", to=OTHER)
+            assert fetched.wait(PATIENCE)
+            session.rollback()
+            rolled_back.set()
+        elif message.redelivered or message.body == "b2":
+            session.commit()
+            committed(message)
+        else:
+            put(other, "a")  # b1 belongs to the transaction now
+
+    monkeypatch.setattr(EmbeddedConsumer, "receive", receive)
+    session = connection.create_session(transacted=True)
+    for consumer in [session.create_consumer(queue) for queue in (QUEUE, OTHER)]:
+        consumer.set_message_listener(listen)
+    put(other, "b1", to=OTHER)
+    assert sorted(committed.bodies(3)) == ["a", "b1", "b2"]
+    session.close()
+    assert not caplog.records
 
 
 def test_recover_redelivers_the_message_of_the_running_listener(connection, other, inbox):
