@@ -23,6 +23,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	$(BIN)/python -m tests.torture.backlog_memory
 	$(BIN)/python -m tests.model.run --steps 1000000
 	$(BIN)/python -m tests.unit.inbound.random_walk --walks 50
+	PYTHONPATH=tests/support $(BIN)/python -m tests.unit.inbound.poison --messages 10000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.unit.providers.amqp.wire.cuts
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points --errors

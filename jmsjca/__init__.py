@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jmsjca.config import AcknowledgeMode, DestinationSettings, Limits
 from jmsjca.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jmsjca.errors import JMSError
+from jmsjca.errors import JMSError, Reject, Retry
 from jmsjca.hooks import Hooks
 from jmsjca.messages import (
     Byte,
@@ -83,8 +83,10 @@ __all__ = [
     "Queue",
     "QueueBrowser",
     "QueueConnectionFactory",
+    "Reject",
     "Requestor",
     "ResourceAdapter",
+    "Retry",
     "Session",
     "Settlement",
     "Short",

@@ -25,14 +25,17 @@
     ├── ProviderNotInstalledError (ImportError)
     ├── ConnectionLostError (ConnectionError)
     ├── JMSSecurityError (PermissionError)
+    ├── Reject
     ├── ResourceAllocationError
     │   └── PoolTimeoutError (TimeoutError)
+    ├── Retry
     ├── StoreError
     ├── TransactionRolledBackError
     └── TransactionInDoubtError
 
 If a builtin exception fits, it is the second base: ``except ValueError`` catches an invalid URL. The exception of the
-client library or of the store, if any, is the ``__cause__``.
+client library or of the store, if any, is the ``__cause__``. Handlers of listeners raise `Reject` and `Retry` to decide
+about the message that they got.
 """
 
 __all__ = [
@@ -58,7 +61,9 @@ __all__ = [
     "NotSupportedError",
     "PoolTimeoutError",
     "ProviderNotInstalledError",
+    "Reject",
     "ResourceAllocationError",
+    "Retry",
     "StoreError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
@@ -160,12 +165,60 @@ class JMSSecurityError(JMSError, PermissionError):
     """The broker refuses the login, its certificate is not trusted, or a password would be sent unencrypted."""
 
 
+class Reject(JMSError):  # noqa: N818  # a decision, as the handler words it
+    """Raised by a handler: the message can never be processed, so it is dead-lettered at once.
+
+    It is moved to the target of the listener's redelivery handling, ``3:1000; 5:move(queue:dlq.$)`` for instance, with
+    the reason in its property ``JMS_Sun_JMSJCA_ExceptionMessage``. Without such a target it is deleted, with a warning
+    in the log.
+
+    Args:
+        reason: The reason, for the dead letter and the log.
+
+    Attributes:
+        reason: The same.
+
+    Raises:
+        ConfigurationError: The reason is not a text.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = _reason(reason, "Reject")
+        super().__init__(reason)
+
+
 class ResourceAllocationError(JMSError):
     """A resource is exhausted: disk space, the timeout of a lock, a limit."""
 
 
 class PoolTimeoutError(ResourceAllocationError, TimeoutError):
     """All connections of a pool are borrowed, and none was returned in time."""
+
+
+class Retry(JMSError):  # noqa: N818  # a decision, as the handler words it
+    """Raised by a handler: the message cannot be processed now, so it is redelivered later.
+
+    The unit is rolled back, and the delivery counts as a failed one: the redelivery handling moves or deletes the
+    message after as many redeliveries as always.
+
+    Args:
+        reason: The reason, for the log and, should the message be moved later, for the dead letter.
+        delay: Seconds until the redelivery, instead of the delay of the redelivery handling; 0 for none, None for the
+            delay of the redelivery handling.
+
+    Attributes:
+        reason: The same.
+        delay: The same.
+
+    Raises:
+        ConfigurationError: The reason is not a text, or the delay is not a number from 0 to 2,147,483.647 (nearly 25
+            days).
+    """
+
+    def __init__(self, reason: str = "", *, delay: float | None = None) -> None:
+        self.reason = _reason(reason, "Retry")
+        self.delay = None if delay is None else _delay(delay)
+        super().__init__(reason or "The handler asked for a redelivery.")
 
 
 class StoreError(JMSError):
@@ -178,6 +231,21 @@ class TransactionRolledBackError(JMSError):
 
 class TransactionInDoubtError(JMSError):
     """The outcome of the commit is unknown. It is never assumed to be either success or failure."""
+
+
+_MAX_DELAY = (2**31 - 1) / 1000  # seconds, as in a redelivery handling
+
+
+def _reason(reason: object, kind: str) -> str:
+    if isinstance(reason, str):
+        return reason
+    raise ConfigurationError(f"The reason of {kind} is a text, not {reason!r:.100}. For a delay, raise Retry(delay=5).")
+
+
+def _delay(delay: object) -> float:
+    if isinstance(delay, int | float) and not isinstance(delay, bool) and 0 <= delay <= _MAX_DELAY:
+        return float(delay)
+    raise ConfigurationError(f"The delay of Retry is a number of seconds from 0 to {_MAX_DELAY}, not {delay!r:.100}.")
 
 
 def excerpt(value: object, limit: int = 40) -> str:

@@ -2,12 +2,13 @@
 
 Subclass `Hooks`, override the methods that you need, and pass an instance to the `ResourceAdapter` or to a
 `ConnectionFactory`. `around_delivery` and `around_send` are nested: they run code before and after the handler or the
-send. An exception that they raise counts as the handler's, or fails the send. `status_changed` and `settled` are
-notifications after the event; an exception that they raise is logged and changes nothing.
+send. An exception that they raise counts as the handler's, or fails the send. `status_changed`, `settled` and
+`dead_lettered` are notifications after the event; an exception that they raise is logged and changes nothing.
 """
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from jmsjca.destinations import Destination
@@ -15,12 +16,33 @@ from jmsjca.errors import JMSError
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome
 
-__all__ = ["HookChain", "Hooks", "Send"]
+__all__ = ["DeadLetter", "HookChain", "Hooks", "Send"]
 
 Send = Callable[[Message, Destination], None]
 """Sends a message to a destination."""
 
 logger = logging.getLogger("jmsjca.hooks")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that a listener gave up: it was moved, or deleted.
+
+    Attributes:
+        message_id: The id of the message, or ``content:`` and a digest for a message whose id is missing or damaged.
+        source: The destination that it was received from.
+        target: The destination that it was moved to; None if it was deleted.
+        count: The number of redeliveries.
+        reason: The reason: that of `Reject`, or the number of redeliveries and the handler's last error.
+        copy_id: The id of the copy at the target; None if it was deleted.
+    """
+
+    message_id: str
+    source: Destination
+    target: Destination | None
+    count: int
+    reason: str
+    copy_id: str | None = None
 
 
 class Hooks:
@@ -67,6 +89,14 @@ class Hooks:
             messages: Number of messages in the unit.
         """
 
+    def dead_lettered(self, endpoint: str, letter: DeadLetter) -> None:
+        """Called when a message was moved or deleted, by the redelivery handling or because the handler rejected it.
+
+        Args:
+            endpoint: The display name of the activation.
+            letter: The message, its target and the reason.
+        """
+
     def status_changed(self, endpoint: str, status: str) -> None:
         """Called when an activation's status has become "Up", "Down", "Connecting" or "Disconnecting"."""
 
@@ -96,6 +126,11 @@ class HookChain:
         """Notify every hook of the end of a unit."""
         for hook in self._hooks:
             _notify(hook.settled, endpoint, outcome, messages)
+
+    def dead_lettered(self, endpoint: str, letter: DeadLetter) -> None:
+        """Notify every hook of a message that was moved or deleted."""
+        for hook in self._hooks:
+            _notify(hook.dead_lettered, endpoint, letter)
 
     def status_changed(self, endpoint: str, status: str) -> None:
         """Notify every hook of a changed activation status."""

@@ -97,6 +97,11 @@ class Delivery(Protocol):
         ...
 
     @property
+    def digest(self) -> str:
+        """A digest of the content: always readable, and the same for each delivery of a message."""
+        ...
+
+    @property
     def count(self) -> int | None:
         """The delivery count, this delivery included; None if the broker does not count."""
         ...

@@ -21,6 +21,7 @@ from jmsjca.inbound.shutdown import stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
 from jmsjca.messages.settlement import Settlement
 from jmsjca.reconnection import ConnectionSettings
+from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING
 
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
@@ -30,6 +31,7 @@ __all__ = ["Activation", "Status", "display_name"]
 logger = logging.getLogger("jmsjca.inbound")
 
 _UNSPECIFIED = "<unspecified>"
+_WITH_DEAD_LETTER_QUEUE = f"{DEFAULT_REDELIVERY_HANDLING.rpartition(':')[0]}:move(queue:dlq.$)"
 
 
 class Activation:
@@ -111,6 +113,7 @@ class Activation:
         """
         run = ActivationRun(self._endpoint, self._settings, self._executor, self._state)
         if self._state.fire("start", run):
+            self._warn_of_endless_redelivery()
             run.start()
         elif self.status == "Disconnecting":
             raise IllegalStateError(f"{self.name} is being stopped; start it again when its status is 'Down'.")
@@ -217,6 +220,18 @@ class Activation:
             activation=self,
             mbean_name=self.spec.mbean_name,
         )
+
+    def _warn_of_endless_redelivery(self) -> None:
+        """Warn of the default redelivery handling, by which a message that always fails is redelivered for ever."""
+        if self._endpoint_settings.redelivery.text == DEFAULT_REDELIVERY_HANDLING:
+            logger.warning(
+                "%s: a message from %s that always fails is redelivered for ever, as the default redelivery handling "
+                'has no end%s. To move it to a dead-letter queue: redelivery_handling="%s"',
+                self.name,
+                self._endpoint_settings.destination,
+                ", and holds up all later ones" if self._endpoint_settings.mode == "serial" else "",
+                _WITH_DEAD_LETTER_QUEUE,
+            )
 
     def __repr__(self) -> str:
         return f"<Activation {self.name} {self.status}>"

@@ -8,9 +8,13 @@ from weakref import ref
 
 from jmsjca import spi
 from jmsjca.config.settings import AcknowledgeMode
-from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
-from jmsjca.inbound.handler import is_current
+from jmsjca.errors import ConnectionLostError, MessageFormatError, Reject, Retry, TransactionRolledBackError
+from jmsjca.hooks import DeadLetter
+from jmsjca.inbound.endpoint import message_identity
+from jmsjca.inbound.failure_log import log_failure
+from jmsjca.inbound.handler import handler_traceback, is_current
 from jmsjca.inbound.handler_arguments import Invocation
+from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.inbound.replies import send_replies
 from jmsjca.messages.delivery import bind_delivery, original_message_id
 from jmsjca.messages.end_of_batch import end_of_batch_message
@@ -128,7 +132,7 @@ class EndpointDeliveryContext:
     @property
     def _id(self) -> str | None:
         message = self._message()
-        return None if message is None or self._is_end_of_batch else original_message_id(message)
+        return None if message is None or self._is_end_of_batch else self._attempt.identity_of(message)
 
 
 class _UserRollbackData(MutableMapping[str, str]):
@@ -192,6 +196,8 @@ class DeliveryAttempt:
         self._runner: object = None  # the identifier of the thread, or the task, that runs the handler
         self._settlement: Settlement | None = None
         self._handler_called = False  # True once the handler was called
+        self._rejected: list[spi.Delivery] = []
+        self._retry_delay = 0.0
 
     @property
     def rollback_only(self) -> bool:
@@ -219,6 +225,16 @@ class DeliveryAttempt:
         if self._session is None or self._session.closed:
             self._session = self._create_session()
         return self._session
+
+    def identity_of(self, message: Message) -> str | None:
+        """Return the identity of a message of this unit; None if it has no id and the unit is settled."""
+        try:
+            message_id = original_message_id(message)
+        except MessageFormatError:
+            message_id = None
+        if message_id:
+            return message_id
+        return next((message_identity(delivery) for delivery in self.deliveries if _is_of(delivery, message)), None)
 
     def deliver(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Call the handler with each message until one fails, or once with all of them; then `finish`.
@@ -266,8 +282,10 @@ class DeliveryAttempt:
         try:
             if self._session is not None:
                 self._session.close()
-            if self.unit.rollback_only:
-                self.unit.rollback()
+            if self._rejected and not self.unit.rollback_only:
+                self._commit_with_rejected()
+            elif self.unit.rollback_only:
+                self.unit.rollback(delay=self._retry_delay)
             else:
                 self.unit.commit(confirmed=self.endpoint.settings.confirm_commits)
         except ConnectionLostError:
@@ -282,6 +300,23 @@ class DeliveryAttempt:
             if self._in_flight is not None:
                 self._in_flight.release()
             self.deliveries = []  # messages refer to this object: avoids a reference cycle
+            self._rejected = []
+
+    def _commit_with_rejected(self) -> None:
+        """Commit with the copies of rejected messages; roll back if one cannot be moved."""
+        mover = MessageMover(self.endpoint, self.connection)
+        letters: list[DeadLetter] = []
+        for delivery in self._rejected:
+            identity = message_identity(delivery)
+            action = self.endpoint.redelivery.policy_of(identity).dead_letter_action
+            letter = mover.add(self.unit.unit, action, delivery, self.endpoint.redelivery_count_of(identity))
+            if letter is None:
+                self.unit.rollback()
+                return
+            letters.append(letter)
+        self.unit.commit()
+        for letter in letters:
+            mover.report(letter)
 
     def _create_session(self) -> Session:
         """Create the handler's session: it sends in the unit, or at once without transactions."""
@@ -300,14 +335,14 @@ class DeliveryAttempt:
                 return
 
     def _run_guarded(self, deliveries: Sequence[spi.Delivery], act: Callable[[], None]) -> None:
-        before = len(self.deliveries)
+        before, sends = len(self.deliveries), self.unit.sends
         with self.endpoint.statistics.delivering(len(deliveries)):
             try:
                 act()
             except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
                 begun = len(self.deliveries) > before
                 self.endpoint.mark_returned(() if begun else deliveries)
-                self._record_failure(error, deliveries if begun else ())
+                self._record_failure(error, deliveries if begun else (), sent=self.unit.sends > sends)
 
     def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Add messages to the unit, all before the first is decoded, so that they are also returned together."""
@@ -343,15 +378,50 @@ class DeliveryAttempt:
     def _set_runner(self, task: object) -> None:
         self._runner = task
 
-    def _record_failure(self, error: BaseException, deliveries: Sequence[spi.Delivery]) -> None:
+    def _record_failure(self, error: BaseException, deliveries: Sequence[spi.Delivery], *, sent: bool) -> None:
+        """Record the error of a call of the handler.
+
+        Args:
+            error: The error.
+            deliveries: The messages of the call.
+            sent: True if the handler has sent something in this call, which only a rollback undoes.
+        """
+        error = error.with_traceback(handler_traceback(error.__traceback__))
+        self.endpoint.remember_failure(deliveries, error)
+        if isinstance(error, Reject) and deliveries:
+            self._reject(error, deliveries, sent=sent)
+            return
         if self.unit.outcome is None:
             self.unit.set_rollback_only()
-        if isinstance(error, JMSError):
-            logger.error("A message to %s was rolled back: %s", self.endpoint.name, error)
-        else:
-            logger.error(
-                "The handler of %s failed; its message is rolled back and redelivered.",
-                self.endpoint.name,
-                exc_info=error,
-            )
-        self.endpoint.remember_failure(deliveries, error)
+        if isinstance(error, Retry) and error.delay is not None:
+            self._request_delay(error.delay, deliveries)
+        log_failure(self.endpoint, error, deliveries)
+
+    def _reject(self, error: Reject, deliveries: Sequence[spi.Delivery], *, sent: bool) -> None:
+        """Dead-letter messages in this unit; or, if that has to be rolled back, when they are redelivered."""
+        for delivery in deliveries:
+            self.endpoint.redelivery.encounter(message_identity(delivery)).rejection = error.reason
+        if not sent:
+            self._rejected += deliveries
+        elif self.unit.outcome is None:
+            self.unit.set_rollback_only()
+
+    def _request_delay(self, seconds: float, deliveries: Sequence[spi.Delivery]) -> None:
+        """Delay the redelivery of messages: at the broker if it can, and the whole unit has the same delay."""
+        at_broker = (
+            self.connection.capabilities.redelivery_delay
+            and self.endpoint.settings.mode != "serial"  # where all later messages must wait, too
+            and len(deliveries) == len(self.deliveries)
+        )
+        if at_broker:
+            self._retry_delay = seconds
+        for delivery in deliveries:
+            encounter = self.endpoint.redelivery.encounter(message_identity(delivery))
+            encounter.set_retry_delay(0.0 if at_broker else seconds)
+
+
+def _is_of(delivery: spi.Delivery, message: Message) -> bool:
+    try:
+        return delivery.message is message
+    except MessageFormatError:
+        return False

@@ -28,7 +28,7 @@ from jmsjca.redelivery.policy import RedeliveryPolicy
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
 
-__all__ = ["Endpoint", "EndpointSettings", "InFlightUnit", "Mode", "message_identity"]
+__all__ = ["Endpoint", "EndpointSettings", "InFlightUnit", "Mode", "message_identity", "readable_message_id"]
 
 _REMEMBERED = 5000
 
@@ -233,9 +233,7 @@ class Endpoint:
         """Store the handler's error until the messages are redelivered."""
         failure = Failure.of(error)
         for delivery in deliveries:
-            message_id = message_identity(delivery)
-            if message_id is not None:
-                self.redelivery.encounter(message_id).failure = failure
+            self.redelivery.encounter(message_identity(delivery)).failure = failure
 
     def register(self, unit: InFlightUnit, deliveries: Iterable[spi.Delivery]) -> None:
         """Add messages to a unit before the handler sees them.
@@ -275,7 +273,7 @@ class Endpoint:
                     continue
                 unit.abandoned = True
                 self._abandoned_count += 1
-                for message_id in filter(None, map(message_identity, unit.deliveries)):
+                for message_id in map(message_identity, unit.deliveries):
                     self._still_running[message_id] = self._still_running.get(message_id, 0) + 1
 
     def is_still_running(self, delivery: spi.Delivery) -> bool:
@@ -295,8 +293,8 @@ class Endpoint:
             waited: True if they are not to be delayed again when they are redelivered.
         """
         for delivery in deliveries:
-            if was_delivered_before(delivery) and (message_id := message_identity(delivery)) is not None:
-                self.redelivery.encounter(message_id).mark_returned(waited=waited)
+            if was_delivered_before(delivery):
+                self.redelivery.encounter(message_identity(delivery)).mark_returned(waited=waited)
 
     def mark_returned_uncounted(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Record that the broker does not count the delivery of returned messages."""
@@ -308,28 +306,31 @@ class Endpoint:
                 known.mark_returned_uncounted()
 
     def _remove_running(self, deliveries: Sequence[spi.Delivery]) -> None:
-        for message_id in filter(None, map(message_identity, deliveries)):
+        for message_id in map(message_identity, deliveries):
             left = self._still_running.pop(message_id, 0) - 1
             if left > 0:
                 self._still_running[message_id] = left
 
     def _mark_to_split(self, deliveries: Sequence[spi.Delivery]) -> None:
         with self._lock:
-            for message_id in filter(None, map(message_identity, deliveries)):
+            for message_id in map(message_identity, deliveries):
                 self._to_split[message_id] = None
                 self._to_split.move_to_end(message_id)
             while len(self._to_split) > _REMEMBERED:
                 self._to_split.popitem(last=False)
 
 
-def message_identity(delivery: spi.Delivery) -> str | None:
-    """Return the id of a message; for one that cannot be decoded, a hash of its bytes."""
+def message_identity(delivery: spi.Delivery) -> str:
+    """Return the id of a message; for one that has no id, or whose id cannot be decoded, a digest of its content."""
+    return readable_message_id(delivery) or f"content:{delivery.digest}"
+
+
+def readable_message_id(delivery: spi.Delivery) -> str | None:
+    """Return the id of a message; None if it has no id, or its id cannot be decoded."""
     try:
         return original_message_id(delivery.message)
     except MessageFormatError:
-        from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
-
-        return f"undecodable:{sha256(delivery.raw).hexdigest()}"
+        return None
 
 
 def was_delivered_before(delivery: spi.Delivery) -> bool:

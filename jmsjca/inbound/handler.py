@@ -5,16 +5,17 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from threading import Lock
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.forking import reset_in_child
-from jmsjca.inbound.handler_arguments import ArgumentResolver, Invocation
+from jmsjca.inbound.handler_arguments import ArgumentResolver, Invocation, callable_name
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Handler", "HandlerLoop", "is_current"]
+__all__ = ["Handler", "HandlerLoop", "handler_traceback", "is_current"]
 
 _CLOSE_TIMEOUT = 1.0  # seconds for coroutines that do not react to cancellation
 
@@ -128,6 +129,7 @@ class Handler:
         loop: The event loop for coroutines; None for a loop of its own.
 
     Attributes:
+        name: The name of the function.
         whole_batches: True if the function takes all messages of a batch in one call.
         takes_end_of_batch: True if the function is also called with the end of a batch.
 
@@ -138,6 +140,7 @@ class Handler:
     def __init__(self, function: Callable[..., object], loop: HandlerLoop | None = None) -> None:
         self._function = function
         self._loop = loop or HandlerLoop()
+        self.name = callable_name(function)
         self._arguments = ArgumentResolver(function)
         self.whole_batches = self._arguments.whole_batches
         self.takes_end_of_batch = self._arguments.takes_end_of_batch
@@ -329,3 +332,16 @@ def is_current(task: object) -> bool:
         return asyncio.current_task() is task
     except RuntimeError:  # no loop runs on this thread
         return False
+
+
+_CALLERS = {Handler.__call__.__code__, _RunningCoroutine._run_contained.__code__}  # noqa: SLF001  # of this module
+
+
+def handler_traceback(trace: TracebackType | None) -> TracebackType | None:
+    """Return the part of a traceback that begins at the handler's own frame; all of it if the handler did not run."""
+    own, at = trace, trace
+    while at is not None:
+        if at.tb_frame.f_code in _CALLERS:
+            own = at.tb_next or own
+        at = at.tb_next
+    return own

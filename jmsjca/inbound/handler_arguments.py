@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentResolver",
     "Invocation",
+    "callable_name",
 ]
 
 _MAX_PROBLEMS = 5
@@ -201,7 +202,7 @@ def _is(hint: Any, kind: type) -> bool:
 
 def _unknown_parameter(function: Callable[..., object], name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The handler {_callable_name(function)} needs {name!r}, which is not known. A parameter gets the message, its "
+        f"The handler {callable_name(function)} needs {name!r}, which is not known. A parameter gets the message, its "
         "body (by the name 'body', or as the type that it is annotated with), all messages of a batch or their bodies "
         f"(as Sequence[Message] or another), the session, 'headers', or a header by its name ({', '.join(_HEADERS)}). "
         "It must not be annotated with a name that is not imported when the program runs."
@@ -210,7 +211,7 @@ def _unknown_parameter(function: Callable[..., object], name: str) -> Configurat
 
 def _mixed_parameters(function: Callable[..., object], names: Sequence[str]) -> ConfigurationError:
     return ConfigurationError(
-        f"The handler {_callable_name(function)} takes whole batches, but {', '.join(map(repr, names))} belong to one "
+        f"The handler {callable_name(function)} takes whole batches, but {', '.join(map(repr, names))} belong to one "
         "message. Use a parameter annotated with Sequence[Message] and read them from its messages."
     )
 
@@ -234,7 +235,7 @@ def _bindable_parameters(function: Callable[..., object]) -> list[inspect.Parame
     called = function if _is_routine(function) else type(function).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise ConfigurationError(
-            f"The handler {_callable_name(function)} has a yield, so calling it would only make a generator. Let it "
+            f"The handler {callable_name(function)} has a yield, so calling it would only make a generator. Let it "
             "return, and send the values with its session instead."
         )
     bound = _bound(function)
@@ -273,8 +274,8 @@ def _resolve_type_hints(function: Callable[..., object]) -> dict[str, Any]:
         return {}
 
 
-def _callable_name(function: Callable[..., object]) -> str:
-    """Return the name of a function for error messages."""
+def callable_name(function: Callable[..., object]) -> str:
+    """Return the name of a function for error messages and log records."""
     return getattr(function, "__qualname__", None) or f"{function!r:.200}"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.config.settings import Clock
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import IllegalStateError, MessageFormatError
 from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt, EndpointDeliveryContext
 from jmsjca.inbound.listener_context import as_listener
@@ -45,8 +45,18 @@ def requested_timeout(message: Message, limit: float) -> float | None:
     """
     if not may_contain_property(message, _PROPERTY):  # the usual case
         return None
-    seconds = _number(message.properties.get(_PROPERTY))
+    try:
+        seconds = _number(message.properties.get(_PROPERTY))
+    except MessageFormatError:  # its properties are damaged
+        return None
     return min(seconds, limit) if seconds > 0 else None
+
+
+def _readable_id(message: Message) -> str | None:
+    try:
+        return message.message_id
+    except MessageFormatError:
+        return None
 
 
 def _number(value: object) -> float:
@@ -75,7 +85,7 @@ class HeldDeliveryContext(EndpointDeliveryContext):
         super().__init__(message, attempt, batch_index, end_of_batch=end_of_batch)
         self._held_attempt = attempt
         self.acknowledged = False
-        self.message_id = message.message_id
+        self.message_id = _readable_id(message)
 
     def acknowledge(self) -> Settlement:
         """Acknowledge the message; the last message of a unit settles the unit. Never blocks; idempotent."""
@@ -185,9 +195,9 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         self._contexts_before_call = len(self._contexts)
         super()._run_guarded(deliveries, act)
 
-    def _record_failure(self, error: BaseException, deliveries: "Sequence[spi.Delivery]") -> None:
-        """Acknowledge the messages of the failed call: the unit is rolled back anyway."""
-        super()._record_failure(error, deliveries)
+    def _record_failure(self, error: BaseException, deliveries: "Sequence[spi.Delivery]", *, sent: bool) -> None:
+        """Acknowledge the messages of the failed call: the unit is rolled back anyway, or the handler rejected them."""
+        super()._record_failure(error, deliveries, sent=sent)
         for context in self._contexts[self._contexts_before_call :]:
             self.record_acknowledgement(context)
 

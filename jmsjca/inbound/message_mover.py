@@ -1,30 +1,32 @@
-"""Moves or deletes redelivered messages, each in a unit of its own."""
+"""Moves or deletes messages: redelivered ones in a unit of their own, rejected ones in the unit of their delivery."""
 
 import logging
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
-from jmsjca.errors import JMSError, MessageFormatError, TransactionRolledBackError
+from jmsjca.errors import ConnectionLostError, JMSError, MessageFormatError, TransactionRolledBackError
+from jmsjca.hooks import DeadLetter
 from jmsjca.inbound.endpoint import Endpoint, message_identity
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome
-from jmsjca.redelivery import moved_copy
-from jmsjca.redelivery.moved_copy import MoveFacts, redirected_copy
+from jmsjca.redelivery.encounter import Encounter
+from jmsjca.redelivery.moved_copy import MoveFacts, moved_copy, raw_copy, redirected_copy
 from jmsjca.redelivery.policy import Delete, Move
 
 __all__ = ["MessageMover"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
-_MAX_FAILURES = 2
-
 
 class MessageMover:
-    """Moves or deletes each message in a unit of its own: the copy is sent and the message acknowledged, or neither.
+    """Moves or deletes messages: the copy is sent and the message acknowledged, or neither.
+
+    A message that cannot be copied is moved as the bytes that it is, with the reason in its properties.
 
     Args:
         endpoint: The endpoint that the messages were received for.
@@ -46,7 +48,7 @@ class MessageMover:
             self._connection.check(last.destination)
 
     def execute(self, action: Delete | Move, delivery: spi.Delivery, count: int) -> Outcome | None:
-        """Delete or move a message.
+        """Delete or move a message in a unit of its own.
 
         Args:
             action: The action of the redelivery handling.
@@ -55,37 +57,75 @@ class MessageMover:
 
         Returns:
             The outcome of the unit; None if the message cannot be moved, so that it has to be delivered.
+
+        Raises:
+            ConnectionLostError: The connection is lost; the message is redelivered.
+            TransactionInDoubtError: The message may or may not be moved.
         """
         unit = self._connection.unit(atomic=self._connection.capabilities.atomic)
-        if isinstance(action, Move) and not self._send_copy(unit, action, delivery, count):
+        letter = self.add(unit, action, delivery, count)
+        self._encounter(message_identity(delivery)).unmovable = letter is None
+        if letter is None:
             return None
         self._endpoint.statistics.record_bypass()
         unit.take([delivery])
-        outcome = self._commit(unit, action, delivery)
-        if outcome is Outcome.COMMITTED and isinstance(action, Delete):
-            logger.info(
-                "%s deleted the message %s after %d redeliveries.",
-                self._name,
-                message_identity(delivery),
-                count,
-            )
+        outcome = self._commit(unit, action, letter)
+        if outcome is Outcome.COMMITTED:
+            self._endpoint.statistics.record_bypass_commit()
+            self.report(letter)
         return outcome
 
-    def _commit(self, unit: spi.Unit, action: Delete | Move, delivery: spi.Delivery) -> Outcome:
-        encounter = self._endpoint.redelivery.encounter(message_identity(delivery))
-        encounter.mark_returned()  # before the commit, as another thread may receive a redelivery at once
-        move = encounter.begin_move()
-        try:
-            unit.commit()
-        except TransactionRolledBackError as error:
-            logger.warning("%s: %s was rolled back; the message is redelivered: %s", self._name, action, error)
-            return Outcome.ROLLED_BACK
-        except JMSError:
-            encounter.move_in_doubt(move)
-            raise
-        encounter.reset_move_failures()
-        self._endpoint.statistics.record_bypass_commit()
-        return Outcome.COMMITTED
+    def add(self, unit: spi.Unit, action: Delete | Move, delivery: spi.Delivery, count: int) -> DeadLetter | None:
+        """Add what is sent for a message to the unit that acknowledges it: a copy, or nothing if it is deleted.
+
+        Args:
+            unit: The unit.
+            action: The action.
+            delivery: The message.
+            count: Number of redeliveries seen so far.
+
+        Returns:
+            What to `report` once the unit is committed; None if the message cannot be moved.
+
+        Raises:
+            ConnectionLostError: The connection is lost.
+        """
+        known = self._encounter(message_identity(delivery))
+        copy = self._send_copy(unit, action, delivery, count) if isinstance(action, Move) else None
+        if copy is None and isinstance(action, Move):
+            return None
+        return DeadLetter(
+            message_id=message_identity(delivery),
+            source=self._endpoint.settings.destination,
+            target=action.destination if isinstance(action, Move) else None,
+            count=count,
+            reason=_reason(known, count),
+            copy_id=None if copy is None else copy.message_id,
+        )
+
+    def report(self, letter: DeadLetter) -> None:
+        """Log that a message was moved or deleted, call the hooks, and forget why."""
+        known = self._encounter(letter.message_id)
+        rejected, known.rejection = known.rejection is not None, None
+        known.reset_move_failures()
+        logger.warning(
+            "%s %s the message %s from %s after %d redeliveries: %s%s",
+            self._endpoint.name,
+            f"moved to {letter.target}, as {letter.copy_id}," if letter.target else "deleted",
+            letter.message_id,
+            letter.source,
+            letter.count,
+            letter.reason,
+            _ADVICE if rejected and letter.target is None else "",
+            extra={
+                "endpoint": self._endpoint.name,
+                "message_id": letter.message_id,
+                "destination": str(letter.source),
+                "delivery_count": letter.count + 1,
+                "reason": letter.reason,
+            },
+        )
+        self._endpoint.hooks.dead_lettered(self._endpoint.name, letter)
 
     def delay_at_broker(self, delivery: spi.Delivery, seconds: float) -> None:
         """Return a message to the broker, which redelivers it after ``seconds``."""
@@ -98,42 +138,71 @@ class MessageMover:
         if encounter is not None and self._connection.capabilities.give_back == "uncounted":
             encounter.mark_returned_uncounted()
 
-    @property
-    def _name(self) -> str:
-        return self._endpoint.name
+    def _encounter(self, identity: str) -> Encounter:
+        return self._endpoint.redelivery.encounter(identity)
 
-    def _send_copy(self, unit: spi.Unit, action: Move, delivery: spi.Delivery, count: int) -> bool:
-        """Add the copy to the unit, or else a copy without the facts of the move; False if neither can be sent."""
-        for make in self._copies(delivery):
+    def _commit(self, unit: spi.Unit, action: Delete | Move, letter: DeadLetter) -> Outcome:
+        encounter = self._encounter(letter.message_id)
+        encounter.mark_returned()  # before the commit, as another thread may receive a redelivery at once
+        move = encounter.begin_move()
+        try:
+            unit.commit()
+        except TransactionRolledBackError as error:
+            if _is_interruption(error):
+                encounter.move_interrupted(move)
+            logger.warning("%s: %s was rolled back; the message is redelivered: %s", self._endpoint.name, action, error)
+            return Outcome.ROLLED_BACK
+        except JMSError:
+            encounter.move_in_doubt(move)
+            raise
+        return Outcome.COMMITTED
+
+    def _send_copy(self, unit: spi.Unit, action: Move, delivery: spi.Delivery, count: int) -> Message | None:
+        """Add the best copy that can be sent to the unit; return it, or None if none can be sent."""
+        name, identity, failure = self._endpoint.name, message_identity(delivery), ""
+        for make in self._copies(identity):
             try:
                 copy = make(delivery, count)
                 unit.send(_with_new_headers(copy, action.destination), action.destination)
-            except JMSError as error:
-                logger.warning("%s could not copy a message to %s: %s", self._name, action.destination, error)
+            except ConnectionLostError:  # no copy can be sent, and the message is redelivered
+                raise
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with this copy, another one may do
+                failure = failure or str(error)
                 continue
-            logger.info(
-                "%s moves %s to %s as %s.", self._name, message_identity(delivery), action.destination, copy.message_id
-            )
-            return True
-        logger.warning("%s could not move a message to %s: it is delivered.", self._name, action.destination)
-        return False
+            if failure:
+                logger.warning("%s could not copy %s as it is to %s: %s", name, identity, action.destination, failure)
+            return copy
+        logger.warning("%s could not move %s to %s: it is delivered. %s", name, identity, action.destination, failure)
+        return None
 
-    def _copies(self, delivery: spi.Delivery) -> Sequence[Callable[[spi.Delivery, int], Message]]:
-        """Return the functions that copy a message, in the order to try, without one that failed at a commit."""
-        encounter = self._endpoint.redelivery.encounter(message_identity(delivery))
+    def _copies(self, identity: str) -> Sequence[Callable[[spi.Delivery, int], Message]]:
+        """Return the functions that copy a message, in the order to try, without those that failed at a commit."""
+        encounter = self._encounter(identity)
+        makers = [self._redirected, self._bare]
+        if not self._endpoint.settings.redirect_moved:
+            makers = [self._copy, self._redirected, self._raw, self._bare]
         failures = encounter.move_failures
-        if failures >= _MAX_FAILURES:
+        if failures >= len(makers):
             encounter.reset_move_failures()
-            return ()
-        return (
-            (self._redirected,)
-            if failures or self._endpoint.settings.redirect_moved
-            else (self._copy, self._redirected)
-        )
+        return makers[failures:]
 
     def _copy(self, delivery: spi.Delivery, count: int) -> Message:
-        settings, known = self._endpoint.settings, self._endpoint.redelivery.encounter(message_identity(delivery))
-        facts = MoveFacts(
+        return moved_copy(delivery.message, self._facts(delivery, count))
+
+    def _redirected(self, delivery: spi.Delivery, count: int) -> Message:
+        del count
+        return redirected_copy(delivery.message)
+
+    def _raw(self, delivery: spi.Delivery, count: int) -> Message:
+        return raw_copy(delivery.raw, _decoded(delivery), self._facts(delivery, count))
+
+    def _bare(self, delivery: spi.Delivery, count: int) -> Message:
+        del count
+        return BytesMessage(delivery.raw)
+
+    def _facts(self, delivery: spi.Delivery, count: int) -> MoveFacts:
+        settings, known = self._endpoint.settings, self._encounter(message_identity(delivery))
+        return MoveFacts(
             destination=settings.destination,
             count=count,
             subscription_name=settings.subscription_name,
@@ -142,21 +211,32 @@ class MessageMover:
             rollback_data=known.rollback_data,
             failure=known.failure,
         )
-        return moved_copy(_decoded_or_raw(delivery), facts)
-
-    def _redirected(self, delivery: spi.Delivery, count: int) -> Message:
-        del count
-        return redirected_copy(_decoded_or_raw(delivery))
 
 
-def _decoded_or_raw(delivery: spi.Delivery) -> Message:
-    """Return the message; one that cannot be decoded is returned as a bytes message with its raw bytes."""
-    try:
-        message = delivery.message
-        message.properties  # noqa: B018  # decodes the headers, too
-    except MessageFormatError:
-        return BytesMessage(delivery.raw)
-    return message
+_ADVICE = (
+    ". No dead-letter queue is configured: end the redelivery handling with a move, "
+    "redelivery_handling='3:1000; 5:move(queue:dlq.$)' for instance."
+)
+
+
+def _reason(known: Encounter, count: int) -> str:
+    if known.rejection is not None:
+        return f"the handler rejected it: {known.rejection}"
+    failure = known.failure
+    return f"redelivered {count} times" + (f", last {failure.error_class}: {failure.message}" if failure else "")
+
+
+def _is_interruption(error: TransactionRolledBackError) -> bool:
+    """Return True if the connection broke before the commit, so that the broker has not refused anything."""
+    cause = error.__cause__
+    # Subclasses of the provider are refusals with which a broker ends the connection.
+    return type(cause) is ConnectionLostError or (isinstance(cause, OSError) and not isinstance(cause, JMSError))
+
+
+def _decoded(delivery: spi.Delivery) -> Message | None:
+    with suppress(MessageFormatError):
+        return delivery.message
+    return None
 
 
 def _with_new_headers(message: Message, to: Destination) -> Message:

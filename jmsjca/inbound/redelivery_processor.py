@@ -6,7 +6,7 @@ from threading import Lock
 from jmsjca import spi
 from jmsjca.inbound.concurrency import InFlightLimit
 from jmsjca.inbound.delay_queue import DelayQueue
-from jmsjca.inbound.endpoint import Endpoint, message_identity
+from jmsjca.inbound.endpoint import Endpoint, message_identity, readable_message_id
 from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.messages.settlement import Outcome
 from jmsjca.redelivery.policy import Delay, Delete, Move
@@ -14,6 +14,7 @@ from jmsjca.redelivery.policy import Delay, Delete, Move
 __all__ = ["RedeliveryProcessor"]
 
 _RETRY_DELAY = 0.2
+_UNMOVABLE_DELAY = 1.0  # so that a message that no target takes leaves time for others
 
 
 class RedeliveryProcessor:
@@ -98,15 +99,16 @@ class RedeliveryProcessor:
         count, redelivered = delivery.count, delivery.redelivered
         if not redelivered and (count or 0) <= 1:
             return 0.0
+        shared = self._connection.capabilities.delivery_count and not readable_message_id(delivery)
         decision = self._endpoint.redelivery.decide(
-            message_identity(delivery), redelivered=redelivered, delivery_count=count
+            message_identity(delivery), redelivered=redelivered, delivery_count=count, shared=shared
         )
         self._endpoint.statistics.record_redelivery(new=decision.new)
         match decision.action:
             case Delay(milliseconds):
                 return milliseconds / 1000
             case Delete() | Move() as action:
-                return self._mover.execute(action, delivery, decision.count) or 0.0
+                return self._mover.execute(action, delivery, decision.count) or _UNMOVABLE_DELAY
             case _:
                 return 0.0
 

@@ -192,6 +192,7 @@ class ListenerTransaction(SessionMode):
     def send(self, message: Message, to: Destination) -> None:
         """Add the message to the unit of the delivery."""
         self._unit.send(message, to)
+        self._unit.sends += 1
 
     def begin_send(self, message: Message, to: Destination) -> NoReturn:
         """Raise an error: JMS does not permit asynchronous sends in a container (section 7.3.5)."""

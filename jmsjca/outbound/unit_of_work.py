@@ -26,10 +26,11 @@ class UnitOfWork:
     Attributes:
         unit: The provider's unit.
         outcome: The outcome; None while the unit is open.
+        sends: The number of messages that the handler of a listener has sent in this unit.
         rollback_only: True once `set_rollback_only` was called on a message of this unit.
     """
 
-    __slots__ = ("_atomic", "_ending", "_lock", "_settlement", "outcome", "rollback_only", "unit")
+    __slots__ = ("_atomic", "_ending", "_lock", "_settlement", "outcome", "rollback_only", "sends", "unit")
 
     endpoint: None = None  # the messages of a session belong to no listener
 
@@ -40,6 +41,7 @@ class UnitOfWork:
         self._settlement: Settlement | None = None
         self.unit = unit
         self.outcome: Outcome | None = None
+        self.sends = 0
         self.rollback_only = False
 
     @classmethod
@@ -113,10 +115,13 @@ class UnitOfWork:
             raise
         self._end(Outcome.COMMITTED)
 
-    def rollback(self) -> None:
-        """Roll the unit back: its deliveries are redelivered, and counted."""
+    def rollback(self, *, delay: float = 0.0) -> None:
+        """Roll the unit back: its deliveries are redelivered after ``delay`` seconds, and counted."""
         try:
-            self.unit.rollback()
+            if delay:
+                self.unit.rollback(delay=delay)
+            else:
+                self.unit.rollback()
         except JMSError as error:
             self._end(_outcome(error))
             raise

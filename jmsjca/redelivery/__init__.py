@@ -5,7 +5,7 @@ This package parses the rules, counts redeliveries and decides. The listener car
 
 from jmsjca.redelivery.encounter import Encounter, EncounterCache, Failure
 from jmsjca.redelivery.handler import Decision, RedeliveryHandler
-from jmsjca.redelivery.moved_copy import MoveFacts, moved_copy, plain_copy, redirected_copy
+from jmsjca.redelivery.moved_copy import MoveFacts, moved_copy, plain_copy, raw_copy, redirected_copy
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING, Action, Delay, Delete, Deliver, Move, RedeliveryPolicy
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "RedeliveryPolicy",
     "moved_copy",
     "plain_copy",
+    "raw_copy",
     "redirected_copy",
 ]

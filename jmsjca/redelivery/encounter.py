@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from jmsjca.redelivery.policy import RedeliveryPolicy
 
-__all__ = ["Encounter", "EncounterCache", "Failure"]
+__all__ = ["Encounter", "EncounterCache", "Failure", "encodable"]
 
 _MAX_DATA = 10_000
 
@@ -23,6 +23,9 @@ _MAX_ID_LENGTH = 256
 _MAX_MESSAGE_LENGTH = 1_000
 _MAX_TRACE_LENGTH = 10_000
 _MAX_FRAMES = 50
+
+_INTERRUPTIONS_PER_FAILURE = 5
+"""A broker may end the connection because of a copy; so many interrupted moves in a row count as one that failed."""
 
 
 class Encounter:
@@ -33,15 +36,19 @@ class Encounter:
         policy: The redelivery policy that the handler set for this message; None for that of the listener.
         failure: The failure of the handler's last attempt; None if it never failed.
         move_failures: The number of moves that failed, including those without a known result.
+        unmovable: True if the last attempt to move the message failed for good, so that it is delivered instead.
+        rejection: The reason for which the handler rejected the message; None if it did not, or the message is gone.
     """
 
     __slots__ = (
         "_arrived",
         "_broker_count",
         "_data",
+        "_interruptions",
         "_lock",
         "_move_resets",
         "_own_count",
+        "_retry_delay",
         "_returned",
         "_returned_count",
         "_uncounted",
@@ -50,6 +57,8 @@ class Encounter:
         "failure",
         "move_failures",
         "policy",
+        "rejection",
+        "unmovable",
     )
 
     def __init__(self) -> None:
@@ -63,7 +72,11 @@ class Encounter:
         self.policy: RedeliveryPolicy | None = None
         self.failure: Failure | None = None
         self.move_failures = 0
+        self.unmovable = False
+        self.rejection: str | None = None
+        self._retry_delay: float | None = None  # seconds
         self._move_resets = 0  # the number of calls to `reset_move_failures`
+        self._interruptions = 0  # moves in a row during which the connection broke
 
     def is_first_arrival(self) -> bool:
         """Return True for the first arrival with the redelivered flag. Call this once per arrival."""
@@ -71,13 +84,14 @@ class Encounter:
             before, self._arrived = self._arrived, True
             return not before
 
-    def count_arrival(self, delivery_count: int | None) -> tuple[int, bool]:
+    def count_arrival(self, delivery_count: int | None, *, shared: bool = False) -> tuple[int, bool]:
         """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and the local one.
 
         The broker's count survives a restart of this process; the local one also works if the broker does not count.
 
         Args:
             delivery_count: The broker's count of deliveries, including this one; None if it does not count.
+            shared: True if other messages may have this encounter, too, so that only the broker's count is of this one.
 
         Returns:
             The count, and True if the message returns uncounted after its delay.
@@ -91,7 +105,8 @@ class Encounter:
             elif redeliveries > self._broker_count and not uncounted:  # otherwise another consumer failed meanwhile
                 self._returned_count += 1
             self._broker_count = redeliveries
-            before, self.count = self.count, max(redeliveries - self._returned_count, self._own_count)
+            known = redeliveries if shared else max(redeliveries - self._returned_count, self._own_count)
+            before, self.count = self.count, known
             return self.count, waited and self.count == before
 
     def mark_returned(self, *, waited: bool = False) -> None:
@@ -124,11 +139,29 @@ class Encounter:
             if move == self._move_resets:
                 self.move_failures -= 1
 
+    def move_interrupted(self, move: int) -> None:
+        """Stop counting a move as failed, because the connection broke; but not after too many of them in a row."""
+        with self._lock:
+            self._interruptions += 1
+            if move == self._move_resets and self._interruptions % _INTERRUPTIONS_PER_FAILURE:
+                self.move_failures -= 1
+
     def reset_move_failures(self) -> None:
         """Reset the count of failed moves: the message was moved, or is delivered instead."""
         with self._lock:
-            self.move_failures = 0
+            self.move_failures = self._interruptions = 0
             self._move_resets += 1
+
+    def set_retry_delay(self, seconds: float) -> None:
+        """Set the delay of the next redelivery, instead of that of the policy."""
+        with self._lock:
+            self._retry_delay = seconds
+
+    def take_retry_delay(self) -> float | None:
+        """Return the delay that was set for this redelivery in seconds, once; None if none was set."""
+        with self._lock:
+            seconds, self._retry_delay = self._retry_delay, None
+            return seconds
 
     @property
     def rollback_data(self) -> "Mapping[str, str]":
@@ -246,7 +279,7 @@ class Failure:
         """Return the failure for an exception, even if its class raises an error when it is converted to text."""
         kind = type(error)
         return cls(
-            _encodable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))[:_MAX_MESSAGE_LENGTH],
+            encodable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))[:_MAX_MESSAGE_LENGTH],
             _text(error)[:_MAX_MESSAGE_LENGTH],
             _trace(error)[-_MAX_TRACE_LENGTH:],
         )
@@ -254,18 +287,18 @@ class Failure:
 
 def _text(error: BaseException) -> str:
     try:
-        return _encodable(str(error))
+        return encodable(str(error))
     except Exception as failed:  # noqa: BLE001  # the class belongs to the application
         return f"(its text cannot be had: {type(failed).__name__})"
 
 
 def _trace(error: BaseException) -> str:
     try:
-        return _encodable("".join(traceback.format_exception(error, limit=-_MAX_FRAMES)))
+        return encodable("".join(traceback.format_exception(error, limit=-_MAX_FRAMES)))
     except Exception as failed:  # noqa: BLE001  # as above
         return f"(its stack trace cannot be had: {type(failed).__name__})"
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Return a text that every protocol can carry; otherwise the message could not be moved."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", r"\x00")

@@ -6,7 +6,7 @@ from threading import Lock
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.redelivery.encounter import Encounter, EncounterCache
-from jmsjca.redelivery.policy import Action, Delay, Deliver, RedeliveryPolicy
+from jmsjca.redelivery.policy import Action, Delay, Delete, Deliver, Move, RedeliveryPolicy
 
 __all__ = ["Decision", "RedeliveryHandler"]
 
@@ -45,15 +45,24 @@ class RedeliveryHandler:
         self._lock = Lock()
         self._warned = False
 
-    def decide(self, message_id: str | None, *, redelivered: bool, delivery_count: int | None = None) -> Decision:
+    def decide(
+        self,
+        message_id: str | None,
+        *,
+        redelivered: bool,
+        delivery_count: int | None = None,
+        shared: bool = False,
+    ) -> Decision:
         """Count a delivery and return the decision about it. Call this once per delivery.
 
         A message that was delivered before has the redelivered flag or a count above 1 (JMS 3.1, section 3.5.11).
+        One that the handler rejected is moved or deleted. A delay that the handler asked for replaces the policy's.
 
         Args:
             message_id: The id of the message. A message without an id is delivered; the first one is logged.
             redelivered: The redelivered flag of the message.
             delivery_count: The broker's count of deliveries, including this one; None if it does not count.
+            shared: True if other messages may have the same id, so that only the broker's count is of this one.
         """
         if not redelivered and (delivery_count or 0) <= 1:
             return _FIRST
@@ -62,9 +71,8 @@ class RedeliveryHandler:
             return _FIRST
         encounter = self.encounter(message_id)
         new = encounter.is_first_arrival()
-        count, waited = encounter.count_arrival(delivery_count)
-        action = (encounter.policy or self.policy).action(count)
-        return Decision(Deliver() if waited and isinstance(action, Delay) else action, count, new)
+        count, waited = encounter.count_arrival(delivery_count, shared=shared)
+        return Decision(_action(encounter, encounter.policy or self.policy, count, waited=waited), count, new)
 
     def encounter(self, message_id: str | None) -> Encounter:
         """Return the state of a message; a new one if nothing is known about it.
@@ -108,3 +116,13 @@ class RedeliveryHandler:
                 " once; their sender must set ids.",
                 self.policy.source.name,
             )
+
+
+def _action(encounter: Encounter, policy: RedeliveryPolicy, count: int, *, waited: bool) -> Action:
+    action = policy.action(count) if encounter.rejection is None else policy.dead_letter_action
+    if isinstance(action, Delete | Move):
+        return Deliver() if waited and encounter.unmovable else action
+    requested = encounter.take_retry_delay()
+    if requested is not None:
+        return Delay(round(requested * 1000))
+    return Deliver() if waited and isinstance(action, Delay) else action

@@ -1,17 +1,24 @@
 """The copy of a moved message: like the original, plus properties with its origin and the reason of the move."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from jmsjca.destinations import JAVA_TYPES, Destination
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message
-from jmsjca.messages.object_message import ObjectMessage
+from jmsjca.messages.object_message import ObjectMessage, plain_data_of
 from jmsjca.messages.properties import DUPLICATE_ID, Properties
 from jmsjca.messages.value_types import Int, Long
 from jmsjca.messages.vendor_properties import PREFIX, rollback_names, vendor_names
-from jmsjca.redelivery.encounter import Failure
+from jmsjca.redelivery.encounter import Failure, encodable
 
-__all__ = ["MoveFacts", "moved_copy", "plain_copy", "redirected_copy"]
+__all__ = ["MoveFacts", "moved_copy", "plain_copy", "raw_copy", "redirected_copy"]
+
+# Properties by which Java's AMQP client controls the encoding of a message. Other senders may use the names otherwise.
+_TIME_TO_LIVE, _TYPED_ENCODING = "JMS_AMQP_TTL", "JMS_AMQP_TYPED_ENCODING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +59,7 @@ def moved_copy(message: Message, facts: MoveFacts) -> Message:
     Returns:
         A message without id, timestamp and destination, which the send sets.
     """
-    copy = redirected_copy(message)
-    for name, value in _move_properties(message, facts):
-        for spelling in vendor_names(name):
-            copy.properties[spelling] = value
-    for key, text in facts.rollback_data.items():
-        for spelling in rollback_names(key):
-            copy.properties[spelling] = text
-    return copy
+    return _with_facts(redirected_copy(message), message, facts)
 
 
 def redirected_copy(message: Message) -> Message:
@@ -73,8 +73,23 @@ def redirected_copy(message: Message) -> Message:
     return copy
 
 
+def raw_copy(body: bytes, message: Message | None, facts: MoveFacts) -> Message:
+    """Return a bytes message for the move of a message that cannot be copied, with its facts and nothing else of it.
+
+    Args:
+        body: The bytes of the message.
+        message: The received message, whose ids and timestamp are recorded if they can be decoded; None for one that
+            cannot be decoded at all.
+        facts: The facts to record, as in `moved_copy`.
+    """
+    return _with_facts(BytesMessage(body), message or Message(), facts)
+
+
 def plain_copy(message: Message) -> Message:
     """Return a copy with everything that the sender of a message set.
+
+    The exception are properties by which Java's AMQP client controls the encoding (``JMS_AMQP_TTL``, and
+    ``JMS_AMQP_TYPED_ENCODING`` of anything but plain data): they are renamed to begin with ``_JMSJCA_``.
 
     Args:
         message: The received message.
@@ -83,29 +98,61 @@ def plain_copy(message: Message) -> Message:
     copy.correlation_id, copy.reply_to, copy.type = message.correlation_id, message.reply_to, message.type
     copy.priority, copy.delivery_mode, copy.expiration = message.priority, message.delivery_mode, message.expiration
     copy.properties = Properties(message.properties)
+    _rename(copy.properties, _TIME_TO_LIVE, copy.properties.get(_TIME_TO_LIVE))
+    if not _is_plain_data(message):
+        _rename(copy.properties, _TYPED_ENCODING, copy.properties.get(_TYPED_ENCODING))
     return copy
 
 
 def _with_body(message: Message) -> Message:
     if isinstance(message, ObjectMessage):
-        return ObjectMessage.from_pickled(message.pickled)
+        plain = plain_data_of(message)
+        return ObjectMessage.from_pickled(message.pickled) if plain is None else ObjectMessage.from_data(plain.value)
     return type(message)(message.body)
+
+
+def _is_plain_data(message: Message) -> bool:
+    """Return True for an object message whose body is no pickle: it has plain data, or nothing."""
+    return isinstance(message, ObjectMessage) and (plain_data_of(message) is not None or message.pickled is None)
 
 
 def _rename_controlling_properties(message: Message, properties: Properties) -> None:
     for name in message.get_property_names():
         if name.startswith("JMSX") or name == DUPLICATE_ID:
-            properties.pop(name, None)
-            properties[PREFIX + name] = message.get_object_property(name)
+            _rename(properties, name, message.get_object_property(name))
+
+
+def _rename(properties: Properties, name: str, value: Any) -> None:
+    properties.pop(name, None)
+    if value is not None:
+        with suppress(MessageFormatError):  # the name or the value is one that only other clients can send
+            properties[PREFIX + name] = value
+
+
+def _with_facts(copy: Message, message: Message, facts: MoveFacts) -> Message:
+    for name, value in _move_properties(message, facts):
+        for spelling in vendor_names(name):
+            copy.properties[spelling] = encodable(value) if isinstance(value, str) else value
+    for key, text in facts.rollback_data.items():
+        for spelling in rollback_names(key):
+            copy.properties[spelling] = encodable(text)
+    return copy
+
+
+def _readable(message: Message, header: str) -> Any:
+    """Return a header; None if it cannot be decoded."""
+    with suppress(MessageFormatError):
+        return getattr(message, header)
+    return None
 
 
 def _move_properties(message: Message, facts: MoveFacts) -> Iterator[tuple[str, object]]:
     """Yield the recorded properties; unknown facts are left out."""
-    sent = message.timestamp
+    sent, correlation_id = _readable(message, "timestamp"), _readable(message, "correlation_id")
     optional = {
         "OriginalTimestamp": None if sent is None else Long(round(sent.timestamp() * 1000)),
-        "OriginalJMSMessageID": message.message_id,
-        "OriginalJMSCorrelationID": (message.correlation_id or "").strip() and message.correlation_id,
+        "OriginalJMSMessageID": _readable(message, "message_id"),
+        "OriginalJMSCorrelationID": (correlation_id or "").strip() and correlation_id,
         "SubscriberName": facts.subscription_name,
         "OriginalClientID": facts.client_id,
         "ContextName": facts.context_name,

@@ -249,6 +249,12 @@ class RedeliveryPolicy:
         """The action of the last rule; `Deliver` without rules."""
         return self.rules[-1][1] if self.rules else Deliver()
 
+    @property
+    def dead_letter_action(self) -> Delete | Move:
+        """The action for a rejected message: that of the last rule if it moves, else `Delete`."""
+        last = self.last_action
+        return last if isinstance(last, Move) else Delete()
+
     def action(self, n: int) -> Action:
         """Return the action for a message that is seen for the n-th time with its redelivered flag set.
 

@@ -19,7 +19,7 @@ from jmsjca import spi
 from jmsjca.errors import JMSError
 from jmsjca.reconnection import connect
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.rows import delivery_row, key_of, to_batch
+from jmsjca.spark.rows import UNSTORABLE, delivery_row, key_of, storable_row, to_batch
 from jmsjca.spark.schema import pa
 from jmsjca.spark.staging import RECEIVED, EpochPartition, Staging, StaleEpochError, resolve_duplicates
 
@@ -129,13 +129,15 @@ class PartitionReader:
     def _batch(self, received: Sequence[spi.Delivery]) -> Any:
         known = self._staging.keys_in_doubt()
         rows: list[dict[str, Any]] = []
+        kept: list[spi.Delivery] = []
         for delivery in received:
             key = key_of(delivery, self._options.dedupKey)
             if key is None or key not in known:
                 rows.append(delivery_row(delivery, self._part, len(rows), key))
+                kept.append(delivery)
             if key is not None:
                 known.add(key)
-        return to_batch(rows).replace_schema_metadata({RECEIVED: str(len(received))})
+        return _to_batch(rows, kept).replace_schema_metadata({RECEIVED: str(len(received))})
 
     def _settle(self, connection: spi.Connection, received: Sequence[spi.Delivery]) -> None:
         """Settle all messages, duplicates too. If that fails, their redelivery is detected."""
@@ -146,6 +148,13 @@ class PartitionReader:
         except JMSError:
             return  # not confirmed: the messages remain in doubt
         self._staging.confirm(self._part)
+
+
+def _to_batch(rows: Sequence[dict[str, Any]], deliveries: Sequence[spi.Delivery]) -> Any:
+    try:
+        return to_batch(rows)
+    except UNSTORABLE:  # one of the rows: found only now, because nearly all messages fit
+        return to_batch(storable_row(row, delivery) for row, delivery in zip(rows, deliveries, strict=True))
 
 
 def _without(table: Any, foreign: set[str]) -> Iterator[Any]:

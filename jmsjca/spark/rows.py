@@ -26,7 +26,10 @@ from jmsjca.messages import (
 from jmsjca.spark.schema import SCHEMA, STAGED_SCHEMA, pa
 from jmsjca.spark.staging import EpochPartition
 
-__all__ = ["RowEncoder", "delivery_row", "key_of", "message_row", "to_batch"]
+__all__ = ["UNSTORABLE", "RowEncoder", "delivery_row", "key_of", "message_row", "storable_row", "to_batch"]
+
+UNSTORABLE = (ArithmeticError, TypeError, ValueError)
+"""The errors of Arrow for a value that its columns do not hold."""
 
 
 def to_batch(rows: Iterable[dict[str, Any]], schema: Any = STAGED_SCHEMA) -> Any:
@@ -51,6 +54,16 @@ def delivery_row(delivery: spi.Delivery, part: EpochPartition, position: int, ke
         return {"body": delivery.raw, "error": str(error)} | delivered | place
 
 
+def storable_row(row: dict[str, Any], delivery: spi.Delivery) -> dict[str, Any]:
+    """Return a row, or, if one of its values does not fit its column, one with the raw bytes and the error."""
+    try:
+        to_batch([row])
+    except UNSTORABLE as error:
+        kept = {name: row[name] for name in ("delivery_count", "redelivered", "_epoch", "_partition", "_seq", "_key")}
+        return {"body": delivery.raw, "error": f"The message does not fit the columns: {error!r:.200}"} | kept
+    return row
+
+
 def message_row(message: Message) -> dict[str, Any]:
     """Return the row of a message, without epoch, partition and position."""
     return {
@@ -62,10 +75,15 @@ def message_row(message: Message) -> dict[str, Any]:
         "priority": message.priority,
         "timestamp": message.timestamp,
         "expiration": message.expiration,
-        "properties": [(name, convert(value, "string")) for name, value in message.properties.items()],
+        "properties": [(name, _property_text(value)) for name, value in message.properties.items()],
         "text": message.body if isinstance(message, TextMessage) else None,
         "body": message.body if isinstance(message, BytesMessage) else None,
     }
+
+
+def _property_text(value: Any) -> Any:
+    """Return the text of a property; bytes, which only other AMQP clients send, as hexadecimal digits."""
+    return value.hex() if isinstance(value, bytes) else convert(value, "string")
 
 
 def key_of(delivery: spi.Delivery, dedup_key: str) -> str | None:
@@ -73,9 +91,13 @@ def key_of(delivery: spi.Delivery, dedup_key: str) -> str | None:
     if dedup_key == "none":
         return None
     try:
-        message = delivery.message
+        key = _key_of(delivery.message, dedup_key)
     except MessageFormatError:
         return None
+    return key and key.encode("utf-8", "backslashreplace").decode()  # Arrow holds no half of a surrogate pair
+
+
+def _key_of(message: Message, dedup_key: str) -> str | None:
     if dedup_key == "JMSMessageID":
         return message.message_id
     if dedup_key == "JMSCorrelationID":

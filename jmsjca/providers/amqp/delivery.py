@@ -8,7 +8,7 @@ from jmsjca.messages import BytesMessage, Message, ObjectMessage, TextMessage
 from jmsjca.messages.object_message import plain_data_of
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
-from jmsjca.providers.amqp.codec.sections import encoded_body, read_header
+from jmsjca.providers.amqp.codec.sections import bare_message, encoded_body, read_header
 from jmsjca.providers.common.unit import DeliveryOwner
 from jmsjca.spi import Unit
 
@@ -50,6 +50,13 @@ class ReceivedMessage:
         return _body_bytes(message, self.encoded)
 
     @property
+    def digest(self) -> str:
+        """A digest of the bare message, which brokers keep unchanged."""
+        from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+
+        return sha256(bare_message(self.encoded)).hexdigest()
+
+    @property
     def count(self) -> int | None:
         """The number of deliveries, including this one; None if the broker does not count them."""
         return read_header(self.encoded).jms_delivery_count(self._failures, counts=self._origin.counts_deliveries)
@@ -63,7 +70,7 @@ class ReceivedMessage:
 def _body_bytes(message: Message, encoded: bytes) -> bytes:
     """Return the content of text, bytes and pickled object messages; for other types the encoded body."""
     if isinstance(message, TextMessage):
-        return (message.body or "").encode()
+        return (message.body or "").encode("utf-8", "surrogatepass")  # some charsets have halves of surrogate pairs
     if isinstance(message, BytesMessage):
         return message.body or b""
     if isinstance(message, ObjectMessage) and plain_data_of(message) is None:

@@ -1,7 +1,7 @@
 """Headers of received messages that are decoded on access, and times in milliseconds since the epoch."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Self
 
 from jmsjca.errors import MessageFormatError
@@ -48,9 +48,26 @@ class LazyHeaders(Mapping[str, Any]):
         return self
 
 
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(microsecond=999_000, tzinfo=UTC)
+_EPOCH, _LONG_LIMIT = datetime(1970, 1, 1, tzinfo=UTC), 1 << 63
+_EARLIEST, _LATEST = ((moment - _EPOCH) // timedelta(milliseconds=1) for moment in (_FIRST, _LAST))
+
+
 def to_datetime(milliseconds: int | None) -> datetime | None:
-    """Return the time of milliseconds since the epoch; None for None."""
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    """Return the time of milliseconds since the epoch; None for None.
+
+    Senders in other languages have times outside of the years 1 to 9999: these are the first and the last one here.
+
+    Raises:
+        ValueError: The number has more than 64 bits.
+    """
+    if milliseconds is None:
+        return None
+    if _EARLIEST <= milliseconds <= _LATEST:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    if -_LONG_LIMIT <= milliseconds < _LONG_LIMIT:
+        return _FIRST if milliseconds < 0 else _LAST
+    raise ValueError("a time is a number of milliseconds of 64 bits")
 
 
 def to_milliseconds(moment: datetime | None) -> int | None:

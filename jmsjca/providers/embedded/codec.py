@@ -176,13 +176,14 @@ def encode(message: Message, to: Destination, *, with_checksum: bool = False) ->
         with_checksum: True to store a checksum, by which damage of the file is detected.
 
     Raises:
-        MessageFormatError: Text in the message is not Unicode: it holds half of a surrogate pair.
+        MessageFormatError: Text in the message is not Unicode: it holds half of a surrogate pair. Or a property holds
+            bytes, which only messages received over AMQP have.
     """
     try:
         kind, body = encode_body(message)
         headers = encode_headers(_fields(message, kind, to))
         written = headers.encode()  # refuse invalid text here, not at the commit
-    except UnicodeEncodeError as error:
+    except (TypeError, UnicodeEncodeError) as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
     duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if has_properties(message) else (None, None)
     expires, due = to_milliseconds(message.expiration), to_milliseconds(message.delivery_time)

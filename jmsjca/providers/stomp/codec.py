@@ -100,7 +100,7 @@ def _decode_headers(
     persistent = headers.get("persistent") == "true"
     return {
         "properties": Properties.received(_decode_properties(headers, ours)),
-        "message_id": expect_text(ours.get("i") or next(headers[name] for name in _IDS if name in headers)),
+        "message_id": expect_text(ours.get("i") or next((headers[name] for name in _IDS if name in headers), None)),
         "correlation_id": expect_text(ours.get("c", headers.get("correlation-id"))),
         "type": expect_text(ours.get("y", headers.get("type"))),
         "reply_to": _reply_to(ours.get("r"), headers.get("reply-to"), read_address),

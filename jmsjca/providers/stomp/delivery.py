@@ -12,6 +12,9 @@ from jmsjca.spi import Unit
 __all__ = ["STOMPDelivery", "STOMPDeliveryOwner"]
 
 
+_OF_ONE_DELIVERY = {"subscription", "message-id", "ack", "redelivered"}
+
+
 class STOMPDeliveryOwner(DeliveryOwner, Protocol):
     """Interface of a consumer to its deliveries."""
 
@@ -63,6 +66,14 @@ class STOMPDelivery:
     def raw(self) -> bytes:
         """The body as received."""
         return self.frame.body
+
+    @property
+    def digest(self) -> str:
+        """A digest of the body and of those headers that are the same for each delivery."""
+        from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+
+        kept = sorted(item for item in self.frame.headers.items() if item[0] not in _OF_ONE_DELIVERY)
+        return sha256(repr(kept).encode() + self.frame.body).hexdigest()
 
     @property
     def count(self) -> int:

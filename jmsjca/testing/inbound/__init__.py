@@ -6,6 +6,7 @@ imports everything from here. ``jms_message_count`` is the number of messages in
 
 from jmsjca.testing.inbound.batches import TestBatches, TestBatchRules, TestSyncBatches
 from jmsjca.testing.inbound.concurrency import TestConcurrency, TestStopping
+from jmsjca.testing.inbound.decisions import TestRejected, TestRetried
 from jmsjca.testing.inbound.harness import ListenerContract, ListenerHarness, jms_message_count
 from jmsjca.testing.inbound.hold_until_ack import (
     TestHeldBatches,
@@ -34,6 +35,8 @@ __all__ = [
     "TestMovedMessages",
     "TestNoMessageLoss",
     "TestRedelivered",
+    "TestRejected",
+    "TestRetried",
     "TestSettling",
     "TestStopping",
     "TestSyncBatches",

@@ -33,6 +33,7 @@ __all__ = ["TRANSACTION", "WINDOW", "address_in", "agree", "command_of", "consen
 WINDOW = 2**31 - 1
 TRANSACTION = b"transaction"
 _AMQP_VALUE, _PROPERTIES = 0x77, 0x73
+_DESCRIBED_VALUES = (bytes((0, 0x53, _AMQP_VALUE, 0)), bytes((0, 0x80, *bytes(7), _AMQP_VALUE, 0)))
 _TO = 2  # which of the properties it is
 
 
@@ -53,8 +54,9 @@ def consent(frame):
 
 
 def command_of(frame):
-    """What a transfer to the coordinator asks for; None for a message."""
-    return composed(_section(frame.payload, _AMQP_VALUE))
+    """What a transfer to the coordinator asks for; None for a message, which may hold anything."""
+    described = frame.payload.startswith(_DESCRIBED_VALUES)
+    return composed(_section(frame.payload, _AMQP_VALUE)) if described else None
 
 
 def address_in(payload):

@@ -34,6 +34,7 @@ from amqp_peer.script import WINDOW, address_in, agree, command_of
 __all__ = ["Kept", "Store"]
 
 _HEADER = 0x70
+_HEADER_SECTIONS = (bytes((0, 0x53, _HEADER)), bytes((0, 0x80, *bytes(7), _HEADER)))
 
 
 @dataclass(eq=False)
@@ -49,10 +50,9 @@ class Kept:
         """Its bytes, with the failures in the header if there were any."""
         if not self.failures:
             return self.payload
-        section, end = decode(self.payload)
-        if not isinstance(section, Described) or section.descriptor != _HEADER:
-            fields, end = [], 0
-        else:
+        fields, end = [], 0
+        if self.payload.startswith(_HEADER_SECTIONS):  # what follows it may be anything
+            section, end = decode(self.payload)
             fields = section.value
         fields = [*fields, None, None, None, None][:4]
         return encode(Described(ULong(_HEADER), [*fields, UInt(self.failures)])) + self.payload[end:]
@@ -226,7 +226,7 @@ class Service:
     def _give(self, link, number, kept):
         """Send a message, in as many frames as it takes."""
         data, tag = kept.with_header(), str(number).encode()
-        parts = [data[at : at + _PART] for at in range(0, len(data), _PART)]
+        parts = [data[at : at + _PART] for at in range(0, len(data) or 1, _PART)]
         for place, part in enumerate(parts, 1):
             numbered = {} if place > 1 else {"delivery_id": number, "delivery_tag": tag, "message_format": 0}
             transfer = Transfer(handle=link.handle, more=place < len(parts), **numbered)

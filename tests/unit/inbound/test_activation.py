@@ -92,7 +92,8 @@ def test_stop_waits_for_the_handler_at_work(adapter, recorder):
 
 @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 def test_a_stop_that_does_not_wait_ends_well_where_no_handler_is_at_work(adapter, recorder, caplog, mode):
-    activation = adapter.activate(ActivationSpec(destination="q", concurrency_mode=mode), Inbox())
+    spec = ActivationSpec(destination="q", concurrency_mode=mode, redelivery_handling="5:delete")
+    activation = adapter.activate(spec, Inbox())
     activation.start()
     recorder.await_status("Connecting", "Up")
     assert activation.stop(timeout=0)

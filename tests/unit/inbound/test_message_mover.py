@@ -1,11 +1,13 @@
 """Moved messages: failed moves, moves without a copy, and the data in dead letters."""
 
+import logging
 import queue
 
 import pytest
 
-from jmsjca import ActivationSpec, BytesMessage, Limits, Message, Outcome, Queue, ResourceAdapter, TextMessage
+from jmsjca import ActivationSpec, BytesMessage, Hooks, Limits, Message, Outcome, Queue, ResourceAdapter, TextMessage
 from jmsjca.errors import (
+    ConnectionLostError,
     InvalidDestinationError,
     MessageFormatError,
     ResourceAllocationError,
@@ -13,7 +15,7 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.inbound.message_mover import MessageMover
-from jmsjca.redelivery import RedeliveryPolicy
+from jmsjca.redelivery import Delete, RedeliveryPolicy
 from tests.unit.inbound.deliveries import Breaks, Performance, depth, endpoint_of, put, terms, until
 from tests.unit.inbound.listeners import PATIENCE, Inbox, send
 
@@ -71,12 +73,15 @@ def test_a_copy_that_cannot_be_sent_lets_the_message_be_delivered_with_a_warning
     assert [handler.got.get(timeout=30) for _ in range(2)] == [0, 1]
     until(lambda: depth(link).total == 0)
     performance.stop()
-    assert (len(tried), dead_letters(link)) == (2, 0)  # the copy, then the redirected one
+    assert (len(tried), dead_letters(link)) == (
+        4,
+        0,
+    )  # the copy, the redirected one, the bytes with facts and without
     assert "it is delivered" in caplog.text
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_move_whose_commit_fails_twice_lets_the_message_be_delivered(connected, mode, caplog):
+def test_a_move_whose_commit_fails_with_every_copy_lets_the_message_be_delivered(connected, mode, caplog):
     link, handler = connected(), Stubborn()
     tried = breaking(link)
     open_unit = link.unit
@@ -87,7 +92,7 @@ def test_a_move_whose_commit_fails_twice_lets_the_message_be_delivered(connected
         commit = made._real.commit
 
         def failing_commit(**options):
-            if tried and len(real_commits) < 2 and made._real._outgoing:
+            if tried and len(real_commits) < 4 and made._real._outgoing:
                 real_commits.append(1)
                 made._real.rollback()
                 raise TransactionRolledBackError("the queue is full")
@@ -102,7 +107,7 @@ def test_a_move_whose_commit_fails_twice_lets_the_message_be_delivered(connected
     assert [handler.got.get(timeout=30) for _ in range(2)] == [0, 1]
     until(lambda: depth(link).total == 0)
     performance.stop()
-    assert (len(tried), dead_letters(link)) == (2, 0)
+    assert (len(tried), dead_letters(link)) == (4, 0)
     assert "the message is redelivered" in caplog.text
 
 
@@ -116,6 +121,93 @@ def commits_by(link, commit):
         return made
 
     link.unit = unit
+
+
+def rolled_back(cause=None):
+    error = TransactionRolledBackError("it was rolled back")
+    error.__cause__ = cause
+    return error
+
+
+class RefusedError(ConnectionLostError):
+    """A refusal with which a broker ends the connection."""
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        ([rolled_back(ConnectionLostError("cut"))] * 4, True),
+        ([rolled_back(BrokenPipeError("cut"))] * 4, True),
+        ([rolled_back(ConnectionLostError("cut"))] * 5, False),
+        ([rolled_back(RefusedError("too many properties"))], False),
+        ([rolled_back()], False),
+    ],
+    ids=["cuts", "cuts during a write", "too many cuts", "a refusal that ends the connection", "a refusal"],
+)
+def test_only_a_refused_copy_is_tried_without_its_properties(connected, errors, told):
+    """A cut says nothing about the copy; a broker that ends the connection at each attempt does."""
+    link, errors = connected(), list(errors)
+    mover = MessageMover(endpoint_of(lambda message: None, terms("sync", redelivery=MOVES)), link)
+    put(link, "a")
+    consumer = link.consumer(Queue("q"))
+    open_unit = link.unit
+
+    def commit(unit):
+        unit.rollback()
+        raise errors.pop(0)
+
+    commits_by(link, commit)
+    for _ in list(errors):
+        [delivery] = consumer.receive(1, 0)
+        assert mover.execute(MOVES.action(1), delivery, 1) is Outcome.ROLLED_BACK
+    link.unit = open_unit
+    [delivery] = consumer.receive(1, 0)
+    assert mover.execute(MOVES.action(1), delivery, 1) is Outcome.COMMITTED
+    [[moved]] = link.browse(Queue("dlq"))
+    assert ("JMS_Sun_JMSJCA_RedeliveryCount" in moved.message.properties) is told
+
+
+def test_a_lost_connection_while_a_copy_is_made_lets_nobody_see_the_message(connected):
+    link = connected()
+    mover = MessageMover(endpoint_of(lambda message: None, terms("sync", redelivery=MOVES)), link)
+    put(link, "a")
+    [delivery] = link.consumer(Queue("q")).receive(1, 0)
+    breaking(link, send=ConnectionLostError("cut"))
+    with pytest.raises(ConnectionLostError):
+        mover.execute(MOVES.action(1), delivery, 1)
+
+
+def test_a_move_and_a_deletion_are_told_with_their_reason(connected, caplog):
+    link, recorder = connected(), LetterRecorder()
+    endpoint = endpoint_of(lambda message: None, terms("sync", redelivery=MOVES), recorder)
+    put(link, "a", "b")
+    first, second = link.consumer(Queue("q")).receive(2, 0)
+    endpoint.remember_failure([first], ValueError("no such article"))
+    mover = MessageMover(endpoint, link)
+    mover.execute(MOVES.action(1), first, 3)
+    mover.execute(Delete(), second, 4)
+    moved, deleted = recorder.letters
+    assert (moved.message_id, moved.source, moved.target, moved.count) == ("ID:a", Queue("q"), Queue("dlq"), 3)
+    assert "ValueError: no such article" in moved.reason
+    assert (deleted.message_id, deleted.target, deleted.copy_id) == ("ID:b", None, None)
+    records = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [(record.message_id, record.destination, record.delivery_count) for record in records] == [
+        ("ID:a", "queue:q", 4),
+        ("ID:b", "queue:q", 5),
+    ]
+    for record, letter in zip(records, recorder.letters, strict=True):
+        for told in (letter.message_id, str(letter.source), str(letter.count), letter.reason):
+            assert told in record.getMessage()
+
+
+class LetterRecorder(Hooks):
+    """Hooks that record dead letters."""
+
+    def __init__(self):
+        self.letters = []
+
+    def dead_lettered(self, endpoint, letter):
+        self.letters.append(letter)
 
 
 def test_a_failed_move_is_not_counted_when_the_message_returns_before_anybody_is_told(connected):
@@ -144,7 +236,7 @@ def test_a_move_in_doubt_takes_no_failure_back_that_is_forgotten_already(connect
     put(link, "a")
     consumer = link.consumer(Queue("q"))
     [delivery] = consumer.receive(1, 0)
-    errors = [TransactionRolledBackError("the queue is full"), error]
+    errors = [*(TransactionRolledBackError("the queue is full") for _ in range(3)), error]
     elsewhere = []
 
     def commit(unit):
@@ -154,8 +246,9 @@ def test_a_move_in_doubt_takes_no_failure_back_that_is_forgotten_already(connect
         raise errors.pop(0)
 
     commits_by(link, commit)
-    assert mover.execute(move, delivery, 1) is Outcome.ROLLED_BACK
-    [delivery] = consumer.receive(1, 0)
+    for _ in range(3):
+        assert mover.execute(move, delivery, 1) is Outcome.ROLLED_BACK
+        [delivery] = consumer.receive(1, 0)
     with pytest.raises(TransactionInDoubtError):
         mover.execute(move, delivery, 1)
     assert (elsewhere, endpoint.redelivery.find_encounter("ID:a").move_failures) == ([None], 0)

@@ -96,7 +96,9 @@ def made(monkeypatch, jms_broker_url, waits, recorder):
     def make(provider, handler=None, options=None, **spec):
         monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider)
         settings = ConnectionSettings(jms_broker_url, clock=waits.clock, wait=waits)
-        effective = resolve_spec(ActivationSpec(**{"destination": "q"} | spec), options or {}, jms_broker_url)
+        effective = resolve_spec(
+            ActivationSpec(**{"destination": "q", "redelivery_handling": ""} | spec), options or {}, jms_broker_url
+        )
         activations.append(Activation(effective, handler or Inbox(), settings, HookChain([recorder])))
         return activations[-1]
 

@@ -55,6 +55,7 @@ UNDECODABLE = (*MALFORMED, OSError)
 
 _DELIVERY_TIME = "x-opt-delivery-time"
 _MAX_PRIORITY, _DEFAULT_PRIORITY = 9, 4
+_STRING_CODES = {0xA1, 0xB1}  # symbols and characters are no texts
 
 
 def undecodable_error(source: Destination | None, error: Exception) -> MessageFormatError:
@@ -180,7 +181,7 @@ def _read_content(encoded: EncodedMessage, section: int) -> Any:
 def _inferred_type(encoded: EncodedMessage, section: int | None, content: Any) -> type[Message]:
     """Infer the class of a message without a type annotation from its body and content type."""
     if section == VALUE:
-        if content is None or isinstance(content, str):
+        if content is None or encoded.raw[encoded.sections[VALUE]] in _STRING_CODES:
             return TextMessage
         return BytesMessage if isinstance(content, bytes) else ObjectMessage
     if section == SEQUENCE:

@@ -72,7 +72,7 @@ __all__ = [
     "usual_header_and_annotations",
 ]
 
-_LONG_LIMIT = 1 << 63
+_LONG_LIMIT, _ULONG_LIMIT = 1 << 63, 1 << 64
 
 _ID_PREFIX = "ID:"
 ENCODED_ID_PREFIX = "ID:AMQP_"
@@ -87,7 +87,7 @@ def to_jms_message_id(value: Any) -> str | None:
     """Return a message id in its JMS form, which always begins with "ID:".
 
     Raises:
-        MessageFormatError: AMQP has no ids of that type.
+        MessageFormatError: As in `to_jms_correlation_id`.
     """
     text = to_jms_correlation_id(value)
     return text if text is None or text.startswith(_ID_PREFIX) else _NO_PREFIX + text
@@ -96,8 +96,11 @@ def to_jms_message_id(value: Any) -> str | None:
 def to_jms_correlation_id(value: Any) -> str | None:
     """Return a correlation id in its JMS form; applications may set any string.
 
+    AMQP knows strings, UUIDs, ulongs and bytes. Other numbers, which some senders use, become a ulong if they can be
+    one, else their text.
+
     Raises:
-        MessageFormatError: AMQP has no ids of that type.
+        MessageFormatError: The value is none of these.
     """
     if value is None:
         return None
@@ -109,6 +112,8 @@ def to_jms_correlation_id(value: Any) -> str | None:
         return f"{_ULONG}{int(value)}"
     if isinstance(value, bytes):
         return _BINARY + value.hex().upper()
+    if isinstance(value, int | float):  # AMQP has no such ids, but some senders have
+        return f"{_ULONG}{value}" if isinstance(value, int) and 0 <= value < _ULONG_LIMIT else str(value)
     raise MessageFormatError(f"an id is a string, a UUID, a ulong or bytes, not {type(value).__name__}")
 
 
@@ -128,7 +133,7 @@ def to_amqp_id(text: str) -> Any:
 
 
 def _parse_ulong(digits: str) -> ULong:
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_ULONG_DIGITS and int(digits) < 1 << 64):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_ULONG_DIGITS and int(digits) < _ULONG_LIMIT):
         raise ValueError(digits)
     return ULong(digits)
 
@@ -157,12 +162,12 @@ _CONVERTERS: dict[type, Callable[[Any], PropertyValue]] = {
     Symbol: str,
     uuid.UUID: str,
 }
-_PROPERTY_TYPES = frozenset({type(None), bool, Byte, Short, Int, Long, Float, Double, str})
-_ENTRY_TYPES = _PROPERTY_TYPES | {Char, bytes}
+_PROPERTY_TYPES = frozenset({type(None), bool, Byte, Short, Int, Long, Float, Double, str, bytes})
+_ENTRY_TYPES = _PROPERTY_TYPES | {Char}
 
 
 def to_jms_property(value: Any) -> PropertyValue:
-    """Convert a value to a JMS property; values without a JMS type become strings."""
+    """Convert a value to a JMS property. Bytes stay bytes, although JMS has none there; others become strings."""
     kind: type = value.__class__
     return cast("PropertyValue", value) if kind in _PROPERTY_TYPES else _CONVERTERS.get(kind, str)(value)
 

@@ -66,7 +66,7 @@ _VAR8_CODES, _VAR32_CODES = ({code for code in range(256) if _SIZE_BYTES[code >>
 
 
 def find_sections(raw: bytes) -> Sections:
-    """Return the offsets of all sections of a message.
+    """Return the offsets of all sections of a message. An empty transfer is a message without sections.
 
     Raises:
         MessageFormatError: The bytes are not message sections in the specified order.
@@ -92,7 +92,7 @@ def find_sections(raw: bytes) -> Sections:
         else:
             at = _end_of_any_value(raw, at)
         last = code
-    if at != size or not found:
+    if at != size:
         raise MessageFormatError("it is truncated")
     return found
 

@@ -40,6 +40,7 @@ __all__ = ["RABBITMQ", "RabbitMQ", "from_amqp_sections", "read_section"]
 
 _READ = re.compile(r"/(?:reply-)?(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[*#]|%2[Ff]")
+_DELIVERY_TAG = re.compile(r"[TQ]_.*@@session-.*@@\d+\Z", re.DOTALL)  # the subscription, the session, and a number
 
 
 class RabbitMQ(Dialect):
@@ -65,7 +66,7 @@ class RabbitMQ(Dialect):
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Decode a MESSAGE frame, also of a message that was sent over AMQP 1.0."""
-        return Dialect.decode(self, from_amqp_sections(frame), source, **delivered)
+        return Dialect.decode(self, from_amqp_sections(_without_delivery_tag(frame)), source, **delivered)
 
     def broker_headers(self, message: Message) -> dict[str, str]:
         """Return the message id and the MIME type as in AMQP, and the time to live in milliseconds."""
@@ -141,6 +142,16 @@ class RabbitMQ(Dialect):
         return ":".join(
             quote(part or "", safe="").replace("%", "=") for part in (source.topic.name, source.client_id, source.name)
         )
+
+
+def _without_delivery_tag(frame: Frame) -> Frame:
+    """Return a frame without a message-id that the broker made for this delivery of the message only.
+
+    Taken for the id of the message it would make each redelivery a message of its own.
+    """
+    if not _DELIVERY_TAG.match(frame.headers.get("message-id", "")):
+        return frame
+    return frame._replace(headers={name: value for name, value in frame.headers.items() if name != "message-id"})
 
 
 _SECTIONS = ("properties", "app-properties", "message-annotations")

@@ -131,7 +131,6 @@ BOMBS = {
     "sections out of order": section(PROPERTIES, []) + section(HEADER, []) + section(VALUE, "x"),
     "a section of nobody": section(0x7F, []) + section(VALUE, "x"),
     "a type that is a list": annotated(x_opt_jms_msg_type=[5]) + section(VALUE, "x"),
-    "no section": b"",
     "no sections": b"text",
 }
 

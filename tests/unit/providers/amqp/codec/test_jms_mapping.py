@@ -195,11 +195,35 @@ def test_a_stream_may_come_in_several_sections():
 
 
 def test_each_header_is_damaged_alone():
-    raw = listed(PROPERTIES, message_id=7, reply_to="r") + section(DATA, b"x")
+    raw = listed(PROPERTIES, message_id=[7], reply_to="r") + section(DATA, b"x")
     message = decode(raw, ReceiveContext(QUEUE), NOW)
     assert (type(message), message.body, message.reply_to.name) == (BytesMessage, b"x", "r")
     with pytest.raises(MessageFormatError, match="queue:q"):
         _ = message.message_id
+
+
+def test_a_message_without_sections_has_neither_id_nor_body():
+    message = received(b"")
+    assert (type(message), message.body, message.message_id, dict(message.properties)) == (BytesMessage, None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(7, "ID:AMQP_ULONG:7"), (-7, "ID:AMQP_NO_PREFIX:-7"), (0.5, "ID:AMQP_NO_PREFIX:0.5")]
+)
+def test_a_number_that_is_no_id_of_amqp_is_one_here(value, text):
+    message = received(listed(PROPERTIES, message_id=value, correlation_id=value) + section(DATA, b"x"))
+    assert (message.message_id, message.correlation_id) == (text, text.replace("ID:AMQP_NO_PREFIX:", ""))
+
+
+@pytest.mark.parametrize("milliseconds", [253_402_300_800_000, (1 << 63) - 1])
+def test_a_time_after_the_year_9999_is_the_last_one_of_it(milliseconds):
+    raw = listed(PROPERTIES, absolute_expiry_time=timestamp(milliseconds), creation_time=timestamp(milliseconds))
+    message = received(raw + section(DATA, b"x"))
+    assert message.expiration == message.timestamp == datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)
+
+
+def test_bytes_in_a_property_stay_bytes():
+    assert received(section(APPLICATION_PROPERTIES, {"key": b"\xff"})).properties["key"] == b"\xff"
 
 
 def test_fields_that_are_not_set_take_no_room():
