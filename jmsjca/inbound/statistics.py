@@ -55,8 +55,10 @@ class Statistics:
         self._reset_commits()
 
     def _reset_commits(self) -> None:
-        self.n_delivery_commits = self.n_bypass_commits = 0
-        self._deliveries_at_bypass = self._bypasses_at_delivery = 0
+        self.n_delivery_commits: int = 0
+        self.n_bypass_commits: int = 0
+        self._deliveries_at_bypass: int = 0
+        self._bypasses_at_delivery: int = 0
 
     @property
     def n_delivery_commits_since_bypass(self) -> int:

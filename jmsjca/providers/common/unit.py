@@ -84,7 +84,7 @@ class BaseUnit(Generic[D]):
 
 
 class RequeuingUnit(BaseUnit[T], Generic[C, T]):
-    """A unit whose consumers buffer deliveries, and requeue them themselves."""
+    """A unit that returns its deliveries to the buffers of their consumers."""
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
         """Record deliveries that are settled with this unit.
