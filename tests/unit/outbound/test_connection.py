@@ -59,7 +59,9 @@ def test_provider_is_given_the_exception_notifier(monkeypatch):
 
 def test_nobody_listens(connection):
     connection.exception_listener = None
-    connection._notifier.notify(LOST)
+    assert connection.failure is None
+    connection._notifier.notify_loss(LOST)
+    assert connection.failure is LOST
 
 
 def test_listener_that_fails(connection, caplog):
