@@ -54,7 +54,8 @@ class ListenerHarness:
 
     def listen(self, handler: Callable[..., object], **spec: Any) -> Activation:
         """Start a listener: to `source` unless the spec says another destination."""
-        activation = self.adapter.activate(ActivationSpec(**{"destination": self.source, **spec}), handler)
+        fields: dict[str, Any] = {"destination": self.source, **spec}
+        activation = self.adapter.activate(ActivationSpec(**fields), handler)
         activation.start()
         return activation
 
