@@ -55,6 +55,7 @@ TABLES = {
     "inbound": Table(("store", "batch", "contender"), lambda f: f"{f['work']}, {f['clock']}", _overhead),
     "rabbitmq": Table(("contender",), lambda figure: str(figure["clock"]), _cost),
     "field": Table(("operation", "mode", "contender"), lambda figure: str(figure["clock"]), _cost),
+    "asynchronous_sends": Table(("mode", "contender"), lambda figure: str(figure["clock"]), _cost),
     "stomp": Table(("operation", "contender"), lambda figure: str(figure["clock"]), _cost),
     "many_queues": Table(("operation", "where", "batch", "clock"), lambda figure: f"{figure['queues']:,}", _cost),
 }

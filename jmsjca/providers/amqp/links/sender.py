@@ -210,8 +210,10 @@ class SenderLink(Link):
                 self._queued.popleft()
             else:
                 part = [payloads.popleft() for _ in range(credit)]
+            transport = self._engine.socket_transport
+            write = transport.flush if len(part) > 1 else transport.ensure_encoded  # one alone is written with others
             for chunk, is_last in _runs_and_chunks(part):
-                self._engine.socket_transport.flush()  # so that the broker can start processing
+                write()  # so that the broker can start processing
                 self._send(chunk, batch, to, settled=len(chunk) - is_last if batch.presettled else 0)
             credit -= len(part)
 
