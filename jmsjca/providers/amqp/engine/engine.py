@@ -143,7 +143,14 @@ class Engine:
         """
         self.task_queue.put(Task(function, reply, flush_after=False, urgent=urgent))
 
-    def wait(self, reply: "Future[T]", timeout: float, what: str, latest: Callable[[], float] = lambda: 0.0) -> T:
+    def wait(
+        self,
+        reply: "Future[T]",
+        timeout: float,
+        what: str,
+        latest: Callable[[], float] = lambda: 0.0,
+        waited: float = 0.0,
+    ) -> T:
         """Wait for a reply of the broker.
 
         Args:
@@ -152,6 +159,7 @@ class Engine:
             what: The operation, as the error message names it.
             latest: Returns the time, on the clock of `now`, at which the latest partial reply arrived. The timeout
                 applies to each partial reply.
+            waited: Seconds that the caller has waited already, for the error message.
 
         Raises:
             ConnectionLostError: The reply did not arrive in time. The connection is aborted, since it may still arrive.
@@ -160,7 +168,7 @@ class Engine:
         try:
             return self._await(reply, timeout, latest)
         except TimeoutError as error:
-            lost = ConnectionLostError(f"The broker did not answer within {timeout:g} s: {what}.")
+            lost = ConnectionLostError(f"The broker did not answer within {waited + timeout:g} s: {what}.")
             self.abort(lost)
             raise lost from error
         except JMSError:

@@ -233,11 +233,13 @@ class ReceiverLink(Link):
             return False  # the link failed meanwhile; `ReceiverListener.on_link_failed` gets the reason
 
     def _await_drain(self, answer: "Future[bool]") -> bool:
-        for _ in range(int(self._reply_timeout / _DRAIN_RETRY_SECONDS)):
+        retries = max(int(self._reply_timeout / _DRAIN_RETRY_SECONDS) - 1, 0)
+        for _ in range(retries):
             with suppress(TimeoutError):
                 return answer.result(_DRAIN_RETRY_SECONDS)
             self._engine.call(lambda: credit.repeat_drain() if (credit := self._active_credit()) else None)
-        return self._engine.wait(answer, _DRAIN_RETRY_SECONDS, f"the drain of {self._name}")
+        what, waited = f"the drain of {self._name}", retries * _DRAIN_RETRY_SECONDS
+        return self._engine.wait(answer, _DRAIN_RETRY_SECONDS, what, lambda: 0.0, waited)
 
     def round_trip(self) -> "Future[bool]":
         """Return a future that is done when the broker has processed all earlier output of this link's session."""
