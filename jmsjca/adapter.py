@@ -25,6 +25,7 @@ from jmsjca.outbound.factory import (
     TopicConnectionFactory,
     look_up_factory,
 )
+from jmsjca.outbound.sender import Sender, SendsMessages
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ __all__ = ["ResourceAdapter"]
 H = TypeVar("H", bound=Callable[..., object])
 
 
-class ResourceAdapter:
+class ResourceAdapter(SendsMessages):
     """Activates listeners and creates connection factories, with common defaults for one broker.
 
     Use it as a context manager (``with adapter:`` or ``async with adapter:``), or call `start` and `stop`, or call
@@ -79,10 +80,7 @@ class ResourceAdapter:
         credentials: CredentialSource | None = None,
     ) -> None:
         check_source(credentials)
-        unavailable: dict[str, object] = {
-            "mbean_object_name": mbean_object_name,
-            "mbean_server_domain": mbean_server_domain,
-        }
+        unavailable = {"mbean_object_name": mbean_object_name, "mbean_server_domain": mbean_server_domain}
         for name, value in unavailable.items():
             if value is not None:
                 raise NotSupportedError(f"ResourceAdapter({name}=…) is not available in this release; leave it out.")
@@ -95,6 +93,7 @@ class ResourceAdapter:
         self._executor = executor
         self._limits = limits or Limits()
         self._credentials = credentials
+        self._sending_factory: ConnectionFactory | None = None
         self._naming = NamingContext(NamingContext.default())
         self._activations: list[Activation] = []
         self._loop = HandlerLoop()
@@ -143,7 +142,7 @@ class ResourceAdapter:
         for bound, destination in configuration.destinations.items():
             adapter.naming.bind(bound, destination.destination)
         for bound, factory in sorted(configuration.factories_of(name).items(), key=_looked_up_last):
-            adapter.naming.bind(bound, adapter._factory_of(factory))
+            adapter.naming.bind(bound, adapter.connection_factory(**factory.arguments))
         for listener in configuration.listeners_of(name).values():
             if listener.handler is not None:
                 adapter.activate(listener.spec, load_handler(listener.handler))
@@ -282,6 +281,14 @@ class ResourceAdapter:
             naming=self._naming,
         )
 
+    @property
+    def sender(self) -> Sender:
+        """The sender of the adapter, over a pool of connections that `stop` closes; the next use opens another one."""
+        with self._lock:
+            if self._sending_factory is None:
+                self._sending_factory = self.connection_factory()
+            return self._sending_factory.sender
+
     def start(self, wait: float | None = 0.0) -> None:
         """Start all activations. If the broker is down, they retry.
 
@@ -320,7 +327,12 @@ class ResourceAdapter:
         with self._lock:
             self._started = False
             activations = list(self._activations)
-        return stop_all(activations, timeout)
+            factory, self._sending_factory = self._sending_factory, None
+        try:
+            return stop_all(activations, timeout)
+        finally:
+            if factory is not None:
+                factory.close()
 
     def _reset_after_fork(self) -> None:
         """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
@@ -400,20 +412,6 @@ class ResourceAdapter:
             return ConnectionSettings(url, client_id=client_id, limits=self._limits)
         return ConnectionSettings(
             url, self._user_name, self._password, client_id, self._limits, source=self._credentials
-        )
-
-    def _factory_of(self, section: "FactorySection") -> ConnectionFactory:
-        from jmsjca.config.configuration_file import secret  # noqa: PLC0415  # loads pydantic
-
-        return self.connection_factory(
-            section.connection_url,
-            section.user_name,
-            secret(section.password),
-            section.options,
-            kind=section.kind,
-            client_id=section.client_id,
-            producer_pooling=bool(section.producer_pooling),
-            idle_timeout=30.0 if section.idle_timeout is None else section.idle_timeout,
         )
 
     def _factory_of_spec(self, spec: "ActivationSpec") -> ConnectionFactory | None:

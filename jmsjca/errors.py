@@ -26,6 +26,7 @@
     ├── ConnectionLostError (ConnectionError)
     ├── JMSSecurityError (PermissionError)
     ├── Reject
+    ├── ReplyTimeoutError (TimeoutError)
     ├── ResourceAllocationError
     │   └── PoolTimeoutError (TimeoutError)
     ├── Retry
@@ -62,6 +63,7 @@ __all__ = [
     "PoolTimeoutError",
     "ProviderNotInstalledError",
     "Reject",
+    "ReplyTimeoutError",
     "ResourceAllocationError",
     "Retry",
     "StoreError",
@@ -185,6 +187,10 @@ class Reject(JMSError):  # noqa: N818  # a decision, as the handler words it
     def __init__(self, reason: str) -> None:
         self.reason = _reason(reason, "Reject")
         super().__init__(reason)
+
+
+class ReplyTimeoutError(JMSError, TimeoutError):
+    """No reply to a request arrived in time."""
 
 
 class ResourceAllocationError(JMSError):

@@ -100,6 +100,12 @@ class FactorySection(_Section):
     producer_pooling: bool | None = None
     idle_timeout: Seconds | None = None
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `ResourceAdapter.connection_factory`; those that are not set are left out."""
+        fields = {name: value for name, value in self if name != "adapter" and value is not None}
+        return fields | {"password": secret(self.password)}
+
 
 class ListenerSection(ActivationSpec):
     """An activation spec and its handler.

@@ -1,5 +1,6 @@
 """The connection factory, the entry point for sending and receiving."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -13,6 +14,8 @@ from jmsjca.errors import ConfigurationError, InvalidURLError, excerpt
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.outbound.connection import Connection, SharedConnection
 from jmsjca.outbound.context import JMSContext, create_context
+from jmsjca.outbound.pool import ConnectionPool
+from jmsjca.outbound.sender import Sender, SendsMessages
 from jmsjca.providers import find_provider
 from jmsjca.reconnection import ConnectionSettings
 
@@ -20,8 +23,12 @@ __all__ = ["ConnectionFactory", "QueueConnectionFactory", "TopicConnectionFactor
 
 C = TypeVar("C", bound=Connection)
 
+_creating = threading.Lock()
+_SENDERS = 8  # connections: of all brokers, one is busy with far more than eight threads send
+_PATIENCE = 30.0  # seconds
 
-class ConnectionFactory:
+
+class ConnectionFactory(SendsMessages):
     """Creates connections to one broker. It opens nothing by itself, and can be pickled if its hooks can.
 
     A pickled factory holds its password. With ``credentials`` as a reference (``env:NAME``, ``file:PATH``) or an
@@ -77,6 +84,8 @@ class ConnectionFactory:
             )
         check_source(credentials)
         self._naming = naming
+        self._pool: ConnectionPool | None = None
+        self._sender: Sender | None = None
         self._own_options = read_options(options)
         login = Login(connection_url)
         if connection_url.startswith(LOOKUP):
@@ -143,6 +152,25 @@ class ConnectionFactory:
         """
         return self._connect(Connection, self._settings_for(user_name, password))
 
+    @property
+    def sender(self) -> Sender:
+        """A `Sender` over a pool of this factory's connections, which is created at the first use.
+
+        `close` closes the pool. A pickled factory does not carry it.
+        """
+        with _creating:
+            if self._sender is None:
+                self._pool = ConnectionPool(self, max_size=_SENDERS, timeout=_PATIENCE)
+                self._sender = Sender(self._pool)
+            return self._sender
+
+    def close(self) -> None:
+        """Close the pool of `sender`. The factory can be used again afterwards."""
+        with _creating:
+            pool, self._pool, self._sender = self._pool, None, None
+        if pool is not None:
+            pool.close()
+
     def create_context(
         self,
         session_mode: AcknowledgeMode = AcknowledgeMode.AUTO,
@@ -189,7 +217,7 @@ class ConnectionFactory:
         )
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_naming": None}
+        return {**self.__dict__, "_naming": None, "_pool": None, "_sender": None}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._url}>"

@@ -5,13 +5,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Self
+from typing import Protocol, Self
 
+from jmsjca.config.options import OutboundOptions
 from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadline
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, PoolTimeoutError, ResourceAllocationError
 from jmsjca.forking import ForkGuard, reset_in_child
 from jmsjca.outbound.connection import Connection
-from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.pooled_connection import PooledConnection
 from jmsjca.outbound.session import Session
 
@@ -19,8 +19,25 @@ __all__ = ["ConnectionPool"]
 
 logger = logging.getLogger("jmsjca.outbound")
 
+_COUNTERS = (
+    *("requests_num", "requests_queued", "requests_wait_ms", "requests_errors", "usage_ms", "returns_bad"),
+    *("connections_num", "connections_errors", "connections_lost"),
+)
+
 _Key = tuple[str | None, str | None]
 """The user name and password of a connection; (None, None) for those of the factory."""
+
+
+class PoolableFactory(Protocol):
+    """A `ConnectionFactory`, as the pool uses it."""
+
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def options(self) -> OutboundOptions: ...
+    @property
+    def idle_timeout(self) -> float: ...
+    def create_connection(self, user_name: str | None = None, password: str | None = None, /) -> Connection: ...
 
 
 class ConnectionPool:
@@ -52,7 +69,7 @@ class ConnectionPool:
 
     def __init__(
         self,
-        factory: ConnectionFactory,
+        factory: PoolableFactory,
         *,
         min_size: int = 0,
         max_size: int = 32,
@@ -120,14 +137,13 @@ class ConnectionPool:
             connection.close()
 
     @contextmanager
-    def session(
+    def session(  # noqa: D417  # one line for both
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
     ) -> Generator[Session]:
         """Borrow a connection with a session for the block. An open transaction is rolled back at its end.
 
         Args:
-            transacted: As for `Connection.create_session`.
-            acknowledge_mode: As for `Connection.create_session`.
+            transacted, acknowledge_mode: As for `Connection.create_session`.
 
         Raises:
             JMSError: As `connection`.
@@ -135,15 +151,13 @@ class ConnectionPool:
         with self.connection() as connection:
             yield connection.create_session(transacted, acknowledge_mode)
 
-    def get_connection(
+    def get_connection(  # noqa: D417  # as connection()
         self, user_name: str | None = None, password: str | None = None, *, timeout: float | None = -1.0
     ) -> PooledConnection:
         """Borrow a connection, not started. Its ``close()`` returns it to the pool.
 
         Args:
-            user_name: As for `connection`.
-            password: As for `connection`.
-            timeout: As for `connection`.
+            user_name, password, timeout: As for `connection`.
 
         Raises:
             JMSError: As `connection`.
@@ -167,15 +181,7 @@ class ConnectionPool:
             self._count("requests_wait_ms", round((self._clock.monotonic() - began) * 1000))
 
     def open(self, *, wait: bool = False, timeout: float | None = 30.0) -> None:
-        """Open the pool. Idempotent.
-
-        Args:
-            wait: True to wait until ``min_size`` connections are open, as `wait`.
-            timeout: As for `wait`.
-
-        Raises:
-            JMSError: As `wait`.
-        """
+        """Open the pool, and with ``wait`` its first ``min_size`` connections, as `wait` does. Idempotent."""
         self._fork_guard.check()
         with self._changed:
             self._closed = False
@@ -219,7 +225,7 @@ class ConnectionPool:
             self._discard(connection)
         with self._changed:
             if not self._changed.wait_for(lambda: self._size == 0, timeout):
-                logger.warning("The pool of %s is closed, but %d connections are still borrowed.", *self._place())
+                logger.warning("%r is closed, but connections are still borrowed.", self)
 
     def resize(self, min_size: int, max_size: int | None = None) -> None:
         """Change the sizes. Connections above the maximum are closed when they are returned.
@@ -247,9 +253,7 @@ class ConnectionPool:
     def get_stats(self) -> dict[str, int]:
         """Return the counters by the names of psycopg_pool.
 
-        ``pool_min``, ``pool_max``, ``pool_size``, ``pool_available``, ``requests_waiting`` are the present state;
-        ``requests_num``, ``requests_queued``, ``requests_wait_ms``, ``requests_errors``, ``usage_ms``, ``returns_bad``,
-        ``connections_num``, ``connections_errors`` and ``connections_lost`` have been counted since the pool was made.
+        The sizes and ``requests_waiting`` are the present state; the others have been counted since the pool was made.
         """
         with self._changed:
             return {
@@ -281,16 +285,11 @@ class ConnectionPool:
         self._generation = 0
         self._failed_at = float("-inf")
         self._timer = None
-        names = ("requests_num", "requests_queued", "requests_wait_ms", "requests_errors", "usage_ms", "returns_bad")
-        counted = (*names, "connections_num", "connections_errors", "connections_lost")
-        self._counters = dict.fromkeys(counted, 0)
+        self._counters = dict.fromkeys(_COUNTERS, 0)
 
     def _set_sizes(self, min_size: int, max_size: int) -> None:
         if not 0 <= min_size <= max_size or max_size < 1:
-            raise ConfigurationError(
-                f"min_size is {min_size} and max_size is {max_size}: these must hold: 0 <= min_size <= max_size, and"
-                " 1 <= max_size."
-            )
+            raise ConfigurationError(f"min_size is {min_size}, max_size {max_size}: 0 <= min_size <= max_size >= 1.")
         self._min_size, self._max_size = min_size, max_size
 
     def _count(self, name: str, by: int = 1) -> None:
@@ -449,6 +448,3 @@ class ConnectionPool:
         with suppress(JMSError):
             connection.end()
         self._release_slot()
-
-    def _place(self) -> tuple[object, int]:
-        return self._factory, self._size

@@ -1,0 +1,301 @@
+"""The sender: sends messages from any thread, over pooled connections."""
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from jmsjca.destinations import Destination, Queue, check_destination
+from jmsjca.errors import (
+    ConnectionLostError,
+    JMSError,
+    ReplyTimeoutError,
+    TransactionInDoubtError,
+)
+from jmsjca.messages.body_conversion import message_from_body
+from jmsjca.messages.message import DeliveryMode, Message
+from jmsjca.outbound.pool import ConnectionPool
+from jmsjca.outbound.requestor import Requestor
+
+__all__ = ["SendOptions", "Sender", "SendsMessages"]
+
+T = TypeVar("T")
+
+_DUPLICATE_ID = "_AMQ_DUPL_ID"
+_PRODUCER_OPTIONS = ("delivery_mode", "priority", "time_to_live", "delivery_delay")
+_LONGEST_PAUSE = 5.0  # seconds
+
+
+class SendOptions(TypedDict, total=False):
+    """The headers and properties of a send.
+
+    Attributes:
+        properties: Properties of the message.
+        correlation_id: Correlation id.
+        reply_to: Destination of replies.
+        type: Message type (``JMSType``).
+        delivery_mode: Whether the message survives a restart of the broker.
+        priority: 0 to 9; 4 is normal.
+        time_to_live: Seconds until the message expires; 0 means never.
+        delivery_delay: Seconds until the message may be delivered.
+    """
+
+    properties: Mapping[str, bool | int | float | str | None]
+    correlation_id: str
+    reply_to: Destination
+    type: str
+    delivery_mode: DeliveryMode
+    priority: int
+    time_to_live: float
+    delivery_delay: float
+
+
+class SendsMessages(ABC):
+    """The methods of a `Sender`, for the adapter and for connection factories."""
+
+    @property
+    @abstractmethod
+    def sender(self) -> "Sender":
+        """The sender."""
+        ...
+
+    def send(
+        self,
+        destination: str | Destination,
+        body: object,
+        *,
+        duplicate_id: str | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Message:
+        """Send a message, from any thread, and wait until the broker has it: see `Sender.send`.
+
+        Example: ``adapter.send("orders", Order("pear"), priority=7, properties={"region": "EU"})``.
+        """
+        return self.sender.send(destination, body, duplicate_id=duplicate_id, **options)
+
+    def send_many(
+        self,
+        destination: str | Destination,
+        bodies: Iterable[object],
+        *,
+        duplicate_id: str | None = None,
+        **options: Unpack[SendOptions],
+    ) -> list[Message]:
+        """Send messages as one unit: see `Sender.send_many`."""
+        return self.sender.send_many(destination, bodies, duplicate_id=duplicate_id, **options)
+
+    async def send_async(
+        self,
+        destination: str | Destination,
+        body: object,
+        *,
+        duplicate_id: str | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Message:
+        """Send a message from a coroutine: see `Sender.send_async`."""
+        return await self.sender.send_async(destination, body, duplicate_id=duplicate_id, **options)
+
+    def request(
+        self, destination: str | Destination, body: object, *, timeout: float = 5.0, **options: Unpack[SendOptions]
+    ) -> Message:
+        """Send a request, and return the reply to it: see `Sender.request`."""
+        return self.sender.request(destination, body, timeout=timeout, **options)
+
+
+class Sender:
+    """Sends messages over a pool of connections. Thread-safe; `send_async` is for coroutines.
+
+    A send is repeated, with growing pauses, while the broker cannot be reached and as long as nothing was written. If
+    the outcome is in doubt, it is repeated only if the broker removes duplicates, and the message has a duplicate id.
+
+    Args:
+        pool: The pool. The sender does not close it.
+        retry_timeout: Seconds after which a send is not repeated any more; 30 by default, 0 never repeats.
+    """
+
+    def __init__(self, pool: ConnectionPool, *, retry_timeout: float = 30.0) -> None:
+        self._pool = pool
+        self._retry_timeout = retry_timeout
+
+    def send(
+        self,
+        destination: str | Destination,
+        body: object,
+        *,
+        duplicate_id: str | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Message:
+        """Send a message, and wait until the broker has it.
+
+        Args:
+            destination: The name of a queue, or a `Queue` or a `Topic`.
+            body: Text, bytes, a mapping, a list, a pydantic model or a dataclass; or a message.
+            duplicate_id: An id by which the broker recognises the message if it is sent again (capability
+                ``duplicate_detection``); "" for a new one. With it, a send whose outcome is in doubt is repeated.
+            **options: See `SendOptions`.
+
+        Returns:
+            The message, with its headers set.
+
+        Raises:
+            TransactionInDoubtError: The message may or may not have been sent.
+            JMSError: The message was not sent.
+        """
+        (message,) = self.send_many(destination, [body], duplicate_id=duplicate_id, **options)
+        return message
+
+    def send_many(
+        self,
+        destination: str | Destination,
+        bodies: Iterable[object],
+        *,
+        duplicate_id: str | None = None,
+        **options: Unpack[SendOptions],
+    ) -> list[Message]:
+        """Send messages as one unit: all or none, where the broker has transactions.
+
+        Args:
+            destination: As for `send`.
+            bodies: As ``body`` of `send`.
+            duplicate_id: As for `send`; each message gets its position as a suffix.
+            **options: See `SendOptions`; they apply to each message.
+
+        Returns:
+            The messages.
+
+        Raises:
+            TransactionInDoubtError: The messages may or may not have been sent.
+            JMSError: No message was sent.
+        """
+        to = _destination(destination)
+        messages = [_message(body, options) for body in bodies]
+        if duplicate_id is not None:
+            _set_duplicate_ids(messages, duplicate_id or uuid.uuid4().hex)
+        given = _producer_options(options)
+        self._repeat(partial(self._send, to, messages, given), in_doubt=duplicate_id is not None)
+        return messages
+
+    async def send_async(
+        self,
+        destination: str | Destination,
+        body: object,
+        *,
+        duplicate_id: str | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Message:
+        """Send a message as `send` does, on another thread. If the await is cancelled, the send goes on.
+
+        Args:
+            destination: As for `send`.
+            body: As for `send`.
+            duplicate_id: As for `send`.
+            **options: See `SendOptions`.
+
+        Raises:
+            JMSError: As `send`.
+        """
+        import asyncio  # noqa: PLC0415  # programs without coroutines need not load it
+
+        return await asyncio.to_thread(partial(self.send, destination, body, duplicate_id=duplicate_id, **options))
+
+    def request(
+        self, destination: str | Destination, body: object, *, timeout: float = 5.0, **options: Unpack[SendOptions]
+    ) -> Message:
+        """Send a request, and wait for the reply to it, in a temporary queue of its own.
+
+        Args:
+            destination: As for `send`.
+            body: As for `send`.
+            timeout: Seconds to wait for the reply.
+            **options: See `SendOptions`.
+
+        Returns:
+            The reply.
+
+        Raises:
+            ReplyTimeoutError: No reply arrived in time. The request may have been processed.
+            JMSError: The request was not sent, or the reply cannot be decoded.
+        """
+        to, message = _destination(destination), _message(body, options)
+        given = _producer_options(options)
+
+        def exchange() -> Message | None:
+            """Exchange one request over a borrowed connection."""
+            with self._pool.session() as session, Requestor(session, to) as requestor:
+                for name, value in given.items():
+                    setattr(requestor.producer, name, value)
+                return requestor.request(message, timeout)
+
+        reply = exchange()
+        if reply is None:
+            raise ReplyTimeoutError(f"No reply to the request to {to} arrived within {timeout} s.")
+        return reply
+
+    def _send(self, to: Destination, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
+        transacted = len(messages) > 1
+        with self._pool.session(transacted) as session:
+            producer = session.create_producer(to)
+            for message in messages:
+                producer.send(message, **given)
+            if transacted:
+                session.commit()
+
+    def _repeat(self, send: Callable[[], T], *, in_doubt: bool) -> T:
+        """Send, and repeat it after an error as long as that is safe."""
+        try:
+            return send()
+        except JMSError as error:
+            if not (self._retry_timeout and self._is_repeatable(error, in_doubt=in_doubt)):
+                raise
+        import tenacity  # noqa: PLC0415  # slow to import, and rarely needed
+
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(partial(self._is_repeatable, in_doubt=in_doubt)),
+            wait=tenacity.wait_random_exponential(0.1, max=_LONGEST_PAUSE),
+            stop=tenacity.stop_after_delay(self._retry_timeout),
+            reraise=True,
+        )
+        return attempts(send)
+
+    def _is_repeatable(self, error: BaseException, *, in_doubt: bool) -> bool:
+        if isinstance(error, TransactionInDoubtError):
+            return in_doubt and self._removes_duplicates()
+        return isinstance(error, ConnectionLostError)
+
+    def _removes_duplicates(self) -> bool:
+        try:
+            with self._pool.connection() as connection:
+                return connection.capabilities.duplicate_detection
+        except JMSError:
+            return False
+
+
+def _destination(destination: str | Destination) -> Destination:
+    if isinstance(destination, str):
+        return Queue(destination)
+    check_destination(destination)
+    return destination
+
+
+def _message(body: object, options: SendOptions) -> Message:
+    message = body if isinstance(body, Message) else message_from_body(body)
+    for name, value in options.get("properties", {}).items():
+        message.set_object_property(name, value)
+    if "correlation_id" in options:
+        message.correlation_id = options["correlation_id"]
+    if "reply_to" in options:
+        message.reply_to = options["reply_to"]
+    if "type" in options:
+        message.type = options["type"]
+    return message
+
+
+def _producer_options(options: SendOptions) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name in _PRODUCER_OPTIONS}
+
+
+def _set_duplicate_ids(messages: Sequence[Message], duplicate_id: str) -> None:
+    for position, message in enumerate(messages):
+        suffix = f"-{position}" if len(messages) > 1 else ""
+        message.set_string_property(_DUPLICATE_ID, f"{duplicate_id}{suffix}")
