@@ -109,7 +109,10 @@ def plant_all(faults: Sequence[Fault], total: int, jobs: int = JOBS, *, verbose:
 
 def _reasons_missed(fault: Fault) -> list[str]:
     with copied_source() as copy:
-        plant(copy, fault.file, fault.old, fault.new)
+        try:
+            plant(copy, fault.file, fault.old, fault.new)
+        except ValueError as error:
+            return [str(error)]
         return [reason for test in must_fail(fault) if (reason := _reason_missed(copy, fault, test))]
 
 
