@@ -16,7 +16,7 @@ from jmsjca import AcknowledgeMode, ConnectionFactory
 from jmsjca.outbound.connection import SharedConnection
 from jmsjca.outbound.context import create_context
 factory = ConnectionFactory("{url}")
-shared = SharedConnection(factory._settings, factory._hooks)
+shared = SharedConnection(factory._settings_for(None, None), factory._hooks)
 session, other = shared.create_session(transacted=True), shared.create_session()
 context = create_context(shared, AcknowledgeMode.CLIENT, transacted=False)
 consumer, producer = session.create_consumer(Queue("q")), other.create_producer(Queue("q"))
