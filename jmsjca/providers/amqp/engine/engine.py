@@ -1,20 +1,18 @@
 """The I/O thread of an AMQP connection: owns the socket and proton's protocol engine."""
 
 import logging
-import os
 import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
-from weakref import WeakSet
+from typing import Any, TypeVar
 
 from proton import Collector, Connection, ProtonException, Transport
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.forking import forked_error
+from jmsjca.forking import forked_error, reset_in_child
 from jmsjca.providers.amqp.engine.event_loop import EventLoop, SocketTransport
 from jmsjca.providers.amqp.engine.events import ConnectionHandler, EventDispatcher
 from jmsjca.providers.amqp.engine.proton_ffi import Buffer
@@ -22,7 +20,7 @@ from jmsjca.providers.amqp.engine.sessions import Sessions
 from jmsjca.providers.amqp.engine.task_queue import Task, TaskQueue
 from jmsjca.providers.common.network import connection_error
 
-__all__ = ["Engine", "abandon_in_forked_children"]
+__all__ = ["Engine"]
 
 logger = logging.getLogger("jmsjca.amqp")
 
@@ -99,7 +97,7 @@ class Engine:
         self._connection.collect(self._collector)
         self._transport.bind(self._connection)
         self._connection.open()
-        abandon_in_forked_children(self)
+        reset_in_child(self, Engine._abandon_after_fork)
         self._thread.start()
 
     def submit(self, function: Callable[[], T]) -> "Future[T]":
@@ -197,10 +195,10 @@ class Engine:
             self.abort(ConnectionLostError("The broker did not answer the close."))
         self._thread.join(timeout)
 
-    def abandon_after_fork(self, error: ConnectionLostError) -> None:
+    def _abandon_after_fork(self) -> None:
         """Drop the parent's connection in a forked child, without writing to the socket."""
         self.connection_handler.closing = True
-        self.task_queue.abandon_after_fork(error)
+        self.task_queue.abandon_after_fork(forked_error())
         self._socket.close()
 
     def _await(self, reply: "Future[T]", timeout: float, latest: Callable[[], float]) -> T:
@@ -237,24 +235,3 @@ class Engine:
         self.sessions.on_connection_lost(error)
         if self.connection_handler.reports_loss:
             self._on_lost(error)
-
-
-class _Abandonable(Protocol):
-    def abandon_after_fork(self, error: ConnectionLostError) -> None:
-        """Close without any I/O: the connection belongs to the parent process."""
-
-
-_registered: WeakSet[_Abandonable] = WeakSet()
-
-
-def abandon_in_forked_children(connection: _Abandonable) -> None:
-    """Register a connection to be abandoned in every child that is forked from this process."""
-    _registered.add(connection)
-
-
-def _abandon_all() -> None:
-    for connection in list(_registered):
-        connection.abandon_after_fork(forked_error())
-
-
-os.register_at_fork(after_in_child=_abandon_all)
