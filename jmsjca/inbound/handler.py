@@ -334,7 +334,11 @@ def is_current(task: object) -> bool:
         return False
 
 
-_CALLERS = {Handler.__call__.__code__, _RunningCoroutine._run_contained.__code__}  # noqa: SLF001  # of this module
+# Of this module, so that its private names may be used.
+_CALLERS = {
+    Handler.__call__.__code__,
+    _RunningCoroutine._run_contained.__code__,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+}
 
 
 def handler_traceback(trace: TracebackType | None) -> TracebackType | None:
