@@ -1,12 +1,13 @@
 """ConnectionFactory: opens nothing, can be pickled, shows no password."""
 
+import asyncio
 import pickle
 from pathlib import Path
 
 import pytest
 
 from jmsjca import ConnectionFactory, Limits, Queue, ResourceAdapter, TextMessage
-from jmsjca.errors import ConfigurationError, InvalidURLError
+from jmsjca.errors import ConfigurationError, InvalidURLError, JMSError, ReplyTimeoutError
 
 HIDDEN = "s3cr3t"
 
@@ -71,3 +72,36 @@ def test_connections_of_a_factory_are_independent(jms_connection_factory):
     with second, second.create_session() as session:
         session.create_producer(Queue("q")).send(TextMessage("a"))
         assert second.admin.depth(Queue("q")).ready == 1
+
+
+def test_factory_sends_over_a_pool_of_its_own(jms_connection_factory):
+    factory = jms_connection_factory
+    factory.send("q", "a", priority=7)
+    factory.send_many(Queue("q"), ["b", "c"])
+    asyncio.run(factory.send_async("q", "d"))
+    with factory.create_connection() as connection, connection.create_session() as session:
+        messages = list(session.create_browser(Queue("q")))
+    assert [(message.body, message.priority) for message in messages] == [("a", 7), ("b", 4), ("c", 4), ("d", 4)]
+    factory.close()
+
+
+def test_closed_factory_opens_another_pool(jms_connection_factory):
+    sender = jms_connection_factory.sender
+    assert jms_connection_factory.sender is sender
+    jms_connection_factory.close()
+    with pytest.raises(JMSError, match="closed"):
+        sender.send("q", "a")
+    assert jms_connection_factory.sender is not sender
+    jms_connection_factory.close()
+    jms_connection_factory.close()
+
+
+def test_factory_requests_a_reply(jms_connection_factory, jms_adapter):
+    @jms_adapter.listener("q")
+    def answer(body: str) -> str:
+        return body.upper()
+
+    assert jms_connection_factory.request("q", "a", timeout=30).body == "A"
+    with pytest.raises(ReplyTimeoutError):
+        jms_connection_factory.request("nobody", "a", timeout=0.01)
+    jms_connection_factory.close()
