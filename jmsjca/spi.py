@@ -62,6 +62,8 @@ class Capabilities:
     duplicate_detection: bool = False  #: a second message with the same ``_AMQ_DUPL_ID`` is dropped
     checks: bool = False  #: `Connection.check` finds out whether messages can be sent
     admin: bool = False  #: administration is available: `Connection.admin` is not None
+    counts_held: bool = False  #: `Admin.depth` counts the messages that consumers hold
+    lists_destinations: bool = False  #: `Admin.destinations` is available
     configurable: bool = False  #: `Admin.configure` changes the settings of destinations
     shared_between_processes: bool = False  #: other processes can use the same destinations
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brokers.provisioning import BrokerMissing, provide, unpack_packages
+from brokers.debian import unpack_packages
+from brokers.provisioning import BrokerMissing, provide
 
 __all__ = ["running"]
 

@@ -121,7 +121,7 @@ def command(*words):
 
 def queue(name, address):
     # RabbitMQ's plugin wants to be told what an address names.
-    return f"/queue/{address}" if name == "rabbitmq" else address
+    return f"/queue/{address}" if name.startswith("rabbitmq") else address
 
 
 class ToQueue(LinkOption):

@@ -17,7 +17,8 @@ WORDS = {
     "artemis": "Artemis",
     "activemq": r"ActiveMQ(?!-Artemis)",
     "qpid": "Qpid",
-    "rabbitmq": "RabbitMQ",
+    "rabbitmq": r"RabbitMQ\Z",
+    "rabbitmq4": "RabbitMQ 4",
 }
 
 

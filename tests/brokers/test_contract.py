@@ -12,7 +12,7 @@ from jmsjca.testing.contract.network import *  # noqa: F403
 from jmsjca.testing.contract.poison import TestPoison  # noqa: F401
 
 # A queue that nobody may send to. RabbitMQ keeps names of this kind to itself; the others are configured so.
-REFUSED = {"rabbitmq": Queue("amq.refused")}
+REFUSED = dict.fromkeys(("rabbitmq", "rabbitmq4"), Queue("amq.refused"))
 
 
 @pytest.fixture(scope="module", params=PAIRS)
@@ -37,7 +37,8 @@ def jms_poison(pair, jms_broker_url):
 
 
 def _poison_amqp(broker, url, queue):
-    address = {"rabbitmq": f"/queue/{queue.name}", "activemq": f"queue://{queue.name}"}.get(broker, queue.name)
+    path = f"/queue/{queue.name}"
+    address = {"rabbitmq": path, "rabbitmq4": path, "activemq": f"queue://{queue.name}"}.get(broker, queue.name)
     depth = {"qpid": 40}.get(broker, 3_000)  # Broker-J refuses what is deeper than 50
     poison_amqp(url, address, capability="queue" if broker == "artemis" else None, depth=depth)
 

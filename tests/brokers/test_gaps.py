@@ -18,6 +18,7 @@ HOUR = 3_600_000
 DUE = symbol("x-opt-delivery-time")
 GIVEN_BACK = [Delivery.RELEASED, Delivery.MODIFIED]
 ATTEMPTS = 5000
+RABBITMQ = ["rabbitmq", "rabbitmq4"]
 
 
 def browse(link):
@@ -139,8 +140,9 @@ def test_activemq_holds_what_is_due_later_only_with_its_scheduler_and_does_not_t
     assert offers[0] == offers[1]
 
 
-def test_rabbitmq_delivers_at_once_what_is_due_later(amqp, address):
-    connection, name = amqp("rabbitmq"), address("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_delivers_at_once_what_is_due_later(amqp, address, broker):
+    connection, name = amqp(broker), address(broker)
     send(connection, name, due("later"))
     assert Receiver(connection, name, 1).bodies(1) == ["later"]
 
@@ -158,7 +160,7 @@ def test_messages_come_in_the_order_of_sending_whatever_their_priority(amqp, add
     assert Receiver(connection, name, 3).bodies(3) == [1, 9, 5]
 
 
-@pytest.mark.parametrize("broker", ["activemq", "qpid", "rabbitmq"])
+@pytest.mark.parametrize("broker", ["activemq", "qpid", "rabbitmq", "rabbitmq4"])
 def test_both_are_delivered_that_have_the_same_duplicate_id(amqp, address, broker):
     connection, name = amqp(broker), address(broker)
     properties = {"_AMQ_DUPL_ID": uuid.uuid4().hex}
@@ -217,29 +219,32 @@ def test_qpid_takes_what_is_missing_for_different(amqp, address):
     assert Receiver(connection, name, 1, select("colour <> 'red'")).bodies(1) == ["b"]
 
 
-def test_rabbitmq_repeats_a_filter_and_delivers_everything(amqp, address):
-    connection, name = amqp("rabbitmq"), address("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_repeats_a_filter_and_delivers_everything(amqp, address, broker):
+    connection, name = amqp(broker), address(broker)
     send(connection, name, "a")
     receiver = Receiver(connection, name, 1, select("colour = 'red'"))
     assert receiver.link.remote_source.filter.next()  # as if it were heeded
     assert receiver.bodies(1) == ["a"]
 
 
-def test_rabbitmq_takes_what_was_to_be_looked_at(amqp, address):
-    connection, name = amqp("rabbitmq"), address("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_takes_what_was_to_be_looked_at(amqp, address, broker):
+    connection, name = amqp(broker), address(broker)
     send(connection, name, "a")
     receiver = Receiver(connection, name, 1, browse)
     assert receiver.link.remote_source.distribution_mode == Terminus.DIST_MODE_COPY
     assert receiver.bodies(1) == ["a"]
     send(connection, name, "b")
-    assert Receiver(amqp("rabbitmq"), name, 1).bodies(1) == ["b"]
+    assert Receiver(amqp(broker), name, 1).bodies(1) == ["b"]
 
 
-def test_rabbitmq_lets_two_connections_have_one_container_id(amqp, address):
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_lets_two_connections_have_one_container_id(amqp, address, broker):
     alone, client = symbol("sole-connection-for-container"), uuid.uuid4().hex
-    first, _ = (amqp("rabbitmq", container_id=client, desired_capabilities=[alone]) for _ in range(2))
-    send(first, address("rabbitmq"), "a")
-    assert Receiver(first, address("rabbitmq"), 1).bodies(1) == ["a"]
+    first, _ = (amqp(broker, container_id=client, desired_capabilities=[alone]) for _ in range(2))
+    send(first, address(broker), "a")
+    assert Receiver(first, address(broker), 1).bodies(1) == ["a"]
 
 
 def test_rabbitmq_forgets_a_subscription_that_is_detached(amqp, address):

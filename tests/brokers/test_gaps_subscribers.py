@@ -59,7 +59,13 @@ def subscribed(*capabilities, durable=False, no_local=False):
 
 
 ATTEMPTS = 1000
-TOPICS = {"activemq": "topic://{}", "artemis": "{}", "qpid": "amq.topic/{}", "rabbitmq": "/topic/{}"}
+TOPICS = {
+    "activemq": "topic://{}",
+    "artemis": "{}",
+    "qpid": "amq.topic/{}",
+    "rabbitmq": "/topic/{}",
+    "rabbitmq4": "/topic/{}",
+}
 
 
 def publish(connection, topic, *bodies):
@@ -131,11 +137,12 @@ def test_a_durable_subscription_that_was_left_hears_its_client_or_nobody(amqp, t
     assert receiver.bodies(1) == [comes]
 
 
-def test_rabbitmq_repeats_the_filter_that_spares_own_messages_and_delivers_them(amqp, topic):
-    connection = amqp("rabbitmq")
-    receiver = Receiver(connection, topic("rabbitmq"), 1, subscribed(no_local=True))
+@pytest.mark.parametrize("broker", ["rabbitmq", "rabbitmq4"])
+def test_rabbitmq_repeats_the_filter_that_spares_own_messages_and_delivers_them(amqp, topic, broker):
+    connection = amqp(broker)
+    receiver = Receiver(connection, topic(broker), 1, subscribed(no_local=True))
     assert receiver.link.remote_source.filter.next()
-    publish(connection, topic("rabbitmq"), "mine")
+    publish(connection, topic(broker), "mine")
     assert receiver.bodies(1) == ["mine"]
 
 
@@ -143,7 +150,7 @@ def grouped(body):
     return Message(body=body, group_id=body[0], durable=True)
 
 
-@pytest.mark.parametrize("broker", ["qpid", "rabbitmq"])
+@pytest.mark.parametrize("broker", ["qpid", "rabbitmq", "rabbitmq4"])
 def test_a_group_goes_to_several_consumers(amqp, address, broker):
     connection, name = amqp(broker), address(broker)
     receivers = [Receiver(connection, name, 1) for _ in range(2)]

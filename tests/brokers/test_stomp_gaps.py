@@ -6,6 +6,7 @@ import pytest
 from gap_clients import ONE_AHEAD
 
 MARKER = "the last"
+RABBITMQ = ["rabbitmq", "rabbitmq4"]
 
 
 @pytest.mark.parametrize("broker", ["activemq", "artemis"])
@@ -55,6 +56,7 @@ def test_end_of_a_subscription_gives_to_others_what_it_held(client, broker, rede
         ("activemq", "RECEIPT"),
         ("artemis", "AMQ339018"),
         ("rabbitmq", "Subscription not found"),
+        ("rabbitmq4", "Subscription not found"),
         ("openmq", "BSS4021"),
     ],
 )
@@ -73,20 +75,22 @@ def test_acknowledgement_after_the_end_of_its_subscription(client, broker, answe
     assert other.bodies(1) == ["a"]
 
 
-def test_rabbitmq_keeps_for_its_connection_what_an_ended_subscription_held(client):
-    one = client("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_keeps_for_its_connection_what_an_ended_subscription_held(client, broker):
+    one = client(broker)
     one.send("a")
     one.subscribe()
     one.read()
     assert one.raw.confirm("UNSUBSCRIBE", id="1") == "RECEIPT"
-    other = client("rabbitmq")
+    other = client(broker)
     other.send(MARKER)
     other.subscribe()
     assert other.bodies(1) == [MARKER]
 
 
-def test_rabbitmq_sends_a_refused_message_to_the_same_subscription_again(client):
-    one = client("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_sends_a_refused_message_to_the_same_subscription_again(client, broker):
+    one = client(broker)
     for body in "ab":
         one.send(body)
     one.subscribe(prefetch_count="1")
@@ -97,7 +101,9 @@ def test_rabbitmq_sends_a_refused_message_to_the_same_subscription_again(client)
     assert (body, headers["redelivered"]) == ("a", "true")
 
 
-@pytest.mark.parametrize(("broker", "least"), [("activemq", "1"), ("artemis", "0"), ("rabbitmq", "1")])
+@pytest.mark.parametrize(
+    ("broker", "least"), [("activemq", "1"), ("artemis", "0"), ("rabbitmq", "1"), ("rabbitmq4", "1")]
+)
 def test_one_message_comes_before_anybody_asks(client, broker, least):
     one = client(broker)
     for body in "ab":
@@ -117,15 +123,16 @@ def test_activemq_sends_nothing_to_a_subscription_of_no_prefetch(client):
     assert other.bodies(1) == ["a"]
 
 
-def test_rabbitmq_takes_no_prefetch_for_no_limit(client):
-    one = client("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_takes_no_prefetch_for_no_limit(client, broker):
+    one = client(broker)
     for body in "abc":
         one.send(body)
     one.subscribe(prefetch_count="0")
     assert one.bodies(3) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("broker", ["activemq", "rabbitmq"])
+@pytest.mark.parametrize("broker", ["activemq", "rabbitmq", "rabbitmq4"])
 def test_messages_come_in_the_order_of_sending_whatever_their_priority(client, broker):
     one = client(broker)
     for priority in "195":
@@ -134,7 +141,7 @@ def test_messages_come_in_the_order_of_sending_whatever_their_priority(client, b
     assert one.bodies(3) == ["1", "9", "5"]
 
 
-@pytest.mark.parametrize("broker", ["activemq", "rabbitmq", "openmq"])
+@pytest.mark.parametrize("broker", ["activemq", "rabbitmq", "rabbitmq4", "openmq"])
 def test_both_are_delivered_that_have_the_same_duplicate_id(client, broker):
     one = client(broker)
     for body in "ab":
@@ -178,21 +185,23 @@ def test_artemis_knows_headers_by_names_of_its_own(client):
     assert one.bodies(1) == ["a"]
 
 
-def test_rabbitmq_delivers_everything_to_a_selector(client):
-    one = client("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_delivers_everything_to_a_selector(client, broker):
+    one = client(broker)
     one.send("a", colour="blue")
     one.subscribe(selector="colour = 'red'")
     assert one.bodies(1) == ["a"]
 
 
-def test_rabbitmq_carries_out_what_is_right_of_a_transaction(client):
-    one = client("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_carries_out_what_is_right_of_a_transaction(client, broker):
+    one = client(broker)
     assert one.raw.confirm("BEGIN", transaction="t") == "RECEIPT"
     one.raw.write("ACK", id="T_1@@nothing@@1", transaction="t")
     one.raw.write("SEND", "sent", destination=one.destination, transaction="t", persistent="true")
     one.raw.write("COMMIT", transaction="t", receipt="committed")
     assert one.raw.read()[0] == "ERROR"
-    other = client("rabbitmq")
+    other = client(broker)
     other.subscribe()
     assert other.bodies(1) == ["sent"]
 
@@ -203,23 +212,24 @@ DURABLE = {
     "activemq": {"activemq.subscriptionName": "s"},
     "artemis": {"durable_subscription_name": "s"},
     "rabbitmq": {"durable": "true", "auto_delete": "false"},
+    "rabbitmq4": {"durable": "true", "auto_delete": "false"},
 }
 
 
 def durable(broker, subscriber):
     """The headers of a durable subscription; RabbitMQ's is a queue, whose name is everybody's."""
-    queue = {"x_queue_name": subscriber.destination[1:].replace("/", ".")} if broker == "rabbitmq" else {}
+    queue = {"x_queue_name": subscriber.destination[1:].replace("/", ".")} if broker.startswith("rabbitmq") else {}
     return {**DURABLE[broker], **queue}
 
 
-@pytest.mark.parametrize("broker", ["artemis", "rabbitmq"])
+@pytest.mark.parametrize("broker", ["artemis", "rabbitmq", "rabbitmq4"])
 def test_client_id_in_use_is_not_refused(listener, broker):
     name = uuid.uuid4().hex
     for each in [listener(broker, client_id=name) for _ in range(2)]:
         assert each.send(LAST) == "RECEIPT"
 
 
-@pytest.mark.parametrize("broker", ["artemis", "rabbitmq"])
+@pytest.mark.parametrize("broker", ["artemis", "rabbitmq", "rabbitmq4"])
 def test_second_consumer_of_a_durable_subscription_gets_a_part_of_it(listener, broker):
     name = uuid.uuid4().hex
     two = [listener(broker, client_id=name) for _ in range(2)]
@@ -243,9 +253,10 @@ def test_artemis_shares_no_subscription_without_a_client_id(listener):
     assert listener("artemis").joins(**DURABLE["artemis"]) == "ERROR"
 
 
-def test_rabbitmq_lets_two_topics_share_a_subscription(listener):
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_lets_two_topics_share_a_subscription(listener, broker):
     """So a name that is in use is not refused to another topic."""
-    one, name = listener("rabbitmq"), f"gap.{uuid.uuid4().hex}"
+    one, name = listener(broker), f"gap.{uuid.uuid4().hex}"
     headers = {"x_queue_name": name, "durable": "false", "auto_delete": "true"}
     assert one.joins(**headers) == "RECEIPT"
     assert one.joins(**headers, id="2", destination=f"/topic/{name}") == "RECEIPT"
@@ -276,8 +287,9 @@ def test_artemis_delivers_own_messages_that_came_in_a_transaction(listener):
     assert one.bodies(1) == ["mine, in a transaction"]
 
 
-def test_rabbitmq_delivers_own_messages(listener):
-    one = listener("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_delivers_own_messages(listener, broker):
+    one = listener(broker)
     assert one.joins(no_local="true") == "RECEIPT"
     one.raw.write("SEND", "mine", destination=one.destination)
     assert one.bodies(1) == ["mine"]
@@ -295,11 +307,12 @@ def test_group_belongs_to_a_subscription_and_not_to_its_connection(client, broke
     assert len({one.read()[1]["subscription"] for _ in "ab"}) == 1
 
 
-def test_rabbitmq_spreads_a_group(client):
-    one = client("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_spreads_a_group(client, broker):
+    one = client(broker)
     for name in "12":
         assert one.joins(id=name) == "RECEIPT"
-    other = client("rabbitmq")
+    other = client(broker)
     for body in "ab":
         other.send(body, JMSXGroupID="g")
     assert {one.read()[1]["subscription"] for _ in "ab"} == {"1", "2"}
@@ -342,8 +355,9 @@ def test_artemis_takes_a_temporary_queue_for_any_other(client):
         assert each.joins(destination=name) == "RECEIPT"
 
 
-def test_rabbitmq_confirms_what_is_sent_to_a_temporary_queue_that_is_gone(client, listener):
-    asking, server = client("rabbitmq"), client("rabbitmq")
+@pytest.mark.parametrize("broker", RABBITMQ)
+def test_rabbitmq_confirms_what_is_sent_to_a_temporary_queue_that_is_gone(client, listener, broker):
+    asking, server = client(broker), client(broker)
     server.subscribe("auto")
     asking.send("question", reply_to="/temp-queue/answers")
     address = server.read()[1]["reply-to"]

@@ -193,9 +193,10 @@ def test_qpid_takes_other_outcomes_in_a_transaction(amqp, queue, outcome, fields
         assert receiver.receive(timeout=10).body == "b"
 
 
-def test_rabbitmq_ends_the_session_that_asks_for_transactions(broker_url):
+@pytest.mark.parametrize("pair", ["rabbitmq-amqp", "rabbitmq4-amqp"])
+def test_rabbitmq_ends_the_session_that_asks_for_transactions(broker_url, pair):
     """Found: it answers the attach of a coordinator with the end of the session, amqp:not-implemented."""
-    connection = RawAMQP(broker_url("rabbitmq-amqp"))
+    connection = RawAMQP(broker_url(pair))
     session = connection.attach_coordinator().session
     connection.connection.wait(lambda: session.state & Endpoint.REMOTE_CLOSED, msg="the end of the session")
     assert session.remote_condition.name == "amqp:not-implemented"

@@ -7,6 +7,7 @@ import pytest
 from raw_stomp import RawSTOMP
 
 ONE_AHEAD = {"artemis": "consumer_window_size", "activemq": "activemq.prefetchSize", "rabbitmq": "prefetch_count"}
+ONE_AHEAD["rabbitmq4"] = ONE_AHEAD["rabbitmq"]
 _ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
 
 

@@ -11,7 +11,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from brokers.provisioning import BrokerMissing, provide, unpack_packages
+from brokers.debian import unpack_packages
+from brokers.provisioning import BrokerMissing, provide
 
 from tests.torture.crashed_process import JOURNAL, Victim, work
 

@@ -16,9 +16,10 @@ from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.links.link_pool import LinkPool
+from jmsjca.providers.amqp.links.source import Source
 from jmsjca.providers.amqp.redelivery import FailureCounts
 from jmsjca.providers.amqp.subscriptions import ConsumerSpec, SourceFactory, unsubscribe, unsubscribe_global
-from jmsjca.providers.amqp.temporary_destinations import TemporaryDestinations
+from jmsjca.providers.amqp.temporary_destinations import DeclaredTemporaryDestinations, TemporaryDestinations
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.spi import Admin, Capabilities, Order
 
@@ -44,7 +45,12 @@ class AMQPConnection:
         self._broker = links.broker
         self._limits = limits
         self._clock = clock
-        self._temporary_destinations = TemporaryDestinations(engine, links.reply_timeout)
+        self._topology = links.topology
+        self._temporary_destinations = (
+            TemporaryDestinations(engine, links.reply_timeout)
+            if links.topology is None
+            else DeclaredTemporaryDestinations(links.topology)
+        )
         self._lock = threading.RLock()  # reentrant: management requests use this connection while it is held
         self._sources = SourceFactory(links.broker, self._temporary_destinations, client_id)
         self._consumers = ConsumerRegistry()
@@ -169,17 +175,23 @@ class AMQPConnection:
 
     def _open_consumer(self, terms: ConsumerSpec, order: Order, window: int | None) -> AMQPConsumer:
         broker = self._broker
+        source, counts = self._sources.for_consumer(terms), broker.counts_deliveries
+        redelivers_locally = broker.capabilities.give_back == "local"
+        if self._topology is not None:
+            address, counts, redelivers_locally = self._topology.declare_source(terms.source)
+            source = Source(address, in_use=broker.in_use_texts)
         consumer = AMQPConsumer(
             self._engine,
-            self._sources.for_consumer(terms),
-            ReceiveContext(terms.topic, broker.naming, broker.counts_deliveries),
+            source,
+            ReceiveContext(terms.topic, broker.naming, counts),
             order=order,
             window=self._limits.prefetch_messages if window is None else window,
             limits=self._limits,
             reply_timeout=self._links.reply_timeout,
             supports_drain=broker.supports_drain,
+            answers_drain=broker.answers_drain,
             failure_counts=self._failure_counts,
-            redelivers_locally=broker.capabilities.give_back == "local",
+            redelivers_locally=redelivers_locally,
         )
         try:
             consumer.open()
@@ -197,6 +209,8 @@ class AMQPConnection:
 
     def _management_admin(self) -> ManagementAdmin | None:
         with self._lock:
+            if self._topology is not None:
+                return self._topology.admin
             create = self._broker.create_admin
             if self._admin is None and create is not None:
                 self._admin = create(self, self._links.reply_timeout)
@@ -205,7 +219,9 @@ class AMQPConnection:
     def _unsubscribe(self, what: Subscription) -> None:
         self._sources.check_unsubscribable(what)
         seconds = self._links.reply_timeout
-        if what.client_id is not None or not what.shared:
+        if self._topology is not None:
+            self._topology.unsubscribe(what)
+        elif what.client_id is not None or not what.shared:
             unsubscribe(self._engine, str(what.name), seconds)
         else:
             unsubscribe_global(self._engine, self._sources.for_consumer(ConsumerSpec(what)), seconds)

@@ -39,6 +39,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         limits: The limits of the connection.
         reply_timeout: Seconds to wait for the broker's responses.
         supports_drain: True if the broker supports drain.
+        answers_drain: True if it answers each drain.
         failure_counts: Failures on this connection that the broker does not count.
         redelivers_locally: True if released messages stay in this consumer until it is closed.
 
@@ -57,22 +58,31 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         limits: Limits,
         reply_timeout: float,
         supports_drain: bool,
+        answers_drain: bool = False,
         failure_counts: FailureCounts,
         redelivers_locally: bool,
     ) -> None:
         super().__init__(order)
         self._engine = engine
         self._link = ReceiverLink(
-            engine, source, self, limits.message_bytes, reply_timeout, supports_drain=supports_drain
+            engine,
+            source,
+            self,
+            limits.message_bytes,
+            reply_timeout,
+            supports_drain=supports_drain,
+            answers_drain=answers_drain,
         )
         self._prefetch = PrefetchWindow(window, limits.prefetch_bytes)
         self._waiting = 0  # number of threads that wait for a message
         self._draining = 0  # number of threads that wait for the end of a drain
         self._accepted: deque[AMQPDelivery] = deque()  # acknowledged, but not written yet
         self._accept_scheduled = False  # whether the engine thread is going to write these
+        self._answers_drain = answers_drain
         self._failure_counts = failure_counts
         self._redelivers_locally = redelivers_locally
         self._return_order: ReturnOrder | None = None
+        self._newest = 0  # the number of the newest delivery
         self.origin = origin
 
     @property
@@ -153,6 +163,8 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         if self._error is None:
             self._drain_link()
             self._release_unassigned()
+            if self._answers_drain:
+                self._restore_order()
             self.close_if_finished()
         else:
             self.forget(self._buffer.unassigned())  # the broker has requeued them
@@ -211,6 +223,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         numbered = zip(itertools.count(first), messages, failures, strict=False)
         deliveries = [AMQPDelivery(encoded, sequence, self, now, failed) for sequence, encoded, failed in numbered]
         with self._changed:
+            self._newest = first + len(deliveries) - 1
             self._buffer.append(deliveries)
             self._prefetch.on_messages(list(map(len, messages)))
             self._grant_on_arrival()
@@ -340,12 +353,26 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             returned = self._buffer.with_later(deliveries)
             if self.order is not Order.ANY and returned:
                 unreceived = [each for each in ready if each.sequence >= returned[0].sequence]
-                self._return_order = expected or ReturnOrder.of(returned).merged_before(self._return_order, unreceived)
+                own = ReturnOrder.of(returned, self._newest)
+                self._return_order = expected or own.merged_with(self._return_order, unreceived)
             self._buffer.forget([each for each in returned if each.unit is None])  # from now on no unit can take them
         for step in expected.in_settlement_order(returned) if expected else [returned]:
             self._settle(step, counted)
         self._grant_to_waiting()
         self.close_if_finished()
+
+    def _restore_order(self) -> None:
+        """Return messages once more that were returned in several steps: RabbitMQ 4 keeps them in that order."""
+        expected = self._return_order
+        if expected is None or not expected.in_steps:
+            return
+        self._engine.submit_nowait(partial(self._link.grant, len(expected.hashes)))
+        self._drain_link()
+        with self._changed:
+            chunk = self._buffer.take(len(self._buffer.ready))
+            self._buffer.forget(chunk)
+        for step in expected.in_settlement_order(chunk):
+            self._settle(step, ())
 
     def _requeue_locally(self, chunk: Sequence[AMQPDelivery]) -> None:
         """Put the deliveries of a chunk that are still unsettled back into the buffer."""

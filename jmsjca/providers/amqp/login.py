@@ -4,19 +4,20 @@ import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials
-from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.errors import ConnectionLostError, InvalidOptionError, JMSError
+from jmsjca.providers.amqp.brokers.rabbitmq_topology import QueueType
 from jmsjca.providers.amqp.brokers.registry import profile_for
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.heartbeat import offer_idle_timeout
 from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.common.network import NetworkOptions, check_protocol, open_socket, peer_name
 
-__all__ = ["Login", "probe_transactions"]
+__all__ = ["AMQPOptions", "Login", "probe_transactions"]
 
 logger = logging.getLogger("jmsjca.amqp")
 
@@ -33,6 +34,22 @@ _SOLE_CONNECTION = symbol("sole-connection-for-container")
 
 
 @dataclass(frozen=True, slots=True)
+class AMQPOptions(NetworkOptions):
+    """Options in the URL of a broker that speaks AMQP.
+
+    Args:
+        queue_type: The type of the queues that are declared on RabbitMQ 4: "quorum" or "classic".
+    """
+
+    queue_type: QueueType = "quorum"
+
+    def __post_init__(self) -> None:
+        """Check the queue type."""
+        if self.queue_type not in get_args(QueueType):
+            raise InvalidOptionError(f"Option queue_type is quorum or classic, not {self.queue_type[:50]!r}.")
+
+
+@dataclass(frozen=True, slots=True)
 class Login:
     """Opens one connection, and probes the capabilities of an untested broker.
 
@@ -46,7 +63,7 @@ class Login:
     """
 
     url: ConnectionURL
-    options: NetworkOptions
+    options: AMQPOptions
     credentials: Credentials | None
     client_id: str | None
     clock: Clock
@@ -83,7 +100,9 @@ class Login:
             if isinstance(error, ConnectionLostError):
                 check_protocol(engine.socket_transport.greeting, "AMQP 1.0", url, port)
             raise
-        broker = profile_for(str(properties.get("product", "")), offers)
+        product, version = (str(properties.get(name, "")) for name in ("product", "version"))
+        broker = profile_for(product, version, offers, queue_type=options.queue_type)
+        engine.sessions.keeps = broker.keeps_sessions
         return engine, LinkPool(engine, broker, options.reply_timeout)
 
 

@@ -6,14 +6,14 @@ from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import InvalidURLError, JMSError
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.proton_ffi import check_version
-from jmsjca.providers.amqp.login import Login
-from jmsjca.providers.common.network import NetworkOptions, require_tls_for_password
+from jmsjca.providers.amqp.login import AMQPOptions, Login
+from jmsjca.providers.common.network import require_tls_for_password
 
 __all__ = ["AMQPProvider"]
 
 
 class AMQPProvider:
-    """Connects to ``amqp://host`` in plain text or ``amqps://host`` over TLS; `NetworkOptions` are in the query."""
+    """Connects to ``amqp://host`` in plain text or ``amqps://host`` over TLS; `AMQPOptions` are in the query."""
 
     def connect(
         self,
@@ -35,7 +35,7 @@ class AMQPProvider:
         check_version()
         if url.path.strip("/"):
             raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
-        options = NetworkOptions.parse(url)
+        options = AMQPOptions.parse(url)
         require_tls_for_password(url, options, credentials, "amqps")
         engine, links = Login(url, options, credentials, client_id, clock, on_lost).open()
         return AMQPConnection(engine, links, limits, clock, client_id)

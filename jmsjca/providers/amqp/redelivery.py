@@ -24,18 +24,33 @@ class ReturnOrder(NamedTuple):
     Args:
         hashes: The hashes of the messages that have not been received again.
         retries: How many more times other messages are returned that arrive before them.
+        places: For each of them its place: the round, negated, and the number of the delivery that was returned.
+        newest: The number of the newest delivery when the round began.
+        in_steps: True if they were returned in several steps, so that the broker may have another order.
     """
 
     hashes: Sequence[int]
     retries: int = _MAX_RETRIES
+    places: Sequence[tuple[int, int]] = ()
+    newest: int = 0
+    in_steps: bool = False
 
     @classmethod
-    def of(cls, deliveries: Iterable[AMQPDelivery]) -> Self:
-        """Return the order of deliveries that are about to be returned."""
-        return cls([_hash_of(delivery) for delivery in deliveries])
+    def of(cls, deliveries: Sequence[AMQPDelivery], newest: int = 0) -> Self:
+        """Return the order of deliveries that are about to be returned.
 
-    def merged_before(self, others: "ReturnOrder | None", here: Iterable[AMQPDelivery]) -> Self:
-        """Return this order followed by an earlier one. Deliveries are returned one by one from the last to the first.
+        Args:
+            deliveries: The deliveries, in order.
+            newest: The number of the newest delivery of the consumer.
+        """
+        hashes = [_hash_of(delivery) for delivery in deliveries]
+        return cls(hashes, places=[(0, delivery.sequence) for delivery in deliveries], newest=newest)
+
+    def merged_with(self, others: "ReturnOrder | None", here: Iterable[AMQPDelivery]) -> Self:
+        """Return this order and an earlier one.
+
+        Deliveries that were received before the earlier ones were returned stand among them, as several units may
+        return theirs one after the other. Later ones stand before them: that is a new round.
 
         Args:
             others: The earlier order.
@@ -44,8 +59,20 @@ class ReturnOrder(NamedTuple):
         if others is None or not others.retries:  # without retries left, another consumer has probably received them
             return self
         come = Counter(map(_hash_of, here))
-        left = [each for each in others.hashes if not _take_one(come, each)]
-        return self._replace(hashes=[*self.hashes, *left[:_MAX_EARLIER]])
+        left = [each for each in zip(others.places, others.hashes, strict=True) if not _take_one(come, each[1])]
+        current = min(turn for turn, _ in others.places)
+        own = [
+            ((current - (number > others.newest), number), each)
+            for (_, number), each in zip(self.places, self.hashes, strict=True)
+        ]
+        is_new_round = any(place[0] < current for place, _ in own)
+        merged = sorted([*own, *left[:_MAX_EARLIER]])
+        return self._replace(
+            hashes=[each for _, each in merged],
+            places=[place for place, _ in merged],
+            newest=self.newest if is_new_round else others.newest,
+            in_steps=True,
+        )
 
     def retry(self) -> Self:
         """Return this order with one retry less."""
@@ -78,8 +105,9 @@ class ReturnOrder(NamedTuple):
 
     def after(self, chunk: Sequence[AMQPDelivery]) -> "ReturnOrder | None":
         """Return the order that is expected after a chunk; None if nothing is left."""
-        left = self.hashes[len(chunk) :]
-        return self._replace(hashes=left) if left else None
+        begin = len(chunk)
+        left = self._replace(hashes=self.hashes[begin:], places=self.places[begin:])
+        return left if left.hashes else None
 
 
 def _take_one(come: Counter[int], each: int) -> bool:

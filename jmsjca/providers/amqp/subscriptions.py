@@ -13,8 +13,8 @@ from jmsjca.providers.amqp.engine.proton_ffi import TERMINUS_UNSPECIFIED
 from jmsjca.providers.amqp.errors import condition_text
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source, SubscriptionLink, subscription_link
-from jmsjca.providers.amqp.temporary_destinations import TemporaryDestinations
 from jmsjca.providers.common.subscriptions import check_no_local, foreign_subscription_error
+from jmsjca.providers.common.temporary_destinations import OwnedDestinations
 
 __all__ = ["ConsumerSpec", "SourceFactory", "unsubscribe", "unsubscribe_global"]
 
@@ -131,7 +131,7 @@ class SourceFactory:
         client_id: The client id, the owner of durable subscriptions; None without one.
     """
 
-    def __init__(self, broker: AMQPBrokerProfile, temporaries: TemporaryDestinations, client_id: str | None) -> None:
+    def __init__(self, broker: AMQPBrokerProfile, temporaries: OwnedDestinations[Any], client_id: str | None) -> None:
         self._broker = broker
         self._temporaries = temporaries
         self._client_id = client_id

@@ -1,4 +1,4 @@
-"""Temporary destinations: dynamic nodes, which the broker removes with the link that created them."""
+"""Temporary destinations: dynamic nodes, which the broker removes with their links, or what a topology declares."""
 
 from typing import Any
 
@@ -8,9 +8,10 @@ from jmsjca.destinations import Destination, DestinationKind, destination
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import EXPIRE_WITH_LINK
 from jmsjca.providers.amqp.links.link import Link
+from jmsjca.providers.amqp.links.topology import Topology
 from jmsjca.providers.common.temporary_destinations import OwnedDestinations
 
-__all__ = ["TemporaryDestinations"]
+__all__ = ["DeclaredTemporaryDestinations", "TemporaryDestinations"]
 
 _LIFETIME = symbol("lifetime-policy")
 _DELETE_ON_CLOSE = 0x2B
@@ -49,6 +50,37 @@ class TemporaryDestinations(OwnedDestinations["_DynamicTargetLink"]):
             InvalidDestinationError: This connection does not own it.
         """
         self._discard(what).close()
+
+
+class DeclaredTemporaryDestinations(OwnedDestinations[None]):
+    """The temporary destinations of a connection to a broker that does not create them itself.
+
+    Args:
+        topology: Declares them.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        super().__init__()
+        self._topology = topology
+
+    def create(self, kind: DestinationKind) -> Destination:
+        """Create a temporary destination.
+
+        Raises:
+            JMSError: The broker refuses it.
+        """
+        created = self._topology.create_temporary(kind)
+        self._add(created, None)
+        return created
+
+    def remove(self, what: Destination) -> None:
+        """Remove a temporary destination with its messages.
+
+        Raises:
+            InvalidDestinationError: This connection does not own it.
+        """
+        self._discard(what)
+        self._topology.delete_temporary(what)
 
 
 class _DynamicTargetLink(Link):

@@ -97,6 +97,8 @@ CAPABILITIES = Capabilities(
     duplicate_detection=True,
     checks=True,
     admin=True,
+    counts_held=True,
+    lists_destinations=True,
     configurable=True,
     shared_between_processes=True,
 )

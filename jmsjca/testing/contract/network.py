@@ -151,6 +151,8 @@ class TestCommitIsCut(Cuttable):
         harness.require_lack("transacted_send")
         queue = harness.queue()
         connection, _ = connect(harness, wire)
+        if connection.capabilities.checks:
+            connection.check(queue)  # from now on the broker is asked for nothing before the message
         unit = harness.unit(connection)
         harness.record(unit, queue, "a")
         wire.cut_at("send", moment)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from brokers.provisioning import BrokerMissing, find_java, provide, unpack_packages
+from brokers.debian import unpack_packages
+from brokers.provisioning import BrokerMissing, find_java, provide
 from jms_java.program import classpath
 
 from tests.benchmarks.field.turns import AHEAD, Turn

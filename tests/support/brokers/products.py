@@ -1,11 +1,9 @@
 """The brokers of the tests: their packages, commands and protocols."""
 
-import os
-from pathlib import Path
-
 from brokers.broker import Broker
 from brokers.handshake import LOGINS
-from brokers.provisioning import BrokerMissing, download_all, java, provide, unpack_packages
+from brokers.provisioning import download_all, java, provide
+from brokers.rabbitmq import RabbitMQ, RabbitMQ4
 
 
 class ActiveMQ(Broker):
@@ -92,77 +90,5 @@ class Qpid(Broker):
         return java(f"{home}/lib/*", {}, "org.apache.qpid.server.Main", *initial, *work), None
 
 
-ERLANG = "asn1 base crypto eldap inets mnesia os-mon parsetools public-key runtime-tools ssl syntax-tools tools xmerl"
-
-
-class RabbitMQ(Broker):
-    """Erlang runs it directly: Debian's scripts want the user rabbitmq and folders of the system."""
-
-    name, release = "rabbitmq", "3.10.8"
-    usual_ports = {"amqp": 5674, "stomp": 61615}  # noqa: RUF012
-
-    def install(self):
-        try:
-            return provide(f"{self.name}-{self.release}", self._unpack)
-        except BrokerMissing:
-            if not _servers(Path("/")):
-                raise
-            return Path("/")  # what is installed here will do
-
-    def command(self, home):
-        (erts,) = (home / "usr/lib/erlang").glob("erts-*")
-        (server,) = _servers(home)
-        return [str(erts / "bin" / "erlexec"), *ARGUMENTS], {**os.environ, **self._environment(erts, server)}
-
-    def _unpack(self, draft):
-        packages = [f"rabbitmq-server={self.release}*", *(f"erlang-{part}" for part in ERLANG.split())]
-        unpack_packages(packages, draft)
-
-    def _environment(self, erts, server):
-        conf, data = self.folder / "conf", self.folder / "data"
-        paths = {
-            "HOME": self.folder,  # the cookie is kept here
-            "ROOTDIR": erts.parent,
-            "BINDIR": erts / "bin",
-            "ERL_LIBS": server / "plugins",
-            "ERL_CRASH_DUMP": self.folder / "erl_crash.dump",
-            "RABBITMQ_HOME": server,
-            "RABBITMQ_BASE": data,
-            "RABBITMQ_LOG_BASE": data / "log",  # what is not in the log of the standard output
-            "RABBITMQ_MNESIA_BASE": data / "mnesia",
-            "RABBITMQ_GENERATED_CONFIG_DIR": data / "config",
-            "RABBITMQ_FEATURE_FLAGS_FILE": data / "feature_flags",
-            "RABBITMQ_CONFIG_FILE": conf / "rabbitmq.conf",
-            "RABBITMQ_ADVANCED_CONFIG_FILE": conf / "advanced.config",
-            "RABBITMQ_ENABLED_PLUGINS_FILE": conf / "enabled_plugins",
-            "RABBITMQ_PLUGINS_DIR": server / "plugins",
-        }
-        return {**WORDS, **{name: str(path) for name, path in paths.items()}}
-
-
-def _servers(root):
-    return list(root.glob("usr/lib/rabbitmq/lib/rabbitmq_server-*"))
-
-
-# The variables that Debian's scripts would set.
-WORDS = {
-    "EMU": "beam",
-    "PROGNAME": "erl",
-    "ERL_MAX_ETS_TABLES": "50000",
-    "RABBITMQ_NODENAME": "rabbit@localhost",
-    "RABBITMQ_LOGS": "-",  # to the standard output
-    "RABBITMQ_CONF_ENV_FILE": "/dev/null",
-}
-
-# As Debian's script does it, but without epmd, which would stay behind, and without a port for other nodes.
-ARGUMENTS = [
-    *("-noinput", "-s", "rabbit", "boot", "-boot", "start_sasl", "+W", "w", "+B", "i"),
-    *("+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"),  # do not burn the processor while waiting
-    *("-sname", "rabbit@localhost", "-start_epmd", "false", "-erl_epmd_port", "1", "-dist_listen", "false"),
-    *("-syslog", "logger", "[]", "-syslog", "syslog_error_logger", "false"),
-    *("-kernel", "prevent_overlapping_partitions", "false"),
-]
-
-
-BROKERS = {broker.name: broker for broker in (Artemis, ActiveMQ, Qpid, RabbitMQ, OpenMQ)}
+BROKERS = {broker.name: broker for broker in (Artemis, ActiveMQ, Qpid, RabbitMQ, RabbitMQ4, OpenMQ)}
 PAIRS = tuple(f"{name}-{protocol}" for name in BROKERS for protocol in LOGINS if protocol in BROKERS[name].usual_ports)

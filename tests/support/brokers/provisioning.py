@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shutil
-import subprocess
 import tarfile
 import tempfile
 import urllib.request
@@ -83,35 +82,6 @@ def _unpack(file):
         with tarfile.open(file) as archive:
             archive.extractall(file.parent, **FILTER)  # noqa: S202  # its hash is pinned
     file.unlink()
-
-
-def unpack_packages(packages, folder):
-    """Download the packages with ``apt-get`` and unpack them."""
-    # Lists of our own: the system's may be old or missing, and updating them takes rights.
-    (folder / "lists" / "partial").mkdir(parents=True)
-    own = {
-        "Dir::State::Lists": folder / "lists",
-        "Dir::Cache": folder / "cache",
-        "APT::Sandbox::User": "root",
-        "APT::Update::Error-Mode": "any",
-    }
-    options = [f"-o{name}={value}" for name, value in own.items()]
-    _run(folder, "apt-get", *options, "update")
-    _run(folder, "apt-get", *options, "download", *packages)
-    for package in folder.glob("*.deb"):
-        _run(folder, "dpkg", "-x", package, folder)
-        package.unlink()
-    shutil.rmtree(folder / "lists")
-
-
-def _run(folder, *command):
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    except subprocess.CalledProcessError as problem:
-        said = problem.stderr.strip().partition("\n")[0]
-        raise BrokerMissing(f"not in the cache, and {command[0]} does not give it: {said}") from problem
-    except OSError as problem:
-        raise BrokerMissing(f"not in the cache, and only Debian's {command[0]} gives it: {problem}") from problem
 
 
 # A small heap, the collector and the compiler that start fastest, and nothing but loopback over IPv4.

@@ -10,10 +10,12 @@ _MODULES = {
     ("AMQP", "Apache Artemis"): "amqp_artemis",
     ("AMQP", "Apache Qpid Broker-J"): "amqp_qpid",
     ("AMQP", "RabbitMQ"): "amqp_rabbitmq",
+    ("AMQP", "RabbitMQ 4"): "amqp_rabbitmq4",
     ("STOMP", "ActiveMQ"): "stomp_activemq",
     ("STOMP", "ActiveMQ-Artemis"): "stomp_artemis",
     ("STOMP", "Eclipse OpenMQ(tm)"): "stomp_openmq",
     ("STOMP", "RabbitMQ"): "stomp_rabbitmq",
+    ("STOMP", "RabbitMQ 4"): "stomp_rabbitmq",
 }
 
 

@@ -180,6 +180,8 @@ ARTEMIS = AMQPBrokerProfile(
         durable_no_local=True,
         groups=True,
         admin=True,
+        counts_held=True,
+        lists_destinations=True,
         shared_between_processes=True,
         structured=True,
     ),

@@ -7,21 +7,27 @@ from typing import Any
 from jmsjca.destinations import Destination
 from jmsjca.providers.amqp.admin import ManagementAdmin, ManagementConnection
 from jmsjca.providers.amqp.codec.addresses import AddressStyle
+from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.links.topology import Topology
 from jmsjca.providers.common.broker_profile import BrokerProfile
 
-__all__ = ["AMQPBrokerProfile"]
+__all__ = ["MAX_SENDER_LINKS", "AMQPBrokerProfile"]
+
+MAX_SENDER_LINKS = 64  #: destinations with a link of their own
 
 _ANONYMOUS_RELAY = "ANONYMOUS-RELAY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AMQPBrokerProfile(BrokerProfile):
-    """A broker, identified by the product name in its open frame.
+    """A broker, identified by the product name and version in its open frame.
 
     Args:
         product: The product name; empty for brokers that were not tested.
+        version: The first major version; 0 for all.
         naming: The style of its addresses.
         supports_drain: True if the broker implements drain.
+        answers_drain: True if it answers each drain, also without credit, behind what it received before.
         counts_deliveries: True if it fills in the delivery count; otherwise it only marks the first delivery.
         duplicate_ids_before_transaction: True if a transaction rolls back because of a message with a duplicate id that
             is already known. Messages with a duplicate id are then sent before the transaction: sending them again has
@@ -30,25 +36,34 @@ class AMQPBrokerProfile(BrokerProfile):
         in_use_texts: Texts of its errors for a source that has a consumer already, where the condition is ambiguous.
         other_kind_texts: Texts of its errors for a queue that was requested as a topic, or the other way round.
         offers_relay: True if one link can send messages to all destinations.
+        max_sender_links: The number of destinations with a link of their own, where the broker offers a relay.
         relay_exclusions: Names of destinations that cannot be reached over that link.
         presettles_in_transaction: True if it ends the link because of a message of a transaction that it rejects,
             settled or not, and ignores all later messages of the link. Then it need not reply to each.
+        keeps_sessions: True if the session of a closed link is kept for the next one.
+        create_topology: Creates what declares queues, with seconds to wait for each response; None if the broker
+            creates them when links attach.
         create_admin: Creates its management, with seconds to wait for each response; None without management over AMQP.
         required_offers: The capability that the open frame must offer for a capability of JMS; without the offer the
             connection does not have it.
     """
 
     product: str
+    version: int = 0
     naming: AddressStyle
     supports_drain: bool = True
+    answers_drain: bool = False
     counts_deliveries: bool = True
     duplicate_ids_before_transaction: bool = False
     translate_selector: Callable[[str], str] = str
     in_use_texts: tuple[str, ...] = ()
     other_kind_texts: tuple[str, ...] = ()
     offers_relay: bool = False
+    max_sender_links: int = MAX_SENDER_LINKS
     relay_exclusions: tuple[str, ...] = ()
     presettles_in_transaction: bool = False
+    keeps_sessions: bool = False
+    create_topology: Callable[[Engine, float], Topology] | None = None
     create_admin: Callable[[ManagementConnection, float], ManagementAdmin] | None = None
     required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -62,7 +77,9 @@ class AMQPBrokerProfile(BrokerProfile):
             capability: False for capability, needed in self.required_offers.items() if needed not in offered
         }
         capabilities = replace(self.capabilities, **missing)
-        return replace(self, capabilities=capabilities, offers_relay=_ANONYMOUS_RELAY in offered)
+        offers_relay = _ANONYMOUS_RELAY in offered
+        own_links = self.max_sender_links if offers_relay else MAX_SENDER_LINKS
+        return replace(self, capabilities=capabilities, offers_relay=offers_relay, max_sender_links=own_links)
 
     def with_transactions(self) -> "AMQPBrokerProfile":
         """Return the profile with transactions."""

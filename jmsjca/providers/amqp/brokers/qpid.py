@@ -192,6 +192,8 @@ QPID = AMQPBrokerProfile(
         temporary_ends=True,
         no_local=True,
         admin=True,
+        counts_held=True,
+        lists_destinations=True,
         shared_between_processes=True,
         structured=True,
     ),

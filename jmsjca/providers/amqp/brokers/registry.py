@@ -1,17 +1,19 @@
-"""The known brokers by the product names of their open frames."""
+"""The known brokers by the product names and versions of their open frames."""
 
+import re
 from collections.abc import Collection
 
 from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
 from jmsjca.providers.amqp.brokers.artemis import ARTEMIS
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.brokers.qpid import QPID
-from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ
+from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ, RABBITMQ4, RABBITMQ4_CLASSIC
+from jmsjca.providers.amqp.brokers.rabbitmq_topology import QueueType
 from jmsjca.spi import Capabilities
 
 __all__ = ["BROKERS", "profile_for"]
 
-BROKERS = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ)
+BROKERS = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ, RABBITMQ4)
 _UNKNOWN_CAPABILITIES = Capabilities(give_back="local", client_ids=True, structured=True, shared_between_processes=True)
 _UNKNOWN = AMQPBrokerProfile(
     "any other",
@@ -24,7 +26,9 @@ _UNKNOWN = AMQPBrokerProfile(
 )
 
 
-def profile_for(product: str, offered: Collection[str]) -> AMQPBrokerProfile:
+def profile_for(
+    product: str, version: str, offered: Collection[str], *, queue_type: QueueType = "quorum"
+) -> AMQPBrokerProfile:
     """Return the profile for the broker that sent an open frame.
 
     An untested broker has only the capabilities that it offers and that are defined exactly. Whether it supports
@@ -33,7 +37,16 @@ def profile_for(product: str, offered: Collection[str]) -> AMQPBrokerProfile:
 
     Args:
         product: The product name.
+        version: The version; empty if the broker sent none.
         offered: The capabilities that the broker offers.
+        queue_type: The type of queues that are declared on RabbitMQ 4.
     """
-    found = next((broker for broker in BROKERS if broker.product == product), _UNKNOWN)
-    return found.negotiated(offered)
+    of_product = (broker for broker in BROKERS if broker.product == product and broker.version <= _major(version))
+    found = max(of_product, key=lambda broker: broker.version, default=_UNKNOWN)
+    return (RABBITMQ4_CLASSIC if found is RABBITMQ4 and queue_type == "classic" else found).negotiated(offered)
+
+
+def _major(version: str) -> int:
+    """Return the major version; 0 if it is not known."""
+    found = re.match(r"\d{1,4}", version)
+    return int(found[0]) if found else 0

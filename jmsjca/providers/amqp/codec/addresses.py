@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+from urllib.parse import quote, unquote
 
 from proton import Array, symbol
 
@@ -21,13 +22,17 @@ __all__ = [
     "address_of",
     "destination_name",
     "destination_type_of",
+    "encoded_name",
     "received_destination",
 ]
 
 _TEMPORARY_SCHEMES = ("temp-queue://", "temp-topic://")  # the schemes of ActiveMQ
 
-AddressStyle = Literal["capability", "exchange", "path", "scheme"]
-"""How a broker distinguishes queues from topics: by a terminus capability, an exchange, a path or a URL scheme."""
+AddressStyle = Literal["capability", "encoded", "exchange", "path", "scheme"]
+"""How a broker distinguishes queues from topics.
+
+By a terminus capability, a percent-encoded path, an exchange, a path, or a URL scheme.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Address:
         suffix: Appended to the address in a terminus, but not in messages.
         ascii_only: True if the broker corrupts other characters, or closes the connection because of them.
         prefix: The part of the address that marks the kind and does not belong to the destination's name.
+        decoded: The destination's name, if the address contains it in another form.
         forbidden: Matches syntax that the broker would interpret instead of using the name literally; None for none.
     """
 
@@ -50,6 +56,7 @@ class Address:
     suffix: str = ""
     ascii_only: bool = False
     prefix: str = ""
+    decoded: str | None = None
     forbidden: re.Pattern[str] | None = None
 
     def check(self) -> None:
@@ -58,8 +65,9 @@ class Address:
         Raises:
             InvalidDestinationError: The name would arrive changed, or the broker would not understand it.
         """
-        check_text(self.name, f"The name {self.name!a:.200}", InvalidDestinationError)
-        if found := self.forbidden and self.forbidden.search(self.name.removeprefix(self.prefix)):
+        name = self.name.removeprefix(self.prefix) if self.decoded is None else self.decoded
+        check_text(name, f"The name {name!a:.200}", InvalidDestinationError)
+        if found := self.forbidden and self.forbidden.search(name):
             raise InvalidDestinationError(
                 f"The name {self.name!a:.200} contains {found[0]!a}: over AMQP this broker would interpret options,"
                 " lists, wildcards or a queue of an address in it, and use other destinations; choose another name."
@@ -86,6 +94,8 @@ class Address:
 
 def address_of(what: Destination, naming: AddressStyle) -> Address:
     """Return the address of a destination; a temporary destination has the name that the broker gave it."""
+    if naming == "encoded":
+        return _encoded_address(what)
     if what.temporary or what.name.startswith(_TEMPORARY_SCHEMES):
         exchange = naming == "exchange" and isinstance(what, Topic)  # without the slash the address would be a queue
         return Address(what.name, f"temporary-{what.kind}", suffix="/" if exchange else "")
@@ -96,24 +106,43 @@ def address_of(what: Destination, naming: AddressStyle) -> Address:
     return Address(name, what.kind, prefix=before, forbidden=special)
 
 
+def _encoded_address(what: Destination) -> Address:
+    before = _TEMPORARY_PREFIXES[what.kind] if what.temporary else _PREFIXES["encoded"][what.kind]
+    special = _FORBIDDEN["encoded"][what.kind]
+    return Address(before + encoded_name(what.name), None, prefix=before, decoded=what.name, forbidden=special)
+
+
 def destination_name(address: str, kind: DestinationKind, naming: AddressStyle) -> str:
     """Return the name of the destination at an address, the inverse of `address_of`."""
-    return address.removeprefix(_PREFIXES[naming][kind])
+    name = address.removeprefix(_PREFIXES[naming][kind])
+    if naming != "encoded":
+        return name
+    return name.removeprefix(_PREFIXES["path"][kind]) if name == address else unquote(name)
+
+
+def encoded_name(name: str) -> str:
+    """Return a name as a segment of a percent-encoded path; `Address.check` rejects a name that is no Unicode."""
+    return quote(name, safe="", errors="surrogatepass")
 
 
 _PREFIXES: dict[AddressStyle, dict[DestinationKind, str]] = {
     "path": {"queue": "/queue/", "topic": "/topic/"},
+    "encoded": {"queue": "/queues/", "topic": "/exchanges/amq.topic/"},
     "scheme": {"queue": "queue://", "topic": "topic://"},
     "exchange": {"queue": "", "topic": "amq.topic/"},
     "capability": {"queue": "", "topic": ""},
 }
 
+_TEMPORARY_PREFIXES: dict[DestinationKind, str] = {"queue": "/queues/", "topic": "/exchanges/"}  # of encoded paths
+
 _WILDCARD = r"(?:\A|(?<=\.))[{}](?=\.|\Z)"  # a whole word that is a wildcard
 _BINDING_WILDCARD = re.compile(_WILDCARD.format("*#"))  # the wildcards in a binding of an exchange
+_DOT_SEGMENT = re.compile(r"\A\.{1,2}\Z")  # the path of a request would lose it
 _ARTEMIS_SYNTAX = re.compile(r"\?|::|" + _WILDCARD.format("*#"))
 _ACTIVEMQ_SYNTAX = re.compile(r"[?,]|" + _WILDCARD.format("*>"))
 _FORBIDDEN: dict[AddressStyle, dict[DestinationKind, re.Pattern[str] | None]] = {
     "path": {"queue": None, "topic": _BINDING_WILDCARD},
+    "encoded": {"queue": _DOT_SEGMENT, "topic": _BINDING_WILDCARD},
     "scheme": {"queue": _ACTIVEMQ_SYNTAX, "topic": _ACTIVEMQ_SYNTAX},
     "exchange": {"queue": None, "topic": _BINDING_WILDCARD},
     "capability": {"queue": _ARTEMIS_SYNTAX, "topic": _ARTEMIS_SYNTAX},
@@ -173,10 +202,14 @@ def received_destination(
         or _from_prefix(address, naming)
         or _kind_of_source(source)
     )
-    name = str(address) if temporary else destination_name(str(address), kind, naming)
+    name = _temporary_name(address, kind, naming) if temporary else destination_name(str(address), kind, naming)
     if source is not None and not source.temporary and (name, kind, temporary) == (source.name, source.kind, False):
         return source  # the usual case
     return destination(name, kind, temporary=temporary)
+
+
+def _temporary_name(address: str, kind: DestinationKind, naming: AddressStyle) -> str:
+    return unquote(address.removeprefix(_TEMPORARY_PREFIXES[kind])) if naming == "encoded" else str(address)
 
 
 def _from_type_number(number: Any) -> _DestinationType | None:

@@ -79,6 +79,8 @@ def encode_message(message: Message, to: Destination, now: float, naming: Addres
     """
     kind, properties = message_type_of(message), message.properties if has_properties(message) else None
     body, content_type = BODY_ENCODERS[kind](message)
+    if not body and naming == "encoded":
+        body = _VALUE_DESCRIPTOR + NULL  # RabbitMQ 4 ends the session over a message without a body
     never_expires = properties is None and message.expiration is None  # the usual case
     parts = (
         header_and_annotations(message, kind, to, None if never_expires else time_to_live(message, properties, now)),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 
-from proton import ProtonException, Session, Transport
+from proton import Link, ProtonException, Session, Transport
 
 from jmsjca.config import Clock
 from jmsjca.providers.amqp.engine.events import EventDispatcher
@@ -180,7 +180,7 @@ class EventLoop:
 
     Attributes:
         timers: Functions to run at a later time.
-        ended_sessions: Sessions to free once their end is written.
+        ended_sessions: Sessions, and links of sessions that are kept, to free once their end is written.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class EventLoop:
         self._deadline = 0.0  # when this thread should have run again; 0 means never
         self._write_pending = False  # whether output waits until the socket is writable
         self.timers = Timers()
-        self.ended_sessions: list[Session] = []
+        self.ended_sessions: list[Session | Link] = []
 
     def run(self) -> None:
         """Run until the connection is closed or the task queue is."""

@@ -17,6 +17,7 @@ __all__ = [
     "FAILURE_OUTCOMES",
     "NON_TERMINAL_STATES",
     "REJECTED",
+    "RELEASED",
     "TRANSACTIONAL",
     "declared_txn_id",
     "discharge",
@@ -33,6 +34,7 @@ TRANSACTIONAL = 0x34
 
 ACCEPTED: int = Delivery.ACCEPTED
 REJECTED: int = Delivery.REJECTED
+RELEASED: int = Delivery.RELEASED
 COORDINATOR_CAPABILITIES = symbol("amqp:local-transactions")
 
 _VALUE = b"\0\x53\x77"  # the amqp-value section, which holds one value

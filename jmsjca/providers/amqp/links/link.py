@@ -79,7 +79,7 @@ class Link:
             self.detach()
         if not self._detached.done():
             self._detached.set_result(None)
-            self._session.close()  # not earlier: some brokers do not answer a detach after the end of its session
+            # Not earlier: some brokers do not answer a detach after the end of its session.
             self._engine.sessions.release(self, self._session, self._link)
             self._release()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
-from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
+from jmsjca.providers.amqp.brokers.profile import MAX_SENDER_LINKS, AMQPBrokerProfile
 from jmsjca.providers.amqp.codec.addresses import address_of
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.links.coordinator import CoordinatorLink
@@ -20,8 +20,6 @@ from jmsjca.providers.amqp.links.sender import AnonymousRelayLink, SendBatch, Se
 __all__ = ["MAX_SENDER_LINKS", "LinkPool", "Outgoing"]
 
 Outgoing = Mapping[Destination, Sequence[bytes]]  #: encoded messages by destination
-
-MAX_SENDER_LINKS = 64  #: destinations with a link of their own
 
 
 class LinkPool:
@@ -40,6 +38,7 @@ class LinkPool:
         engine: The same.
         broker: The same.
         reply_timeout: The same.
+        topology: Declares queues before messages are sent to them; None if the broker creates them.
         commit_lock: Held while a unit ends: the ends of two units never overlap on a connection.
         is_closing: True once the connection closes; no new unit may begin.
     """
@@ -48,6 +47,7 @@ class LinkPool:
         self.engine = engine
         self.broker = broker
         self.reply_timeout = reply_timeout
+        self.topology = broker.create_topology(engine, reply_timeout) if broker.create_topology else None
         self.commit_lock = threading.RLock()
         self.is_closing = False
         self._coordinator: CoordinatorLink | None = None
@@ -62,6 +62,8 @@ class LinkPool:
         """
         self.engine.check_open()
         with self.commit_lock:
+            if self.topology is not None:
+                self.topology.ensure_target(to)
             self._own_link_to(to, self.reply_timeout)
             self._evict()
 
@@ -96,7 +98,7 @@ class LinkPool:
             JMSError: No message was sent; or some were, in a transaction, which must be rolled back.
         """
         any_sent, result = False, None
-        parts = list(_partitions(outgoing, len(outgoing) if self.broker.offers_relay else MAX_SENDER_LINKS))
+        parts = list(_partitions(outgoing, len(outgoing) if self.broker.offers_relay else self.broker.max_sender_links))
         for part in parts:
             batch = SendBatch(
                 sum(map(len, part.values())),
@@ -185,9 +187,16 @@ class LinkPool:
         self.engine.submit_nowait(partial(_write, links, batch), batch.done, urgent=urgent)
 
     def _await(self, batch: SendBatch, timeout: float) -> Any:
-        return self.engine.wait(batch.done, timeout, "the messages of a unit, or its end", lambda: batch.latest)
+        try:
+            return self.engine.wait(batch.done, timeout, "the messages of a unit, or its end", lambda: batch.latest)
+        except JMSError:
+            if self.topology is not None:
+                self.topology.forget_targets()  # a queue may have been deleted
+            raise
 
     def _link_to(self, to: Destination, timeout: float) -> SenderLink:
+        if self.topology is not None:
+            self.topology.ensure_target(to)
         if self._is_relayed(to):
             address_of(to, self.broker.naming).check()  # a relay accepts names that no consumer can have
             return self._relay_link(timeout)
@@ -197,11 +206,16 @@ class LinkPool:
         return link
 
     def _is_relayed(self, to: Destination) -> bool:
-        return len(self._senders) >= MAX_SENDER_LINKS and to not in self._senders and self.broker.can_relay_to(to)
+        broker = self.broker
+        return len(self._senders) >= broker.max_sender_links and to not in self._senders and broker.can_relay_to(to)
+
+    @property
+    def _returns_unroutable(self) -> bool:
+        return self.topology is not None
 
     def _relay_link(self, timeout: float) -> SenderLink:
         if self._relay is None or self._relay.error is not None:
-            relay = AnonymousRelayLink(self.engine, self.reply_timeout)
+            relay = AnonymousRelayLink(self.engine, self.reply_timeout, returns_unroutable=self._returns_unroutable)
             relay.attach(timeout)
             self._relay = relay
         return self._relay
@@ -209,14 +223,15 @@ class LinkPool:
     def _own_link_to(self, to: Destination, timeout: float) -> SenderLink:
         link = self._senders.pop(to, None)
         if link is None or link.error is not None:
-            link = SenderLink(self.engine, address_of(to, self.broker.naming), self.reply_timeout)
+            address, returns = address_of(to, self.broker.naming), self._returns_unroutable
+            link = SenderLink(self.engine, address, self.reply_timeout, returns_unroutable=returns)
             link.attach(timeout)
         self._senders[to] = link
         return link
 
     def _evict(self) -> None:
         """Detach the least recently used links. Those with messages in flight stay until a later call."""
-        surplus = len(self._senders) - MAX_SENDER_LINKS
+        surplus = len(self._senders) - self.broker.max_sender_links
         for to, link in list(self._senders.items())[: len(self._senders) - 1 if surplus > 0 else 0]:
             if surplus > 0 and self.engine.call(link.detach_if_idle):
                 del self._senders[to]

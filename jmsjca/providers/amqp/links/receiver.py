@@ -24,11 +24,16 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     release,
     settle,
 )
+from jmsjca.providers.amqp.errors import condition_text
+from jmsjca.providers.amqp.links.answered_credit import AnsweredDrainCredit
 from jmsjca.providers.amqp.links.credit import CreditControl, DrainCredit, EchoCredit
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source
 
 __all__ = ["LimitExceeded", "ReadResult", "ReceiverLink", "ReceiverListener", "TransferReader"]
+
+_TOO_LARGE = "amqp:link:message-size-exceeded"
+_TOO_LARGE_REMEDY = "; raise Limits.message_bytes, or remove the message at the broker"
 
 _DRAIN_RETRY_SECONDS = 0.25  # seconds until a drain without an answer is repeated
 
@@ -145,8 +150,7 @@ class TransferReader:
     def _check_size(self, size: int) -> None:
         if size > self._message_bytes:
             what = f"A message of more than {self._message_bytes} bytes"
-            remedy = "; raise Limits.message_bytes, or remove the message at the broker"
-            raise LimitExceeded("amqp:link:message-size-exceeded", what, remedy)
+            raise LimitExceeded(_TOO_LARGE, what, _TOO_LARGE_REMEDY)
 
 
 class ReceiverListener(Protocol):
@@ -184,6 +188,7 @@ class ReceiverLink(Link):
         message_bytes: Size of the largest message accepted.
         reply_timeout: Seconds to wait for the broker's replies.
         supports_drain: True if the broker supports drain.
+        answers_drain: True if it answers each drain.
     """
 
     def __init__(
@@ -195,6 +200,7 @@ class ReceiverLink(Link):
         reply_timeout: float,
         *,
         supports_drain: bool,
+        answers_drain: bool = False,
     ) -> None:
         source.check()
         self._name = source.address.name
@@ -202,6 +208,7 @@ class ReceiverLink(Link):
         self._requested = 0
         self._credit: CreditControl | None = None  # created with the link
         self._supports_drain = supports_drain
+        self._answers_drain = answers_drain
         self._source = source
         self._listener = listener
         self._message_bytes = message_bytes
@@ -353,14 +360,15 @@ class ReceiverLink(Link):
         link.rcv_settle_mode = RECEIVER_SETTLES_FIRST
         link.snd_settle_mode = SENDER_UNSETTLED
         link.max_message_size = self._message_bytes
-        if self._supports_drain:
-            self._credit = DrainCredit(link, self._on_credit_changed)
-        else:
-            self._credit = EchoCredit(
-                link, self._on_credit_changed, self._engine.socket_transport.ensure_encoded, self._engine.submit
-            )
+        self._credit = self._credit_control(link)
         self._reader = TransferReader(pointer_to(link), self._engine.buffer, self._message_bytes)
         return link
+
+    def _credit_control(self, link: Any) -> CreditControl:
+        if self._supports_drain and not self._answers_drain:
+            return DrainCredit(link, self._on_credit_changed)
+        kind = AnsweredDrainCredit if self._supports_drain else EchoCredit
+        return kind(link, self._on_credit_changed, self._engine.socket_transport.ensure_encoded, self._engine.submit)
 
     def _is_refused(self) -> bool:
         return self._link.remote_source.address is None
@@ -369,6 +377,8 @@ class ReceiverLink(Link):
         return self._source.attach_error(self._link.remote_source)
 
     def _refusal_error(self, condition: Any) -> JMSError:
+        if condition is not None and condition.name == _TOO_LARGE:  # some brokers do not send such a message at all
+            return ResourceAllocationError(f"{condition_text(condition)}, of {self._name}{_TOO_LARGE_REMEDY}.")
         return self._source.refusal_error(condition) or super()._refusal_error(condition)
 
     def _fail(self, error: JMSError) -> None:

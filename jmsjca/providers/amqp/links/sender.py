@@ -26,6 +26,7 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
 from jmsjca.providers.amqp.errors import is_message_refusal, link_error
 from jmsjca.providers.amqp.links.delivery_states import (
     ACCEPTED,
+    RELEASED,
     TRANSACTIONAL,
     outcome_of,
     transactional_accepted_wide,
@@ -150,12 +151,16 @@ class SenderLink(Link):
         engine: The connection's engine.
         address: The target's address.
         reply_timeout: Seconds to wait for the broker's replies.
+        returns_unroutable: True if the broker releases a message that no queue takes.
     """
 
-    def __init__(self, engine: Engine, address: Address, reply_timeout: float) -> None:
+    def __init__(
+        self, engine: Engine, address: Address, reply_timeout: float, *, returns_unroutable: bool = False
+    ) -> None:
         address.check()
         super().__init__(engine, f"the sender to {address.name}", reply_timeout)
         self._address = address
+        self._returns_unroutable = returns_unroutable
         self._queued: deque[tuple[deque[bytes], SendBatch, Destination]] = deque()
         self._unsettled: dict[Pointer, tuple[SendBatch, Destination]] = {}
         self._send_order: deque[Pointer] = deque()  # a dictionary takes long to find its first key after many removals
@@ -269,6 +274,8 @@ class SenderLink(Link):
         if outcome == ACCEPTED:
             batch.accepted_state = fields
             self._complete(delivery, batch, None)
+        elif outcome == RELEASED and self._returns_unroutable:
+            self._complete(delivery, batch, _unroutable_error(to))
         elif outcome is None:
             batch.in_doubt = True
             self._complete(delivery, batch, JMSError(f"The broker reported no outcome of a message to {to}."))
@@ -313,6 +320,13 @@ class SenderLink(Link):
             batch.on_rejected(len(payloads), error)
 
 
+def _unroutable_error(to: Destination) -> JMSError | None:
+    """Return the error for a message that no queue took; None for one to a topic without subscribers."""
+    if to.kind == "topic" and not to.temporary:
+        return None
+    return InvalidDestinationError(f"{to} does not exist: the broker returned a message.")
+
+
 def _runs_and_chunks(payloads: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], bool]]:
     """Split messages into chunks; also yield whether a chunk is the last of its run.
 
@@ -333,10 +347,12 @@ class AnonymousRelayLink(SenderLink):
     Args:
         engine: The connection's engine.
         reply_timeout: Seconds to wait for the broker's replies.
+        returns_unroutable: True if the broker releases a message that no queue takes.
     """
 
-    def __init__(self, engine: Engine, reply_timeout: float) -> None:
-        super().__init__(engine, Address("any destination", None), reply_timeout)
+    def __init__(self, engine: Engine, reply_timeout: float, *, returns_unroutable: bool = False) -> None:
+        address = Address("any destination", None)
+        super().__init__(engine, address, reply_timeout, returns_unroutable=returns_unroutable)
 
     def _set_target(self, target: Any) -> None:
         """Set no address: the target is the relay."""

@@ -36,7 +36,7 @@ from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.spi import Capabilities
 
-__all__ = ["RABBITMQ", "RabbitMQ", "from_amqp_sections", "read_section"]
+__all__ = ["RABBITMQ", "RABBITMQ4", "RabbitMQ", "from_amqp_sections", "read_section"]
 
 _READ = re.compile(r"/(?:reply-)?(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[*#]|%2[Ff]")
@@ -243,9 +243,18 @@ def _to_jms_value(value: Any) -> Any:
     return _CONVERTERS[kind](value)
 
 
+_CAPABILITIES = Capabilities(
+    give_back="local", counts_lost=True, durable=True, structured=True, shared_between_processes=True
+)
 RABBITMQ = BrokerProfile(
     "RabbitMQ",
     "STOMP",
     "3.10.8",
-    Capabilities(give_back="local", counts_lost=True, durable=True, structured=True, shared_between_processes=True),
+    _CAPABILITIES,
+)
+RABBITMQ4 = BrokerProfile(
+    "RabbitMQ 4",
+    "STOMP",
+    "4.0.5",
+    _CAPABILITIES,
 )

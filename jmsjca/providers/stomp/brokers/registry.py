@@ -8,7 +8,7 @@ from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ, ActiveMQ, RecentAc
 from jmsjca.providers.stomp.brokers.artemis import ARTEMIS, Artemis
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.brokers.openmq import OPENMQ, OpenMQ
-from jmsjca.providers.stomp.brokers.rabbitmq import RABBITMQ, RabbitMQ
+from jmsjca.providers.stomp.brokers.rabbitmq import RABBITMQ, RABBITMQ4, RabbitMQ
 from jmsjca.spi import Capabilities
 
 __all__ = ["BROKERS", "UNKNOWN", "UnknownBroker", "dialect_for"]
@@ -16,7 +16,7 @@ UNKNOWN = BrokerProfile(
     "an unknown broker", "STOMP", "", Capabilities(give_back="local", structured=True, shared_between_processes=True)
 )
 
-BROKERS = (ACTIVEMQ, ARTEMIS, RABBITMQ, OPENMQ)
+BROKERS = (ACTIVEMQ, ARTEMIS, RABBITMQ, RABBITMQ4, OPENMQ)
 
 
 class UnknownBroker(ActiveMQ):
@@ -50,6 +50,8 @@ def dialect_for(server: str, version: str, *, java_maps: bool = False) -> Dialec
     kind, broker = _KNOWN.get(product, (UnknownBroker, UNKNOWN))
     if kind is ActiveMQ and _at_least(release, _SETTLES_UP_TO):
         kind = RecentActiveMQ
+    if broker is RABBITMQ and _at_least(release, (4, 0)):
+        broker = RABBITMQ4
     if java_maps and broker is not ACTIVEMQ:
         raise NotSupportedError(
             f"The option java_maps is for ActiveMQ; {broker.name} does not convert Java maps for STOMP."

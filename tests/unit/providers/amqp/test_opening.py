@@ -152,7 +152,7 @@ ALONE, DELAYS, SHARES = "sole-connection-for-container", "DELAYED_DELIVERY", "SH
 
 
 def can(product, *offered):
-    return profile_for(product, set(offered)).capabilities
+    return profile_for(product, "", set(offered)).capabilities
 
 
 @pytest.mark.parametrize(

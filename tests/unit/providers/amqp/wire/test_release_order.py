@@ -177,22 +177,33 @@ def sequences(steps):
 def test_what_goes_back_is_awaited_before_what_went_back_earlier():
     """Without what of that is here already and goes back, too."""
     earlier = ReturnOrder.of(came("bcb"))
-    assert ReturnOrder.of(came("ab")).merged_before(earlier, came("b")).hashes == ReturnOrder.of(came("abcb")).hashes
-    assert ReturnOrder.of(came("b")).merged_before(earlier, []).hashes == ReturnOrder.of(came("bbcb")).hashes
+    assert ReturnOrder.of(came("ab")).merged_with(earlier, came("b")).hashes == ReturnOrder.of(came("abcb")).hashes
+    assert ReturnOrder.of(came("b")).merged_with(earlier, []).hashes == ReturnOrder.of(came("bbcb")).hashes
+
+
+def test_what_was_received_before_others_went_back_is_awaited_among_them():
+    """Several units give theirs back one after the other, in any order."""
+    a, b, c, d = came("abcd")
+    awaited = ReturnOrder.of([b, d], newest=4)
+    for late in (c, a):
+        awaited = ReturnOrder.of([late], newest=4).merged_with(awaited, [])
+    assert awaited.hashes == ReturnOrder.of([a, b, c, d]).hashes
 
 
 def test_what_somebody_else_has_got_is_not_awaited():
     """Which shows when others came instead as often as is allowed."""
-    assert ReturnOrder([1]).merged_before(ReturnOrder([3], retries=0), []).hashes == [1]
+    given_up = ReturnOrder.of(came("c"))._replace(retries=0)
+    assert ReturnOrder.of(came("a")).merged_with(given_up, []).hashes == ReturnOrder.of(came("a")).hashes
 
 
 def test_what_is_awaited_has_a_bound():
     """Else it would grow with each rollback if somebody else gets what was taken ahead."""
     awaited = ReturnOrder.of(came("a"))
     for number in range(100):
-        awaited = ReturnOrder([number] * 100).merged_before(awaited, [])
+        awaited = ReturnOrder.of(came([str(number)] * 100)).merged_with(awaited, [])
     assert len(awaited.hashes) < 10_000
-    assert ReturnOrder(range(-10_000, 0)).merged_before(awaited, []).hashes[:10_000] == [*range(-10_000, 0)]
+    many = ReturnOrder.of(came(map(str, range(10_000))))
+    assert many.merged_with(awaited, []).hashes[:10_000] == many.hashes
 
 
 def test_what_is_alike_has_a_place_each():

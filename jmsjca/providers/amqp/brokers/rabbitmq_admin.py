@@ -1,0 +1,77 @@
+"""The administration of a virtual host of RabbitMQ 4 over AMQP."""
+
+from collections.abc import Sequence
+
+from jmsjca.config import DestinationSettings
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
+from jmsjca.providers.amqp.brokers.rabbitmq_management import ManagementNode
+from jmsjca.providers.amqp.codec.addresses import encoded_name
+from jmsjca.spi import Depth
+
+__all__ = ["RabbitMQAdmin", "subscription_queue"]
+
+
+class RabbitMQAdmin:
+    """Administers the queues of a virtual host of RabbitMQ 4 over AMQP.
+
+    Args:
+        node: The broker's management.
+    """
+
+    def __init__(self, node: ManagementNode) -> None:
+        self._node = node
+
+    def destinations(self) -> Sequence[Destination]:
+        """Raise `NotSupportedError`: the node looks up single queues, and lists none."""
+        raise NotSupportedError(
+            "RabbitMQ does not list its queues over AMQP (capability lists_destinations); use rabbitmqctl, or its"
+            " management over HTTP."
+        )
+
+    def depth(self, source: Destination | Subscription) -> Depth:
+        """Count the waiting messages of a queue or a named subscription; the broker does not tell what is held."""
+        found = self._node.find_queue(_queue_name(source))
+        return Depth(found.number("message_count") if found else 0, 0, 0)
+
+    def purge(self, source: Destination | Subscription) -> int:
+        """Delete the waiting messages; messages that a consumer holds stay."""
+        name = _queue_name(source)
+        return self._node.purge_queue(name) if self._node.find_queue(name) else 0
+
+    def remove(self, queue: Destination) -> None:
+        """Delete a queue with its messages.
+
+        Raises:
+            InvalidDestinationError: The queue does not exist, or is temporary.
+            IllegalStateError: The queue has consumers.
+        """
+        found = self._node.find_queue(queue.name) if isinstance(queue, Queue) else None
+        if found is None or found.get("exclusive") is True:
+            raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
+        if found.number("consumer_count"):
+            raise IllegalStateError(f"{queue} still has consumers; close them first.")
+        self._node.delete_queue(queue.name)
+
+    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
+        """Raise `NotSupportedError`: settings are arguments of a queue's declaration, or policies of the broker."""
+        del settings
+        raise NotSupportedError(f"Settings of {address} are made by a policy in the broker.")
+
+    def settings(self, address: Destination | None) -> DestinationSettings:
+        """Raise `NotSupportedError`, as `configure` does."""
+        raise NotSupportedError(f"Settings of {address} are policies in the broker.")
+
+
+def _queue_name(source: Destination | Subscription) -> str:
+    if isinstance(source, Subscription):
+        return subscription_queue(source)
+    if not isinstance(source, Queue):
+        raise InvalidDestinationError(f"{source} stores no messages itself; name one of its subscriptions.")
+    return source.name
+
+
+def subscription_queue(source: Subscription) -> str:
+    """Return the name of the queue of a named subscription. Its owner is the client id, if it has one."""
+    parts = "volatile" if source.volatile else "subscription", source.client_id or "", source.name or ""
+    return ":".join(map(encoded_name, parts))

@@ -1,0 +1,64 @@
+"""Queues that a client declares, for brokers that create no node when a link attaches."""
+
+from typing import NamedTuple, Protocol
+
+from jmsjca.destinations import Destination, DestinationKind, Subscription
+from jmsjca.providers.amqp.admin import ManagementAdmin
+from jmsjca.providers.amqp.codec.addresses import Address
+
+__all__ = ["DeclaredSource", "Topology"]
+
+
+class DeclaredSource(NamedTuple):
+    """The queue from which a consumer receives."""
+
+    address: Address
+    counts_deliveries: bool  #: True if failed deliveries are counted
+    redelivers_locally: bool  #: True if the consumer keeps released messages until it is closed
+
+
+class Topology(Protocol):
+    """Declares queues, exchanges and bindings. Every call may wait for the broker."""
+
+    @property
+    def admin(self) -> ManagementAdmin:
+        """The administration of the broker."""
+        ...
+
+    def ensure_target(self, to: Destination) -> None:
+        """Declare a queue, unless it is known to exist.
+
+        Raises:
+            InvalidDestinationError: The broker refuses the name.
+        """
+        ...
+
+    def forget_targets(self) -> None:
+        """Forget which queues are known to exist."""
+        ...
+
+    def declare_source(self, source: Destination | Subscription) -> DeclaredSource:
+        """Declare the queue of a consumer.
+
+        Raises:
+            InvalidDestinationError: The broker refuses the name.
+            IllegalStateError: The subscription is in use, with other terms or unshared.
+        """
+        ...
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Delete the queue of a durable subscription.
+
+        Raises:
+            InvalidDestinationError: There is no such subscription.
+            IllegalStateError: It has consumers.
+        """
+        ...
+
+    def create_temporary(self, kind: DestinationKind) -> Destination:
+        """Create a temporary destination, which the broker deletes with the connection."""
+        ...
+
+    def delete_temporary(self, what: Destination) -> None:
+        """Delete a temporary destination with its messages."""
+        ...
