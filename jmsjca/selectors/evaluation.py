@@ -1,7 +1,8 @@
 """Selectors evaluated in Python: a syntax tree is compiled once to functions that are called for each message.
 
 A condition is true, false or unknown (None): JMS 3.1, section 3.8.1.2. A comparison with a property that is not set,
-None or NaN is unknown; a comparison of different types is false; ``IN`` is unknown for what is no string.
+None or NaN is unknown; a comparison of different types is false. IN and LIKE are unknown for a value that is no string,
+so that neither they nor NOT IN and NOT LIKE select it.
 
 Numbers without a fraction are Java's long, others its double; mixed arithmetic uses doubles. Where Java's long would
 wrap around, the result is a double. Division by zero is unknown, and so is arithmetic with values that are not numbers.
@@ -87,9 +88,9 @@ def compile_condition(node: Expression) -> Predicate:
 def _test(node: Expression) -> Predicate:
     match node:
         case Like(name, pattern, escape):
-            return _text_test(name, Pattern(pattern, escape).matches, otherwise=False)
+            return _text_test(name, Pattern(pattern, escape).matches)
         case In(name, values):
-            return _text_test(name, frozenset(values).__contains__, otherwise=None)
+            return _text_test(name, frozenset(values).__contains__)
         case IsNull(name):
             return _is_null(name)
         case _:
@@ -157,15 +158,13 @@ def _comparison(compare: Comparer, left: _Operand, right: _Operand) -> Predicate
     return _evaluate
 
 
-def _text_test(name: str, test: Callable[[str], bool], *, otherwise: bool | None) -> Predicate:
-    """Return the test of a string, with its result for values of other types."""
+def _text_test(name: str, test: Callable[[str], bool]) -> Predicate:
+    """Return the test of a string; it is unknown for values of other types."""
     read = _field(name)
 
     def _evaluate(fields: Fields) -> bool | None:
         value = read(fields)
-        if value is None:
-            return None
-        return test(value) if isinstance(value, str) else otherwise
+        return test(value) if isinstance(value, str) else None
 
     return _evaluate
 

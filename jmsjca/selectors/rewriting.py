@@ -5,7 +5,7 @@ section 3.8.1:
 
 - NOT binds closer than a comparison.
 - With a missing property ``=`` is false and ``<>`` is true, and two missing properties are equal.
-- Values of different types are unequal, and strings have an order.
+- Values of different types are unequal, and strings have an order. NOT LIKE is true for what is no string.
 - A byte or short at the right of a wider number is unequal to it; ActiveMQ throws for a float at the right of a double.
 - Ints overflow at 32 bits, ``/`` keeps the fraction and divides by zero, and arithmetic with a string throws.
 - ``2f``, ``2d`` and ``0L`` are syntax errors, as are names beyond ASCII.
@@ -157,7 +157,8 @@ class _Rewriting:
                 matching = tuple(filter(Pattern(pattern, escape).matches, self._delivery_modes)) or ("",)
                 return self._test(In(name, matching), truth=truth)
             case Like(name, pattern, escape):
-                return _Condition(f"{self._name(name)} {no}LIKE {_pattern(pattern, escape)}")
+                matched = _Condition(f"{self._name(name)} {no}LIKE {_pattern(pattern, escape)}")
+                return matched if truth else _all(_is_string(self._name(name)), matched)
             case Identifier(name):
                 return _Condition(self._name(name) if truth else f"{self._name(name)} = FALSE")
             case _:

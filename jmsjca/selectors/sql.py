@@ -215,17 +215,25 @@ def _compare(symbol: str, left: _Operand, right: _Operand) -> _SQLFragment:
 
 
 def _is_in(field: _Field, values: tuple[str, ...]) -> _SQLFragment:
-    """Return the condition that a text is in a list; NULL for other types."""
+    """Return the condition that a text is in a list; NULL for what is no text."""
     marks = ", ".join("?" * len(values))
     texts = _SQLFragment(marks, tuple(_checked(value) for value in values))
-    return _compose("(CASE {} WHEN 'text' THEN {} IN ({}) AND {} END)", field.type, field.value, texts, field.whole)
+    return _if_text(field, _compose("{} IN ({}) AND {}", field.value, texts, field.whole))
 
 
 def _is_like(field: _Field, pattern: str, escape: str | None) -> _SQLFragment:
-    """Return the condition that a text matches a pattern. GLOB, unlike LIKE, is case-sensitive in SQLite."""
+    """Return the condition that a text matches a pattern; NULL for what is no text.
+
+    GLOB, unlike LIKE, is case-sensitive in SQLite.
+    """
     pieces = ["".join(map(_for_glob, piece)) for piece in split_pattern(pattern, escape)]
     glob = _parameter(_checked("*".join(pieces), "\0\1\ufffd\ufffe\uffff"))
-    return _compose(f"({{}} GLOB {{}} AND {{}} NOT IN ({_TYPES_EXCEPT['text']}))", field.like, glob, field.type)
+    return _if_text(field, _compose("{} GLOB {}", field.like, glob))
+
+
+def _if_text(field: _Field, condition: _SQLFragment) -> _SQLFragment:
+    """Return a condition for texts; NULL for other types, also when it is negated."""
+    return _compose(f"CASE WHEN {{}} = {_TYPES_OF['text']} THEN {{}} END", field.type, condition)
 
 
 def _is_true(field: _Field) -> _SQLFragment:

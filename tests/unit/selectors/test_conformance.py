@@ -40,7 +40,7 @@ MIXED = {
     "TRUE='a'": "refused",
     "false or iProp": "unknown",
     "3/sProp = 1": "unknown",
-    "iProp like 'test'": "false",
+    "iProp like 'test'": "unknown",
     "sProp like iProp": "refused",
     "sProp like undefined": "refused",
     "sProp in (undefined,'2')": "refused",

@@ -62,10 +62,11 @@ def test_what_is_not_set_is_unknown(test, value):
         ("x", True, T),
         ("x", 1, U),
         ("x", "true", U),
-        ("x LIKE '1'", 1, F),
-        ("x NOT LIKE '1'", 1, T),
+        ("x LIKE '1'", 1, U),
+        ("x NOT LIKE '1'", 1, U),
         ("x IN ('1')", 1, U),
         ("x NOT IN ('1')", 1, U),
+        ("NOT x IN ('1')", True, U),
         ("x BETWEEN 1 AND 3", "2", F),
         ("x NOT BETWEEN 1 AND 3", "2", F),
         ("x = 'A'", "a", F),
@@ -86,6 +87,7 @@ def test_only_numbers_have_an_order(operator):
 def test_values_of_other_types_are_like_nothing(value):
     assert evaluate("x = 'x'", {"x": value}) is False
     assert evaluate("x IN ('x')", {"x": value}) is None
+    assert evaluate("x NOT LIKE 'x'", {"x": value}) is None
     assert evaluate("x + 1 = 1", {"x": value}) is None
     assert evaluate("x", {"x": value}) is None
 

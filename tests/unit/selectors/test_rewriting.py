@@ -12,7 +12,7 @@ from jmsjca.selectors.rewriting import rewrite
     [
         "region = 'EU'",
         "region='EU'and( JMSPriority>3 or urgent )",
-        "(a = 1) AND (b LIKE 'x%' OR c NOT LIKE 'x!%' ESCAPE '!')",
+        "(a = 1) AND (b LIKE 'x%' OR c NOT IN ('x'))",
         "d IS NOT NULL AND e NOT IN ('a', 'it''s') AND n >= -5",
     ],
 )
@@ -30,6 +30,8 @@ def test_selector_that_the_engine_decides_alike_stays_as_it_is(selector):
         ("NOT (a AND b > 1)", "a = FALSE OR (b IS NOT NULL AND NOT (b > 1))"),
         ("NOT NOT (a = 1 OR b = 2)", "a = 1 OR b = 2"),
         ("'red' <> c", "c LIKE '%' AND c <> 'red'"),
+        ("c NOT LIKE 'x!%' ESCAPE '!'", "c LIKE '%' AND c NOT LIKE 'x!%' ESCAPE '!'"),
+        ("a = 1 OR NOT c LIKE 'x%'", "a = 1 OR (c LIKE '%' AND c NOT LIKE 'x%')"),
         ("3 > n", "n < 3"),
         ("n <> 5", "n < 5 OR n > 5"),
         ("flag <> TRUE", "flag = FALSE"),
