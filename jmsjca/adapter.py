@@ -3,9 +3,10 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
+from jmsjca.arguments import check_instance, check_text_or_none, check_timeout
 from jmsjca.config.activation_spec_fields import ListenerFields
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.credentials import CredentialSource, check_source
@@ -60,8 +61,9 @@ class ResourceAdapter(SendsMessages):
             asked at each new connection, ``env:NAME`` or ``file:PATH``.
 
     Raises:
-        InvalidURLError: The URL cannot be parsed.
+        InvalidURLError: The URL is no text, or cannot be parsed.
         InvalidOptionError: The options cannot be parsed, or an option of JMSJCA is unknown.
+        ArgumentTypeError: Another argument has a wrong type.
         NotSupportedError: An argument is not available in this release.
     """
 
@@ -84,6 +86,11 @@ class ResourceAdapter(SendsMessages):
         for name, value in unavailable.items():
             if value is not None:
                 raise NotSupportedError(f"ResourceAdapter({name}=…) is not available in this release; leave it out.")
+        check_text_or_none("user_name", user_name)
+        check_text_or_none("password", password, secret=True)
+        check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
+        check_instance("limits", limits, (Limits, NoneType), "a Limits(…) or None")
+        HookChain(hooks)  # raises here what would be raised by the first listener
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
         self._connection_url = connection_url
         self._options = read_options(options)
@@ -207,9 +214,13 @@ class ResourceAdapter(SendsMessages):
             ConfigurationError: The function has a parameter for which there is no argument; or an executor is given for
                 another concurrency mode than "cc".
             NotSupportedError: The spec needs a feature that this release does not have.
+            ArgumentTypeError: The spec is no `ActivationSpec`, or the executor is no `Executor`.
         """
+        from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415  # loads pydantic
         from jmsjca.config.effective_spec import resolve_spec  # noqa: PLC0415  # loads pydantic
 
+        check_instance("spec", spec, ActivationSpec, "an ActivationSpec(…); the handler comes second")
+        check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
         factory = self._factory_of_spec(spec)
         options = {**self._options, **factory.own_options} if factory else self._options
         found = _with_url(spec, factory.login.url) if factory else spec
@@ -323,7 +334,11 @@ class ResourceAdapter(SendsMessages):
 
         Returns:
             True if all handlers ended in time; False if some are still active.
+
+        Raises:
+            InvalidArgumentError: The timeout is no number of seconds, or negative.
         """
+        check_timeout("timeout", timeout)
         with self._lock:
             self._started = False
             activations = list(self._activations)
@@ -350,6 +365,8 @@ class ResourceAdapter(SendsMessages):
             The result of `stop`.
 
         Raises:
+            IllegalStateError: Another thread than the main thread calls it: use `start` and `stop` there.
+            InvalidArgumentError: The timeout is no number of seconds, or negative.
             ActivationFailedError: All activations have stopped permanently, so that nothing is served; the message has
                 the reason of each. A program that does not catch it ends with exit status 1.
         """

@@ -33,7 +33,7 @@ class Destination:
         name: The name at the broker. It is literal: wildcards and lists are not supported.
 
     Raises:
-        InvalidDestinationError: The name is empty.
+        InvalidDestinationError: The name is no text, or empty.
     """
 
     name: str
@@ -41,8 +41,8 @@ class Destination:
     temporary: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise InvalidDestinationError(f"A {type(self).__name__} needs a name, but it is empty.")
+        if not self.name or not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a check
+            raise _wrong_name(type(self).__name__, self.name)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
@@ -144,6 +144,14 @@ def destination(name: str, kind: str, *, temporary: bool = False) -> Destination
     raise InvalidDestinationError(f"A destination is a 'queue' or a 'topic', not {kind!r} (for {name!r}).")
 
 
+def _wrong_name(kind: str, name: object) -> InvalidDestinationError:
+    if name == "":
+        return InvalidDestinationError(f"A {kind} needs a name, but it is empty.")
+    return InvalidDestinationError(
+        f"A {kind} is named by a str, as in {kind}('orders'), not by {name!r:.100} ({type(name).__name__})."
+    )
+
+
 def check_destination(value: object) -> None:
     """Raise an error for a value that is not a `Destination`, such as a plain name.
 
@@ -151,4 +159,5 @@ def check_destination(value: object) -> None:
         InvalidDestinationError: The value is not a `Destination`.
     """
     if not isinstance(value, Destination):
-        raise InvalidDestinationError(f"{value!r:.200} is no destination; name a Queue(…) or a Topic(…).")
+        remedy = "; await it first" if hasattr(type(value), "__await__") else ""
+        raise InvalidDestinationError(f"{value!r:.200} is no destination; name a Queue(…) or a Topic(…){remedy}.")

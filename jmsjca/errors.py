@@ -13,7 +13,11 @@
     ├── ActivationFailedError
     │   └── ActivationTimeoutError (TimeoutError)
     ├── IllegalStateError (RuntimeError)
+    ├── InvalidArgumentError (ValueError)
+    │   └── ArgumentTypeError (TypeError)
+    ├── InvalidAttributeError (AttributeError)
     ├── InvalidClientIDError (ValueError)
+    │   └── MissingClientIDError (IllegalStateError)
     ├── InvalidDestinationError (ValueError)
     ├── InvalidSelectorError (ValueError)
     ├── MessageEOFError (EOFError)
@@ -42,10 +46,13 @@ about the message that they got.
 __all__ = [
     "ActivationFailedError",
     "ActivationTimeoutError",
+    "ArgumentTypeError",
     "ConfigurationError",
     "ConnectionLostError",
     "IllegalStateError",
     "InvalidActivationSpecError",
+    "InvalidArgumentError",
+    "InvalidAttributeError",
     "InvalidClientIDError",
     "InvalidDestinationError",
     "InvalidOptionError",
@@ -58,6 +65,7 @@ __all__ = [
     "MessageFormatError",
     "MessageNotReadableError",
     "MessageNotWriteableError",
+    "MissingClientIDError",
     "NameNotFoundError",
     "NotSupportedError",
     "PoolTimeoutError",
@@ -119,8 +127,24 @@ class IllegalStateError(JMSError, RuntimeError):
     """The state of the object does not allow the call: it is closed, finished, or belongs to another unit of work."""
 
 
+class InvalidArgumentError(JMSError, ValueError):
+    """An argument of a call has a value that it cannot have; the message has the argument, the value and the remedy."""
+
+
+class ArgumentTypeError(InvalidArgumentError, TypeError):
+    """An argument of a call has a type that it cannot have."""
+
+
+class InvalidAttributeError(JMSError, AttributeError):
+    """An attribute does not exist, cannot be set, or belongs to an object that was not awaited."""
+
+
 class InvalidClientIDError(JMSError, ValueError):
     """A required client id is missing, or the broker refuses it."""
+
+
+class MissingClientIDError(InvalidClientIDError, IllegalStateError):
+    """A durable subscription needs a client id, and the connection has none (JMS 3.1, section 6.1.2)."""
 
 
 class InvalidDestinationError(JMSError, ValueError):

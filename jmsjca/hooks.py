@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from jmsjca.arguments import check_instance
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError
 from jmsjca.messages.message import Message
@@ -102,10 +103,20 @@ class Hooks:
 
 
 class HookChain:
-    """Calls several hooks: nested with the first one outermost, notifications in order."""
+    """Calls several hooks: nested with the first one outermost, notifications in order.
+
+    Args:
+        hooks: The hooks.
+
+    Raises:
+        ArgumentTypeError: The hooks are no sequence, or one is no instance of `Hooks`.
+    """
 
     def __init__(self, hooks: Sequence[Hooks] = ()) -> None:
+        check_instance("hooks", hooks, Sequence, "a sequence of Hooks, such as [hook]")
         self._hooks = tuple(hooks)
+        for hook in self._hooks:
+            check_instance("A hook", hook, Hooks, "an instance of a subclass of Hooks")
 
     def deliver(self, endpoint: str, message: Message, handler: Callable[[], object]) -> object:
         """Call the handler inside all hooks."""

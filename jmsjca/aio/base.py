@@ -8,9 +8,10 @@ from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
-from jmsjca.errors import IllegalStateError
+from jmsjca.arguments import GuardedAttributes
+from jmsjca.errors import IllegalStateError, InvalidAttributeError
 from jmsjca.forking import ForkGuard
 from jmsjca.outbound.connection_state import Closeable
 
@@ -155,8 +156,8 @@ def _discard(opened: Future[CloseableT]) -> None:
         opened.result().close()
 
 
-class AsyncCloseable(ABC):
-    """Asynchronous context manager that closes itself on exit."""
+class AsyncCloseable(GuardedAttributes, ABC):
+    """Asynchronous context manager that closes itself on exit. It has no attributes that can be set."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -175,12 +176,16 @@ C = TypeVar("C", bound=AsyncCloseable)
 class AwaitableContextManager(Generic[C]):
     """A resource to open: with ``await``, which leaves closing to the caller, or with ``async with``, which closes it.
 
+    Any other use is refused with the remedy: the ``await`` was forgotten.
+
     Args:
         open_resource: Opens the resource.
+        call: The call that returned this object, for error messages.
     """
 
-    def __init__(self, open_resource: Callable[[], Awaitable[C]]) -> None:
+    def __init__(self, open_resource: Callable[[], Awaitable[C]], call: str = "the call") -> None:
         self._open = open_resource
+        self._call = call
 
     def __await__(self) -> Generator[Any, Any, C]:
         return self._open().__await__()
@@ -195,3 +200,25 @@ class AwaitableContextManager(Generic[C]):
 
     async def __aexit__(self, *error: object) -> None:
         await self._opened.__aexit__(*error)
+
+    def __repr__(self) -> str:
+        return f"<{self._call}, not awaited>"
+
+    if not TYPE_CHECKING:  # otherwise type checkers accept what is refused here
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise InvalidAttributeError(self._forgotten(f"has no attribute {name!r:.100}"))
+
+        def __enter__(self) -> NoReturn:
+            raise IllegalStateError(self._forgotten("cannot be entered with 'with'"))
+
+        def __exit__(self, *error: object) -> None: ...
+
+        def __iter__(self) -> NoReturn:
+            raise IllegalStateError(self._forgotten("cannot be iterated"))
+
+        def __aiter__(self) -> NoReturn:
+            raise IllegalStateError(self._forgotten("cannot be iterated"))
+
+    def _forgotten(self, problem: str) -> str:
+        return f"{self._call} {problem}, because it was not awaited: write 'await {self._call}', or 'async with'."

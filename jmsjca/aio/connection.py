@@ -7,7 +7,9 @@ from typing import Self, TypeVar
 from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThreadExecutor, open_in_thread, run_in_thread
 from jmsjca.aio.session import Session
+from jmsjca.arguments import check_callable, check_instance
 from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.outbound.session_checks import checked_acknowledge_mode
 
 __all__ = ["Connection", "connect"]
 
@@ -25,14 +27,17 @@ def connect(
         password: Password of ``user_name``; ignored without a user name.
 
     Raises:
+        ArgumentTypeError: The first argument is no `ConnectionFactory`.
         JMSError: When opened, as `jmsjca.ConnectionFactory.create_connection`.
     """
+    wanted = "a ConnectionFactory, as in connect(ConnectionFactory('embedded://'))"
+    check_instance("factory", factory, outbound.ConnectionFactory, wanted)
 
     async def opened() -> Connection:
         """Open the connection."""
         return Connection(await open_in_thread(partial(factory.create_connection, user_name, password)))
 
-    return AwaitableContextManager(opened)
+    return AwaitableContextManager(opened, "connect(…)")
 
 
 class Connection(AsyncCloseable):
@@ -63,20 +68,22 @@ class Connection(AsyncCloseable):
         await run_in_thread(self._wrapped.stop)
 
     def create_session(
-        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
+        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO
     ) -> AwaitableContextManager[Session]:
         """Create a session, to be awaited or entered with ``async with``. Closing it ends its thread.
 
         Args:
             transacted: True to commit all receipts and sends together.
-            acknowledge_mode: The acknowledgement of receipts; ignored if transacted.
+            acknowledge_mode: The acknowledgement of receipts, an `AcknowledgeMode` or its name; ignored if transacted.
 
         Raises:
             IllegalStateError: When opened: the connection is closed.
+            InvalidArgumentError: There is no such acknowledge mode, or ``transacted`` is neither True nor False.
             NotSupportedError: When opened: the broker has no transactions.
         """
+        mode = checked_acknowledge_mode("acknowledge_mode", acknowledge_mode, transacted)
         return AwaitableContextManager(
-            lambda: self._opened(partial(self._wrapped.create_session, transacted, acknowledge_mode))
+            lambda: self._opened(partial(self._wrapped.create_session, transacted, mode)), "create_session(…)"
         )
 
     async def run_sync(self, function: Callable[[outbound.Connection], T]) -> T:
@@ -85,6 +92,7 @@ class Connection(AsyncCloseable):
         Args:
             function: For example ``lambda connection: connection.admin.depth(queue)``.
         """
+        check_callable("function", function)
         return await run_in_thread(partial(function, self._wrapped))
 
     async def close(self) -> None:

@@ -4,14 +4,15 @@ import asyncio
 from functools import partial
 
 from jmsjca import outbound
-from jmsjca.aio.base import SingleThreadExecutor
+from jmsjca.aio.base import AsyncCloseable, SingleThreadExecutor, run_in_thread
 from jmsjca.destinations import Destination
+from jmsjca.messages.body_conversion import Body
 from jmsjca.messages.message import DeliveryMode, Message
 
 __all__ = ["Producer"]
 
 
-class Producer:
+class Producer(AsyncCloseable):
     """A `jmsjca.MessageProducer` for asyncio. It is lightweight and need not be closed.
 
     `Session.create_producer` creates it.
@@ -27,10 +28,10 @@ class Producer:
 
     async def send(
         self,
-        message: Message,
+        message: Message | Body,
         destination: Destination | None = None,
         *,
-        delivery_mode: DeliveryMode | None = None,
+        delivery_mode: DeliveryMode | str | None = None,
         priority: int | None = None,
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
@@ -40,7 +41,7 @@ class Producer:
         If the await is cancelled, the message may or may not be sent. It must not be used again; the session can.
 
         Args:
-            message: The message.
+            message: The message; or a body of one, as in `jmsjca.MessageProducer.send`.
             destination: The destination; required if the producer has none, refused if it has one.
             delivery_mode: Whether the message survives a restart of the broker; None for persistent.
             priority: 0 to 9; None for 4, which is normal.
@@ -49,8 +50,10 @@ class Producer:
 
         Raises:
             InvalidDestinationError: There is no destination, or there are two; or it is a deleted temporary one.
-            MessageFormatError: The priority is outside 0 to 9, or a time is negative or too large.
-            IllegalStateError: The session is closed.
+            MessageFormatError: The priority is outside 0 to 9, a time is negative or too large, or no message can hold
+                the body.
+            ArgumentTypeError: A header of the message has a wrong type.
+            IllegalStateError: The producer or its session is closed.
             JMSError: The broker refuses the message.
         """
         send = partial(
@@ -66,10 +69,10 @@ class Producer:
 
     async def send_async(
         self,
-        message: Message,
+        message: Message | Body,
         destination: Destination | None = None,
         *,
-        delivery_mode: DeliveryMode | None = None,
+        delivery_mode: DeliveryMode | str | None = None,
         priority: int | None = None,
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
@@ -82,7 +85,7 @@ class Producer:
             await asyncio.gather(*sent)
 
         Args:
-            message: The message. It may be changed and sent again when the await has returned.
+            message: The message, or a body as for `send`. It may be changed and sent again when the await has returned.
             destination: The destination; required if the producer has none, refused if it has one.
             delivery_mode: Whether the message survives a restart of the broker; None for persistent.
             priority: 0 to 9; None for 4, which is normal.
@@ -106,3 +109,7 @@ class Producer:
             delivery_delay=delivery_delay,
         )
         return asyncio.wrap_future(await self._executor.run(begin))
+
+    async def close(self) -> None:
+        """Close the producer. Messages that were sent in an open transaction stay in it. Idempotent."""
+        await run_in_thread(self._wrapped.close)

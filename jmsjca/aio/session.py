@@ -9,6 +9,7 @@ from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThreadExecutor, run_in_thread
 from jmsjca.aio.consumer import Consumer
 from jmsjca.aio.producer import Producer
+from jmsjca.arguments import check_callable, check_instance
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages.message import Message
@@ -39,54 +40,68 @@ class Session(MessageFactory, AsyncCloseable):
         """True as soon as closing has begun."""
         return self._wrapped.closed
 
-    async def create_producer(self, destination: Destination | None = None) -> Producer:
-        """Create a producer. Without a destination each send names one.
+    def create_producer(self, destination: Destination | None = None) -> AwaitableContextManager[Producer]:
+        """Create a producer, to be awaited or entered. Without a destination each send names one.
 
         Raises:
-            InvalidDestinationError: The value is no destination.
+            InvalidDestinationError: When awaited: the value is no destination.
         """
-        return Producer(await self._executor.run(partial(self._wrapped.create_producer, destination)), self._executor)
+
+        async def opened() -> Producer:
+            """Create the producer."""
+            return Producer(
+                await self._executor.run_opening(partial(self._wrapped.create_producer, destination)), self._executor
+            )
+
+        return AwaitableContextManager(opened, "create_producer(…)")
 
     def create_consumer(
         self, source: Destination, selector: str | None = None, *, no_local: bool = False
     ) -> AwaitableContextManager[Consumer]:
         """Create a consumer, to be awaited or entered; see `jmsjca.Session.create_consumer`."""
-        return self._consumer(partial(self._wrapped.create_consumer, source, selector, no_local=no_local))
+        create = partial(self._wrapped.create_consumer, source, selector, no_local=no_local)
+        return self._consumer(create, "create_consumer(…)")
 
     def create_shared_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> AwaitableContextManager[Consumer]:
         """Create a consumer of a shared subscription; see `jmsjca.Session.create_shared_consumer`."""
-        return self._consumer(partial(self._wrapped.create_shared_consumer, topic, name, selector))
+        create = partial(self._wrapped.create_shared_consumer, topic, name, selector)
+        return self._consumer(create, "create_shared_consumer(…)")
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
     ) -> AwaitableContextManager[Consumer]:
         """Create the consumer of a durable subscription; see `jmsjca.Session.create_durable_consumer`."""
-        return self._consumer(partial(self._wrapped.create_durable_consumer, topic, name, selector, no_local=no_local))
+        create = partial(self._wrapped.create_durable_consumer, topic, name, selector, no_local=no_local)
+        return self._consumer(create, "create_durable_consumer(…)")
 
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> AwaitableContextManager[Consumer]:
         """Create a consumer of a shared durable one; see `jmsjca.Session.create_shared_durable_consumer`."""
-        return self._consumer(partial(self._wrapped.create_shared_durable_consumer, topic, name, selector))
+        create = partial(self._wrapped.create_shared_durable_consumer, topic, name, selector)
+        return self._consumer(create, "create_shared_durable_consumer(…)")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Self]:
         """Commit at the end of the block, or roll back on an exception, also if the task is cancelled.
 
+        Blocks cannot be nested.
+
         Raises:
-            IllegalStateError: The session is not transacted.
+            IllegalStateError: The session is not transacted, or is in such a block already.
         """
         if not self._wrapped.transacted:
             raise IllegalStateError("This session is not transacted: create_session(transacted=True).")
-        try:
-            yield self
-            await self.commit()
-        except BaseException:
-            if not self.closed:
-                await self.rollback()
-            raise
+        with self._wrapped._block:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+            try:
+                yield self
+                await self.commit()
+            except BaseException:
+                if not self.closed:
+                    await self.rollback()
+                raise
 
     async def commit(self) -> None:
         """Acknowledge all messages received and send all messages sent since the last commit, as one.
@@ -118,7 +133,12 @@ class Session(MessageFactory, AsyncCloseable):
         Args:
             message: The message to acknowledge; its own ``acknowledge()`` would block the event loop. None for all
                 received messages.
+
+        Raises:
+            ArgumentTypeError: The value is no message.
         """
+        if message is not None:
+            check_instance("message", message, Message, "a received message, or None for all")
         await self._executor.run(self._wrapped.acknowledge if message is None else message.acknowledge)
 
     async def run_sync(self, function: Callable[[outbound.Session], T]) -> T:
@@ -128,6 +148,7 @@ class Session(MessageFactory, AsyncCloseable):
             function: For example ``lambda session: list(session.create_browser(queue))``. Once begun it runs to its
                 end, even if the await is cancelled.
         """
+        check_callable("function", function)
         return await self._executor.run(partial(function, self._wrapped))
 
     async def close(self) -> None:
@@ -149,9 +170,9 @@ class Session(MessageFactory, AsyncCloseable):
         if self._wrapped.closed:
             raise IllegalStateError("The session is closed.")
 
-    def _consumer(self, create: Callable[[], outbound.MessageConsumer]) -> AwaitableContextManager[Consumer]:
+    def _consumer(self, create: Callable[[], outbound.MessageConsumer], call: str) -> AwaitableContextManager[Consumer]:
         async def opened() -> Consumer:
             """Open the consumer."""
             return Consumer(await self._executor.run_opening(create), self._wrapped, self._executor)
 
-        return AwaitableContextManager(opened)
+        return AwaitableContextManager(opened, call)

@@ -18,13 +18,13 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from jmsjca.arguments import did_you_mean, enum_member
 from jmsjca.config.activation_spec_fields import ActivationSpecFields
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.deployment_descriptor import InvalidProperty, describe, fields_from_properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
 from jmsjca.config.settings import AcknowledgeMode
-from jmsjca.config.text import did_you_mean
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
 from jmsjca.errors import InvalidActivationSpecError, excerpt
 from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
@@ -74,11 +74,9 @@ def _parse_options_text(value: object) -> object:
 
 
 def _validate_acknowledge_mode(value: object) -> object:
-    value = value.lower() if isinstance(value, str) else value
-    if value in (AcknowledgeMode.AUTO, AcknowledgeMode.AUTO.value):
-        return AcknowledgeMode.AUTO
-    if value in (AcknowledgeMode.DUPS_OK, AcknowledgeMode.DUPS_OK.value):
-        return AcknowledgeMode.DUPS_OK
+    mode = enum_member("acknowledge_mode", value, AcknowledgeMode) if isinstance(value, str) else value
+    if mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK):
+        return mode
     raise ValueError("it must be AcknowledgeMode.AUTO or DUPS_OK; hold_until_ack=True lets the handler acknowledge")
 
 
@@ -280,6 +278,13 @@ class ActivationSpec(BaseModel):
         if not isinstance(destination, Destination):
             return fields
         return {**fields, "destination": destination.name, "destination_type": destination.kind}
+
+    @field_validator("subscription_durability")
+    @classmethod
+    def _check_durability(cls, durability: str, others: ValidationInfo) -> str:
+        if durability == "Durable" and others.data.get("destination_type") == "queue":
+            raise ValueError("a queue keeps its messages without a subscription: leave it out, or name a topic")
+        return durability
 
     @field_validator("subscription_name")
     @classmethod

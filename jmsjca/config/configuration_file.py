@@ -29,9 +29,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.config.activation_spec import ActivationSpec, Options, Seconds, URLText
 from jmsjca.config.settings import FactoryKind
-from jmsjca.config.text import did_you_mean
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, excerpt
 

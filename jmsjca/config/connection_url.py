@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 from urllib.parse import unquote, unquote_plus, urlencode
 
+from jmsjca.arguments import check_instance
 from jmsjca.config.options import jmsjca_options, provider_options
 from jmsjca.config.text import check_unicode
 from jmsjca.errors import InvalidURLError
@@ -66,9 +67,11 @@ class ConnectionURL:
                 ``amqp://one:5672,two:5672``.
 
         Raises:
-            InvalidURLError: The text has no ``://``, a list with an empty host or a second user name, an invalid port,
-                or an option without ``=``; or it is not valid Unicode.
+            InvalidURLError: The value is no text; or the text has no ``://``, a list with an empty host or a second
+                user name, an invalid port, or an option without ``=``; or it is not valid Unicode.
         """
+        wanted = "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'"
+        check_instance("The connection URL", text, str, wanted, InvalidURLError)
         check_unicode(text, "The connection URL", InvalidURLError)
         protocol, mark, rest = text.partition("://")
         if not mark or not _PROTOCOL.match(protocol):

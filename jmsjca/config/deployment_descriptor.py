@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.options import is_jmsjca_option
 from jmsjca.config.settings import AcknowledgeMode
-from jmsjca.config.text import did_you_mean
 from jmsjca.destinations import JAVA_TYPES, DestinationKind
 from jmsjca.errors import excerpt
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Self
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.text import did_you_mean
 from jmsjca.errors import InvalidOptionError, excerpt
 
 __all__ = ["DistributedSubscription"]

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Self
 from urllib.parse import parse_qsl
 
-from jmsjca.config.text import did_you_mean
+from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, DestinationKind, Queue, Topic
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, NameNotFoundError, excerpt
 

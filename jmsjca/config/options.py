@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from jmsjca.config.text import did_you_mean
+from jmsjca.arguments import check_instance, did_you_mean, wrong_argument
 from jmsjca.errors import InvalidOptionError, excerpt
 
 __all__ = [
@@ -119,10 +119,22 @@ def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
     """Return options from text or a mapping, with canonical names and without the separator option.
 
     Raises:
-        InvalidOptionError: The text cannot be parsed, or an option begins with ``JMSJCA.`` and is unknown.
+        InvalidOptionError: The text cannot be parsed, an option begins with ``JMSJCA.`` and is unknown, or a name or a
+            value is no text.
     """
-    given = parse_options(options) if isinstance(options, str) else options or {}
+    given = parse_options(options) if isinstance(options, str) else _checked(options)
     return {name: value for name, value in _normalise_names(given).items() if name != _SEPARATOR}
+
+
+def _checked(options: Mapping[str, str] | None) -> Mapping[str, str]:
+    if options is None:
+        return {}
+    check_instance("options", options, Mapping, "text, or a mapping from names to texts", InvalidOptionError)
+    for name, value in options.items():
+        check_instance("The name of an option", name, str, "a str", InvalidOptionError)
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # the value may be a secret
+            raise wrong_argument(f"The option {excerpt(name)}", value, "a str", InvalidOptionError, secret=True)
+    return options
 
 
 _BLANKS = " \t\f"

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Literal, Protocol
 
-from jmsjca.destinations import Destination
+from jmsjca.arguments import check_flag, is_number, wrong_argument
+from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ConfigurationError
 
 __all__ = [
@@ -40,7 +41,7 @@ class Limits:
             acknowledgement, in seconds.
 
     Raises:
-        ConfigurationError: A limit is below zero.
+        ConfigurationError: A limit is no number, or below zero.
     """
 
     prefetch_messages: int = 10
@@ -53,8 +54,12 @@ class Limits:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if getattr(self, each.name) < 0:
-                raise ConfigurationError(f"{each.name} is {getattr(self, each.name)}; a limit is not below 0.")
+            value = getattr(self, each.name)
+            if not is_number(value) or (isinstance(each.default, int) and not isinstance(value, int)):
+                kind = "a whole number" if isinstance(each.default, int) else "a number"
+                raise wrong_argument(each.name, value, f"{kind} from 0 on", ConfigurationError)
+            if not value >= 0:  # nor NaN
+                raise ConfigurationError(f"{each.name} is {value}; a limit is not below 0.")
 
     @property
     def chunk(self) -> int:
@@ -147,6 +152,7 @@ class DestinationSettings:
     Raises:
         ConfigurationError: ``max_deliveries`` is below 1, there is a dead-letter destination without it, or a
             destination is temporary.
+        InvalidDestinationError: A destination is no `Destination`.
     """
 
     max_deliveries: int | None = None
@@ -155,12 +161,16 @@ class DestinationSettings:
     exclusive: bool = False
 
     def __post_init__(self) -> None:
+        check_flag("exclusive", self.exclusive)
+        if self.max_deliveries is not None and (not is_number(self.max_deliveries) or self.max_deliveries % 1):
+            raise wrong_argument("max_deliveries", self.max_deliveries, "a whole number or None", ConfigurationError)
         if self.max_deliveries is not None and self.max_deliveries < 1:
             raise ConfigurationError(
                 f"max_deliveries is {self.max_deliveries}, but a message is delivered once or more."
             )
         if self.dead_letter is not None and self.max_deliveries is None:
             raise ConfigurationError(f"The dead-letter destination {self.dead_letter} needs max_deliveries as well.")
-        for place in (self.dead_letter, self.expiry):
-            if place is not None and place.temporary:
+        for place in (each for each in (self.dead_letter, self.expiry) if each is not None):
+            check_destination(place)
+            if place.temporary:
                 raise ConfigurationError(f"{place} is temporary: it would be gone when a message is to go there.")

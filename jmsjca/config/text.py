@@ -1,13 +1,8 @@
-"""Checks for text that is sent to a broker, and suggestions for misspelled names."""
-
-import difflib
-from collections.abc import Mapping
+"""Checks for text that is sent to a broker."""
 
 from jmsjca.errors import JMSError
 
-__all__ = ["check_text", "check_unicode", "did_you_mean"]
-
-_MAX_COMPARED = 100
+__all__ = ["check_text", "check_unicode"]
 
 
 def check_unicode(text: str | None, what: str, kind: type[JMSError]) -> None:
@@ -41,14 +36,3 @@ def check_text(text: str | None, what: str, kind: type[JMSError]) -> None:
     check_unicode(text, what, kind)
     if "\0" in (text or ""):
         raise kind(f"{what} holds NUL (U+0000), and would end there on its way to the broker: leave it out.")
-
-
-def did_you_mean(name: str, known: Mapping[str, str]) -> str:
-    """Return the known name nearest to an unknown one, or else all known names, as a remark in parentheses.
-
-    Args:
-        name: The unknown name, in lower case.
-        known: The known names as the remark shows them, keyed by their lower case form.
-    """
-    near = difflib.get_close_matches(name[:_MAX_COMPARED], known, 1)
-    return f"(did you mean {known[near[0]]}?)" if near else f"(there are {', '.join(known.values())})"

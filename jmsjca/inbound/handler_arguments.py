@@ -41,6 +41,7 @@ _HEADERS = (
 )
 _EMPTY = inspect.Parameter.empty
 _UNTYPED = (_EMPTY, object, Any)
+_UNIONS = (Union, UnionType)
 
 
 def _ignore(_: object) -> None: ...
@@ -74,13 +75,12 @@ class _ArgumentSource(NamedTuple):
 class ArgumentResolver:
     """Determines the arguments that a handler is called with.
 
-    A parameter annotated with `Message` or `Session`, or of that name, gets the message or the session; "headers" gets
-    a
-    dict of all headers, and the name of a header its value. A parameter annotated with a sequence of messages, or named
-    "messages", gets the whole batch, and one annotated with any other sequence the bodies of the batch as that type.
-    Any
-    other annotated parameter gets the body as that type, "body" the body as it is, and the first remaining one, also
-    ``*args``, the message.
+    A parameter annotated with `Message` or `Session`, or of that name, gets the message or the session; one annotated
+    with a kind of message, such as `TextMessage`, only a message of that kind. "headers" gets a dict of all headers,
+    and the name of a header its value. A parameter annotated with a sequence of messages, or named "messages", gets the
+    whole batch, and one annotated with any other sequence the bodies of the batch as that type. Any other annotated
+    parameter gets the body as that type, "body" the body as it is, and the first remaining one, also ``*args``, the
+    message.
 
     Args:
         function: The handler.
@@ -113,7 +113,8 @@ class ArgumentResolver:
         """Return the positional and the keyword arguments of one call.
 
         Raises:
-            MessageFormatError: A body cannot be converted to the type of its parameter.
+            MessageFormatError: A body cannot be converted to the type of its parameter, or the message is of another
+                kind than its parameter.
         """
         keyword = {name: supply(invocation) for name, supply in self._keyword.items()}
         return [supply(invocation) for supply in self._positional], keyword
@@ -146,11 +147,48 @@ def _named(name: str, hint: Any) -> _ArgumentSource | None:
         return _ArgumentSource(_headers, "content")
     if name in _HEADERS:
         return _ArgumentSource(partial(_header, name), "content")
-    if _is(_element(hint), Message) or (name == "messages" and hint in _UNTYPED):
-        return _ArgumentSource(attrgetter("messages"), "batch")
+    return _message_source(name, hint)
+
+
+def _message_source(name: str, hint: Any) -> _ArgumentSource | None:
+    """Return the source of a parameter for messages, of all kinds or of those that it names; None for any other."""
+    element = _element(hint)
+    if _is(element, Message) or (name == "messages" and hint in _UNTYPED):
+        kinds = _kinds_of_message(element)
+        return _ArgumentSource(partial(_messages_of, kinds, name) if kinds else attrgetter("messages"), "batch")
     if name == "message" or _is(hint, Message):
-        return _ArgumentSource(attrgetter("message"), "message")
+        kinds = _kinds_of_message(hint)
+        return _ArgumentSource(partial(_message_of, kinds, name) if kinds else attrgetter("message"), "message")
     return None
+
+
+def _kinds_of_message(hint: Any) -> tuple[type[Message], ...]:
+    """Return the kinds of message that a parameter takes; empty if it takes every message, or none."""
+    kinds = _alternatives(hint)
+    return () if not _is(hint, Message) or Message in kinds else kinds
+
+
+def _message_of(kinds: tuple[type[Message], ...], name: str, invocation: Invocation) -> Message:
+    return _checked_kind(invocation.message, kinds, name)
+
+
+def _messages_of(kinds: tuple[type[Message], ...], name: str, invocation: Invocation) -> list[Message]:
+    return [_checked_kind(message, kinds, name) for message in invocation.messages]
+
+
+def _checked_kind(message: Message, kinds: tuple[type[Message], ...], name: str) -> Message:
+    """Return a message of one of the kinds, or the end of a batch, which is of no kind.
+
+    Raises:
+        MessageFormatError: The message is of another kind.
+    """
+    if isinstance(message, kinds) or message.end_of_batch:
+        return message
+    wanted = " or ".join(kind.__name__ for kind in kinds)
+    raise MessageFormatError(
+        f"{message} is a {type(message).__name__}, but the parameter {name!r} of the handler takes a {wanted}. "
+        "Annotate it with Message to take every kind."
+    )
 
 
 def _content(name: str, hint: Any, *, first: bool) -> _ArgumentSource | None:
@@ -196,8 +234,12 @@ def _element(hint: Any) -> Any:
 
 
 def _is(hint: Any, kind: type) -> bool:
-    kinds = [it for it in get_args(hint) if it is not NoneType] if get_origin(hint) in (Union, UnionType) else [hint]
-    return all(isinstance(it, type) and issubclass(it, kind) for it in kinds)
+    return all(isinstance(it, type) and issubclass(it, kind) for it in _alternatives(hint))
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """Return the alternatives of an annotation, without None."""
+    return tuple(it for it in get_args(hint) if it is not NoneType) if get_origin(hint) in _UNIONS else (hint,)
 
 
 def _unknown_parameter(function: Callable[..., object], name: str) -> ConfigurationError:

@@ -4,7 +4,6 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
@@ -12,7 +11,7 @@ from jmsjca.errors import ConnectionLostError, JMSError, MessageFormatError, Tra
 from jmsjca.hooks import DeadLetter
 from jmsjca.inbound.endpoint import Endpoint, message_identity
 from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.message import Message
+from jmsjca.messages.message import Message, time_of_send
 from jmsjca.messages.settlement import Outcome
 from jmsjca.redelivery.encounter import Encounter
 from jmsjca.redelivery.moved_copy import MoveFacts, moved_copy, raw_copy, redirected_copy
@@ -241,7 +240,7 @@ def _decoded(delivery: spi.Delivery) -> Message | None:
 
 def _with_new_headers(message: Message, to: Destination) -> Message:
     message.message_id = f"ID:{uuid.uuid4().hex}"
-    message.timestamp = datetime.now(UTC)
+    message.timestamp = time_of_send()
     message.destination = to
     message.delivery_time = None
     return message

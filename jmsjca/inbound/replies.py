@@ -1,14 +1,13 @@
 """Replies: sends the value that a handler returned to the sender of the request."""
 
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import is_dataclass
-from typing import Any, cast
+from typing import cast
 
 from jmsjca.errors import MessageFormatError
+from jmsjca.messages.body_conversion import message_from_body
 from jmsjca.messages.delivery import original_message_id
-from jmsjca.messages.message import Message, TextMessage
+from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Settlement
-from jmsjca.outbound.producer import message_from_body
 from jmsjca.outbound.session import Session
 
 __all__ = ["send_replies"]
@@ -57,7 +56,7 @@ def _send_reply(session: Session, request: Message, result: object) -> None:
     """
     if result is None or request.reply_to is None:
         return
-    reply = result if isinstance(result, Message) else _reply_message(result)
+    reply = result if isinstance(result, Message) else message_from_body(result)
     reply.correlation_id = request.correlation_id or original_message_id(request)
     session.create_producer(request.reply_to).send(
         reply, priority=request.priority, delivery_mode=request.delivery_mode
@@ -67,12 +66,3 @@ def _send_reply(session: Session, request: Message, result: object) -> None:
 def _describe(result: object) -> str:
     kind = type(result).__name__
     return f"a {kind} of {len(result)}" if isinstance(result, Sized) else f"a {kind}"
-
-
-def _reply_message(result: object) -> Message:
-    if is_dataclass(result) or hasattr(type(result), "model_dump_json"):
-        from pydantic import TypeAdapter  # noqa: PLC0415  # a handler that returns a model has loaded it
-
-        adapter: TypeAdapter[Any] = TypeAdapter(type(result))
-        return TextMessage(adapter.dump_json(result).decode())
-    return message_from_body(result)

@@ -10,7 +10,9 @@ from types import FrameType
 from typing import Protocol
 from weakref import WeakSet
 
+from jmsjca.arguments import check_timeout
 from jmsjca.config.settings import Deadline
+from jmsjca.errors import IllegalStateError
 from jmsjca.inbound.startup import StatusMonitor
 
 __all__ = ["serve", "stop_all", "stop_at_exit"]
@@ -83,7 +85,17 @@ def serve(
 
     Returns:
         The result of ``stop``.
+
+    Raises:
+        IllegalStateError: The calling thread is not the main thread: only that one can handle signals.
+        InvalidArgumentError: The timeout is no number of seconds, or negative.
     """
+    check_timeout("timeout", timeout)
+    if threading.current_thread() is not threading.main_thread():
+        raise IllegalStateError(
+            f"run() handles signals, which only the main thread can; this is {threading.current_thread().name!r}. Call "
+            "start() and stop() instead, or enter the adapter with 'with'."
+        )
     stop_requested = threading.Event()
 
     def _request_stop() -> None:

@@ -127,7 +127,9 @@ class BytesMessage(SequentialMessage):
             return body
         if isinstance(body, bytearray):
             return bytes(body)
-        raise MessageFormatError(f"A BytesMessage holds bytes, not {type(body).__name__}.")
+        raise MessageFormatError(
+            f"A BytesMessage holds bytes, not {type(body).__name__}; encode it, or use another kind of message."
+        )
 
     _decoded = _checked  # an alias saves a call per message
 

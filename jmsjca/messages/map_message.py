@@ -26,6 +26,7 @@ class MapBody(TypedMapping[EntryValue]):
     __slots__ = ()
 
     _refusal = "The body of a received message is read-only; call clear_body() first."
+    _noun = "The entries of a map message"
 
     def _checked(self, name: object, value: object) -> EntryValue:
         if not isinstance(name, str) or not name:
@@ -164,5 +165,7 @@ class MapMessage(Message):
 
     def _checked(self, body: Any) -> Any:
         if body is not None and not isinstance(body, Mapping):
-            raise MessageFormatError(f"A MapMessage holds a mapping, not {type(body).__name__}.")
+            raise MessageFormatError(
+                f"A MapMessage holds a mapping, not {type(body).__name__}; use another kind of message."
+            )
         return MapBody(cast("Mapping[str, object] | None", body))

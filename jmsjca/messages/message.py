@@ -2,13 +2,15 @@
 
 import builtins
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import IntEnum
-from functools import partial
+from functools import lru_cache, partial
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from jmsjca.arguments import check_class, check_text_or_none
 from jmsjca.destinations import Destination
-from jmsjca.errors import MessageFormatError, MessageNotWriteableError, excerpt
+from jmsjca.errors import InvalidDestinationError, MessageFormatError, MessageNotWriteableError, excerpt
 from jmsjca.messages.delivery import DeliveryContext, DeliveryMixin
 from jmsjca.messages.properties import DELIVERY_COUNT, Properties
 from jmsjca.messages.value_types import Int, PropertyValue, as_boolean, as_integer, as_real, as_text, typed_property
@@ -18,8 +20,10 @@ __all__ = [
     "DeliveryMode",
     "Message",
     "TextMessage",
+    "check_headers",
     "has_properties",
     "may_contain_property",
+    "time_of_send",
 ]
 
 T = TypeVar("T")
@@ -117,7 +121,10 @@ class Message(DeliveryMixin):
         self._read_only = False
         self._context: DeliveryContext | None = None
         self._body = self._checked(body)
-        self._properties = Properties(properties) if properties else None  # created on demand: most messages have none
+        # Created on demand: most messages have none.
+        self._properties = None if properties is None else Properties(properties)
+        if correlation_id is not None or reply_to is not None or type is not None:
+            check_headers(correlation_id, reply_to, type)
         self.correlation_id = correlation_id
         self.reply_to = reply_to
         self.type = type
@@ -194,11 +201,15 @@ class Message(DeliveryMixin):
 
         Raises:
             MessageFormatError: The body has another type, is missing, or is a pickled object.
+            ArgumentTypeError: ``kind`` is no class.
         """
         body = self._content()
+        check_class("kind", kind)
         if isinstance(body, kind):
             return body
-        raise MessageFormatError(f"The body of this {type(self).__name__} is not a {kind.__name__}.")
+        raise MessageFormatError(
+            f"The body of this {type(self).__name__} is not a {kind.__name__}; it is {_described(body)}."
+        )
 
     def is_body_assignable_to(self, kind: builtins.type[object]) -> bool:
         """Return True if `get_body` can return the body as that type."""
@@ -220,9 +231,9 @@ class Message(DeliveryMixin):
         return self._properties
 
     @properties.setter
-    def properties(self, value: Properties) -> None:
+    def properties(self, value: Mapping[str, object]) -> None:
         """Replace all properties."""
-        self._properties = value
+        self._properties = value if isinstance(value, Properties) else Properties(value)
 
     def _has_properties(self) -> bool:
         """Return True if the message has properties."""
@@ -356,6 +367,34 @@ class Message(DeliveryMixin):
 has_properties = Message._has_properties  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 may_contain_property = Message._may_contain_property  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
+
+def time_of_send() -> datetime:
+    """Return the current time in whole milliseconds, as messages carry times."""
+    return _time_of(time_ns() // 1_000_000)
+
+
+@lru_cache(1)  # many messages are sent in the same millisecond
+def _time_of(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def check_headers(correlation_id: object, reply_to: object, type: object) -> None:  # noqa: A002  # names of headers
+    """Raise an error for headers that are set by the application and have a wrong type.
+
+    Raises:
+        InvalidDestinationError: ``reply_to`` is neither a `Destination` nor None.
+        ArgumentTypeError: ``correlation_id`` or ``type`` is neither text nor None.
+    """
+    if reply_to is not None and not isinstance(reply_to, Destination):
+        raise InvalidDestinationError(f"reply_to is {reply_to!r:.100}, but must be a Queue(…), a Topic(…) or None.")
+    check_text_or_none("correlation_id", correlation_id)
+    check_text_or_none("type", type)
+
+
+def _described(body: object) -> str:
+    return "empty" if body is None else f"{builtins.type(body).__name__}"
+
+
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
 _HEADERS["_properties"] = vars(Message)["_properties"]
 
@@ -378,7 +417,9 @@ class TextMessage(Message):
 
     def _checked(self, body: Any) -> Any:
         if body is not None and not isinstance(body, str):
-            raise MessageFormatError(f"A TextMessage holds str, not {type(body).__name__}.")
+            raise MessageFormatError(
+                f"A TextMessage holds a str, not {type(body).__name__}; convert it, or use another kind of message."
+            )
         return body
 
     _decoded = _checked  # an alias saves a call per message

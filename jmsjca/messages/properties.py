@@ -107,11 +107,16 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
     __slots__ = ("_values", "read_only")
 
     _refusal: ClassVar[str]
+    _noun: ClassVar[str]
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
         self._values: dict[str, V] = {}
         self.read_only = False
-        if values:
+        if values is not None:
+            if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # a check
+                raise MessageFormatError(
+                    f"{self._noun} are a mapping from names to values, not {type(values).__name__}."
+                )
             self._fill(values)
 
     @classmethod
@@ -186,6 +191,7 @@ class Properties(TypedMapping[PropertyValue]):
     __slots__ = ()
 
     _refusal = "The properties of a received message are read-only; call clear_properties()."
+    _noun = "Properties"
 
     def _fill(self, values: Mapping[str, object]) -> None:
         if isinstance(values, Properties):  # checked when they were set, perhaps less strictly

@@ -128,6 +128,12 @@ class SequentialMessage(Message):
 
 def slice_bytes(data: bytes | bytearray, begin: int, size: int | None) -> bytes:
     """Return up to `size` bytes from a position on; None for the size returns all remaining ones."""
-    if size is not None and size < 1:
-        raise MessageFormatError(f"A piece has at least one byte, not {size}.")
+    if size is not None and not _is_size(size):
+        raise MessageFormatError(
+            f"A piece has at least one byte: size is a number from 1 on, or None for all, not {size!r:.100}."
+        )
     return bytes(memoryview(data)[begin:][:size])
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and value >= 1

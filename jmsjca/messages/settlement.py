@@ -7,6 +7,7 @@ from enum import Enum
 from threading import Lock
 from typing import Any
 
+from jmsjca.arguments import check_timeout
 from jmsjca.errors import IllegalStateError
 
 __all__ = ["Outcome", "Settlement", "complete_settlement", "forbid_waiting"]
@@ -48,7 +49,9 @@ class Settlement:
 
         Raises:
             IllegalStateError: The handler waits for its own unit, which is settled only after the handler returns.
+            InvalidArgumentError: The timeout is no number of seconds, or negative.
         """
+        check_timeout("timeout", timeout)
         if timeout != 0:
             self._refuse_deadlock()
         try:

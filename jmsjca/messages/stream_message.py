@@ -97,5 +97,7 @@ class StreamMessage(SequentialMessage):
         if body is None:
             return []
         if isinstance(body, str | bytes) or not isinstance(body, Iterable):
-            raise MessageFormatError(f"A StreamMessage holds a sequence of values, not {type(body).__name__}.")
+            raise MessageFormatError(
+                f"A StreamMessage holds a sequence of values, such as a list, not {type(body).__name__}."
+            )
         return [typed_entry(value) for value in cast("Iterable[object]", body)]

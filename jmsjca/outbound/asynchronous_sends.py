@@ -6,15 +6,16 @@ from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
 from threading import Condition, Thread, current_thread
-from typing import Protocol
+from typing import Protocol, cast
 
+from jmsjca.arguments import wrong_argument
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, TransactionInDoubtError
 from jmsjca.hooks import HookChain
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session_mode import SessionMode
 
-__all__ = ["AsynchronousSends", "CompletionListener", "OnCompletion"]
+__all__ = ["AsynchronousSends", "CompletionListener", "OnCompletion", "checked_listener"]
 
 logger = logging.getLogger("jmsjca.outbound")
 
@@ -33,6 +34,19 @@ class CompletionListener(Protocol):
 
 OnCompletion = Callable[[Message, JMSError | None], object] | CompletionListener
 """A `CompletionListener`; or a function of the message and its error, which is None after a successful send."""
+
+
+def checked_listener(name: str, value: object) -> OnCompletion | None:
+    """Return a completion listener or None after validation.
+
+    Raises:
+        ArgumentTypeError: The value is no function, and lacks a method of a `CompletionListener`.
+    """
+    if value is not None and not callable(value):
+        methods = (getattr(value, method, None) for method in ("on_completion", "on_exception"))
+        if not all(callable(method) for method in methods):
+            raise wrong_argument(name, value, "a function of the message and its error, or a CompletionListener")
+    return cast("OnCompletion | None", value)
 
 
 class AsynchronousSends:

@@ -26,17 +26,36 @@ class QueueBrowser(Closeable):
         selector: Only matching messages are returned; needs the capability ``selectors``.
         lock: The lock of the session.
 
-    Attributes:
-        queue: The browsed queue.
-        selector: Only matching messages are returned; None for all.
+    Raises:
+        InvalidDestinationError: The broker cannot browse the queue.
+        InvalidSelectorError: The selector is invalid.
     """
 
     def __init__(self, connection: spi.Connection, queue: Queue, selector: str | None, lock: SessionLock) -> None:
         self._connection = connection
         self._lock = lock
         self._closed = False
-        self.queue = queue
-        self.selector = selector
+        self._queue = queue
+        self._selector = selector
+        for _ in connection.browse(queue, selector=selector, limit=0):  # asks the broker, without reading a message
+            pass
+
+    @property
+    def closed(self) -> bool:
+        """True once the browser or its session is closed."""
+        return self._closed or self._lock.closed
+
+    @property
+    def queue(self) -> Queue:
+        """The browsed queue."""
+        self._check_open()
+        return self._queue
+
+    @property
+    def selector(self) -> str | None:
+        """Only matching messages are returned; None for all."""
+        self._check_open()
+        return self._selector
 
     def close(self) -> None:
         """Close the browser. Idempotent."""
@@ -45,7 +64,7 @@ class QueueBrowser(Closeable):
     def __iter__(self) -> Iterator[Message]:
         with self._lock:
             self._check_open()
-            chunks = iter(self._connection.browse(self.queue, selector=self.selector))
+            chunks = iter(self._connection.browse(self._queue, selector=self._selector))
         # Unlike a generator, a map continues after an exception: an undecodable message does not hide later ones.
         return map(_message, chain.from_iterable(self._locked(chunks)))
 
@@ -59,8 +78,9 @@ class QueueBrowser(Closeable):
             yield chunk
 
     def _check_open(self) -> None:
+        self._lock.check_open()
         if self._closed:
-            raise IllegalStateError("The browser is closed.")
+            raise IllegalStateError("The browser is closed; create another one with session.create_browser(…).")
 
 
 def _message(delivery: spi.Delivery) -> Message:

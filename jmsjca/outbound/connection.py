@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from jmsjca import spi
+from jmsjca.arguments import wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
 from jmsjca.config.settings import AcknowledgeMode
@@ -17,6 +18,7 @@ from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
 from jmsjca.outbound.session import BaseSession, Session
+from jmsjca.outbound.session_checks import checked_acknowledge_mode
 from jmsjca.reconnection import ConnectionSettings, connect
 
 __all__ = ["Connection", "ConnectionMetaData", "ExceptionListener", "SharedConnection"]
@@ -137,23 +139,32 @@ class Connection(Closeable):
         self._closed = False
 
     @property
+    def closed(self) -> bool:
+        """True as soon as closing has begun."""
+        return self._closed
+
+    @property
     def client_id(self) -> str | None:
         """The client id, which owns durable subscriptions; set in the `ConnectionFactory` (JMS 3.1, section 6.1.2)."""
+        self._check_open()
         return self._context.client_id
 
     @property
     def capabilities(self) -> spi.Capabilities:
         """The capabilities of the broker."""
+        self._check_open()
         return self._provider_connection.capabilities
 
     @property
     def metadata(self) -> ConnectionMetaData:
         """Protocol, versions and properties of this connection (JMS 3.1, section 6.1.6)."""
+        self._check_open()
         return _metadata(self._protocol, self._provider_connection.capabilities)
 
     @property
     def admin(self) -> spi.Admin | None:
         """Administration of the broker; None if the broker offers none."""
+        self._check_open()
         return self._provider_connection.admin()
 
     @property
@@ -168,11 +179,15 @@ class Connection(Closeable):
         It is also called when a message listener is removed because it has failed too often, or gets no more messages.
         Errors that a call raises are not reported here as well. A lost connection does not reconnect: open a new one.
         """
+        self._check_open()
         return self._notifier.listener
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
         """Set or remove the exception listener."""
+        self._check_open()
+        if listener is not None and not callable(listener):
+            raise wrong_argument("exception_listener", listener, "a function that takes the error, or None")
         self._notifier.listener = listener
 
     def start(self) -> None:
@@ -199,21 +214,21 @@ class Connection(Closeable):
         self._state.stop()
 
     def create_session(
-        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
+        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO
     ) -> Session:
         """Create a session.
 
         Args:
             transacted: True to commit all receipts and sends together.
-            acknowledge_mode: The acknowledgement of receipts; ignored if transacted.
+            acknowledge_mode: The acknowledgement of receipts, an `AcknowledgeMode` or its name; ignored if transacted.
 
         Raises:
             IllegalStateError: The connection is closed.
+            InvalidArgumentError: There is no such acknowledge mode, or ``transacted`` is neither True nor False.
             NotSupportedError: The broker has no transactions.
         """
-        return self._open_session(
-            lambda context: Session(context, transacted=transacted, acknowledge_mode=acknowledge_mode)
-        )
+        mode = checked_acknowledge_mode("acknowledge_mode", acknowledge_mode, transacted)
+        return self._open_session(lambda context: Session(context, transacted=transacted, acknowledge_mode=mode))
 
     def close(self) -> None:
         """Close all sessions, which roll back, and the connection to the broker (JMS 3.1, section 6.1.8). Idempotent.
@@ -256,7 +271,7 @@ class Connection(Closeable):
     def _check_open(self) -> None:
         self._fork_guard.check()
         if self._closed:
-            raise IllegalStateError("The connection is closed.")
+            raise IllegalStateError("The connection is closed; open another one with create_connection().")
 
     def __enter__(self) -> Self:
         self.start()

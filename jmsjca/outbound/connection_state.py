@@ -1,5 +1,6 @@
 """State that a connection shares with its sessions: started or stopped, limits, hooks."""
 
+import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar, cast
 
 from jmsjca import spi
+from jmsjca.arguments import GuardedAttributes
 from jmsjca.config.naming import NamingContext, is_reference, resolve_destination
 from jmsjca.config.settings import Limits
 from jmsjca.destinations import Destination, DestinationKind
@@ -14,6 +16,8 @@ from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.hooks import HookChain
 
 __all__ = ["Closeable", "ConnectionContext", "ConnectionState", "Pausable"]
+
+logger = logging.getLogger("jmsjca.outbound")
 
 D = TypeVar("D", bound=Destination)
 
@@ -36,6 +40,7 @@ class ConnectionState:
     def __init__(self, *, started: bool = False) -> None:
         self._changed = threading.Condition()
         self._consumers: set[Pausable] = set()
+        self._warns = not started
         self.started = started
 
     def add(self, consumer: Pausable) -> None:
@@ -51,6 +56,7 @@ class ConnectionState:
     def start(self) -> None:
         """Resume all consumers."""
         self.started = True
+        self._warns = False
         self.notify()
 
     def stop(self) -> None:
@@ -75,6 +81,15 @@ class ConnectionState:
             with self._changed:
                 self._changed.wait_for(lambda: self.started or ended(), timeout)
         return self.started
+
+    def warn_if_never_started(self) -> None:
+        """Log once that a receive ended without a message because the connection was never started."""
+        if self._warns:
+            self._warns = False
+            logger.warning(
+                "A receive ended without a message, because its connection was never started: call connection.start(), "
+                "or enter the connection with 'with'."
+            )
 
     def notify(self) -> None:
         """Wake all threads in `wait`, so that they check their conditions again."""
@@ -152,8 +167,8 @@ class ConnectionContext:
         return cast("D", resolve_destination(target.name, target.kind, self.naming))
 
 
-class Closeable(ABC):
-    """Context manager that closes itself on exit."""
+class Closeable(GuardedAttributes, ABC):
+    """Context manager that closes itself on exit. Only its documented attributes can be set."""
 
     @abstractmethod
     def close(self) -> None:

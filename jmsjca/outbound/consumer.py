@@ -10,6 +10,7 @@ from threading import RLock
 from typing import Any, TypeVar, overload
 
 from jmsjca import spi
+from jmsjca.arguments import MAX_TIMEOUT, check_class, check_timeout
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
 from jmsjca.messages.message import Message
@@ -64,7 +65,13 @@ class PrefetchingReceiver:
 
         Raises:
             IllegalStateError: The consumer is closed, or another thread uses its session.
+            InvalidArgumentError: The timeout is no number of seconds, or negative.
         """
+        if timeout is not None and not (
+            isinstance(timeout, (float, int))  # type: ignore[redundant-expr]  # a check; a call of it would take longer
+            and 0 <= timeout <= MAX_TIMEOUT
+        ):
+            check_timeout("timeout", timeout)
         with self._lock:
             self.check_open()
             if self._mode.listening:
@@ -89,7 +96,7 @@ class PrefetchingReceiver:
             IllegalStateError: It is.
         """
         if self.closed:
-            raise IllegalStateError("The consumer is closed.")
+            raise IllegalStateError("The consumer is closed; create another one with session.create_consumer(…).")
 
     def has_messages(self) -> bool:
         """Return True if there are prefetched messages."""
@@ -184,7 +191,11 @@ class PrefetchingReceiver:
 
     def _refill(self, deadline: Deadline, ended: Callable[[], bool]) -> bool:
         """Prefetch messages once the connection is started; return False if the wait is over."""
-        if ended() or not self._state.wait(deadline.remaining(), ended):
+        if ended():
+            return False
+        if not self._state.wait(deadline.remaining(), ended):
+            if not ended():
+                self._state.warn_if_never_started()
             return False
         if not self._prefetched:
             self._mode.on_prefetch_empty()
@@ -211,20 +222,23 @@ class MessageConsumer(Closeable):
         receiver: The prefetch buffer.
         listeners: Calls the message listeners of the session.
         selector: The selector of the consumer.
-
-    Attributes:
-        selector: Only matching messages are received; None for all.
     """
 
     def __init__(self, receiver: PrefetchingReceiver, listeners: ListenerDispatcher, selector: str | None) -> None:
         self._receiver = receiver
         self._listeners = listeners
-        self.selector = selector
+        self._selector = selector
 
     @property
     def closed(self) -> bool:
         """True once the consumer is closed."""
         return self._receiver.closed
+
+    @property
+    def selector(self) -> str | None:
+        """Only matching messages are received; None for all."""
+        self._receiver.check_open()
+        return self._selector
 
     @overload
     def receive(self, timeout: None = None) -> Message | Any: ...
@@ -244,6 +258,7 @@ class MessageConsumer(Closeable):
 
         Raises:
             IllegalStateError: The consumer is closed, or another thread uses its session.
+            InvalidArgumentError: The timeout is no number of seconds, or negative.
             MessageFormatError: The message cannot be decoded. Under `AcknowledgeMode.AUTO` and ``DUPS_OK`` it is
                 redelivered, and counted; otherwise it was received and is settled with the others.
         """
@@ -275,12 +290,16 @@ class MessageConsumer(Closeable):
             MessageFormatError: The body has another type, is missing, or names something that is not allowed. Under
                 `AcknowledgeMode.AUTO` and ``DUPS_OK`` the message was not received then: it is still the next one.
                 Otherwise it was.
+            ArgumentTypeError: ``kind`` is no class. Nothing was received.
+            InvalidArgumentError: The timeout is no number of seconds, or negative.
         """
+        check_class("kind", kind)
         return self._receiver.receive(timeout, partial(self._receiver.take_body, kind, allowed))
 
     @property
     def message_listener(self) -> MessageListener | None:
         """The message listener; None without one. `set_message_listener` sets it."""
+        self._receiver.check_open()
         return self._listeners.listener(self._receiver)
 
     def set_message_listener(self, listener: MessageListener | None) -> None:

@@ -3,6 +3,7 @@
 from typing import Unpack
 
 from jmsjca import spi
+from jmsjca.arguments import check_flag
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.outbound.connection import ConnectionMetaData, ExceptionListener, SharedConnection
@@ -10,6 +11,7 @@ from jmsjca.outbound.connection_state import ConnectionContext
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.producer import JMSProducer, ProducerOptions
 from jmsjca.outbound.session import BaseSession
+from jmsjca.outbound.session_checks import checked_acknowledge_mode
 
 __all__ = ["JMSContext", "create_context"]
 
@@ -26,9 +28,6 @@ class JMSContext(BaseSession):
         connection: The connection, shared by contexts only.
         transacted: True to commit all receipts and sends together.
         session_mode: The acknowledgement of receipts; ignored if transacted.
-
-    Attributes:
-        auto_start: True if the creation of a consumer starts the connection (section 6.1.4).
     """
 
     def __init__(
@@ -41,7 +40,20 @@ class JMSContext(BaseSession):
     ) -> None:
         super().__init__(context, transacted=transacted, acknowledge_mode=session_mode)
         self._connection = connection
-        self.auto_start = True
+        self._auto_start = True
+
+    @property
+    def auto_start(self) -> bool:
+        """True, the default, if the creation of a consumer starts the connection (section 6.1.4)."""
+        self._check_open()
+        return self._auto_start
+
+    @auto_start.setter
+    def auto_start(self, value: bool) -> None:
+        """Set whether the creation of a consumer starts the connection."""
+        self._check_open()
+        check_flag("auto_start", value)
+        self._auto_start = value
 
     @property
     def session_mode(self) -> AcknowledgeMode:
@@ -51,47 +63,55 @@ class JMSContext(BaseSession):
     @property
     def client_id(self) -> str | None:
         """The client id, which owns durable subscriptions; set in the `ConnectionFactory`."""
+        self._check_open()
         return self._connection.client_id
 
     @property
     def capabilities(self) -> spi.Capabilities:
         """The capabilities of the broker."""
+        self._check_open()
         return self._connection.capabilities
 
     @property
     def metadata(self) -> ConnectionMetaData:
         """Protocol, versions and properties of the connection."""
+        self._check_open()
         return self._connection.metadata
 
     @property
     def admin(self) -> spi.Admin | None:
         """Administration of the broker; None if the broker offers none."""
+        self._check_open()
         return self._connection.admin
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
         """Called when the connection is lost; the contexts that share the connection share it. See `Connection`."""
+        self._check_open()
         return self._connection.exception_listener
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
         """Set or remove the exception listener."""
+        self._check_open()
         self._connection.exception_listener = listener
 
     def create_context(
-        self, session_mode: AcknowledgeMode = AcknowledgeMode.AUTO, *, transacted: bool = False
+        self, session_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO, *, transacted: bool = False
     ) -> "JMSContext":
         """Create another context that shares the connection, for another thread. Any thread may call it.
 
         Args:
-            session_mode: The acknowledgement of receipts; ignored if transacted.
+            session_mode: The acknowledgement of receipts, an `AcknowledgeMode` or its name; ignored if transacted.
             transacted: True to commit all receipts and sends together.
 
         Raises:
             IllegalStateError: This context is closed.
+            InvalidArgumentError: There is no such mode, or ``transacted`` is neither True nor False.
         """
         self._check_open()
-        return create_context(self._connection, session_mode, transacted=transacted)
+        mode = checked_acknowledge_mode("session_mode", session_mode, transacted)
+        return create_context(self._connection, mode, transacted=transacted)
 
     def create_producer(self, **options: Unpack[ProducerOptions]) -> JMSProducer:
         """Create a producer.
@@ -101,16 +121,19 @@ class JMSContext(BaseSession):
 
         Raises:
             MessageFormatError: An option is invalid.
+            InvalidArgumentError: There is no such option, or its value has a wrong type.
         """
         with self._lock:
             return JMSProducer(self._send, self._lock, self._asynchronous, **options)
 
     def start(self) -> None:
         """Start the delivery of messages to all consumers of the connection. ``auto_start`` makes it superfluous."""
+        self._check_open()
         self._connection.start()
 
     def stop(self) -> None:
         """Pause the delivery of messages to all consumers of the connection, as `Connection.stop`."""
+        self._check_open()
         self._connection.stop()
 
     def close(self) -> None:
@@ -124,7 +147,7 @@ class JMSContext(BaseSession):
         self, source: Destination | Subscription, selector: str | None, *, no_local: bool = False
     ) -> MessageConsumer:
         consumer = super()._consume(source, selector, no_local=no_local)
-        if self.auto_start:
+        if self._auto_start:
             self._connection.start()
         return consumer
 

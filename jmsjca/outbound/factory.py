@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from jmsjca.arguments import GuardedAttributes, check_flag, check_instance, check_text_or_none, check_timeout
 from jmsjca.config.connection_url import ConnectionURL, add_options
 from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
 from jmsjca.config.naming import LOOKUP, NamingContext
@@ -16,6 +17,7 @@ from jmsjca.outbound.connection import Connection, SharedConnection
 from jmsjca.outbound.context import JMSContext, create_context
 from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.sender import Sender, SendsMessages
+from jmsjca.outbound.session_checks import checked_acknowledge_mode
 from jmsjca.providers import find_provider
 from jmsjca.reconnection import ConnectionSettings
 
@@ -28,7 +30,7 @@ _SENDERS = 8  # connections: of all brokers, one is busy with far more than eigh
 _PATIENCE = 30.0  # seconds
 
 
-class ConnectionFactory(SendsMessages):
+class ConnectionFactory(GuardedAttributes, SendsMessages):
     """Creates connections to one broker. It opens nothing by itself, and can be pickled if its hooks can.
 
     A pickled factory holds its password. With ``credentials`` as a reference (``env:NAME``, ``file:PATH``) or an
@@ -54,7 +56,8 @@ class ConnectionFactory(SendsMessages):
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`. It is not pickled.
 
     Raises:
-        InvalidURLError: The URL cannot be parsed.
+        InvalidURLError: The URL is no text, or cannot be parsed.
+        InvalidArgumentError: Another argument has a wrong type or value.
         InvalidOptionError: An option of JMSJCA is unknown, or its value is invalid.
         NameNotFoundError: The name of a ``lookup://`` URL is not bound.
         ConfigurationError: ``credentials`` has none of its forms; or the object that is bound to the name is no
@@ -78,10 +81,14 @@ class ConnectionFactory(SendsMessages):
         idle_timeout: float = 30.0,
         naming: NamingContext | None = None,
     ) -> None:
-        if not isinstance(connection_url, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a mistake
-            raise InvalidURLError(
-                f"connection_url is a {type(connection_url).__name__}: it must be text, for instance 'embedded://'."
-            )
+        wanted = "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'"
+        check_instance("connection_url", connection_url, str, wanted, InvalidURLError)
+        _check_login(user_name, password)
+        check_text_or_none("client_id", client_id)
+        if limits is not None:
+            check_instance("limits", limits, Limits, "a Limits(…) or None")
+        check_flag("producer_pooling", producer_pooling)
+        check_timeout("idle_timeout", idle_timeout)
         check_source(credentials)
         self._naming = naming
         self._pool: ConnectionPool | None = None
@@ -148,6 +155,7 @@ class ConnectionFactory(SendsMessages):
             UnknownSchemeError: No provider is registered for the URL's scheme.
             ProviderNotInstalledError: The provider's client library is missing.
             InvalidClientIDError: Another connection has the client id.
+            ArgumentTypeError: An argument has a wrong type.
             JMSError: The broker cannot be reached, or refuses the connection.
         """
         return self._connect(Connection, self._settings_for(user_name, password))
@@ -173,7 +181,7 @@ class ConnectionFactory(SendsMessages):
 
     def create_context(
         self,
-        session_mode: AcknowledgeMode = AcknowledgeMode.AUTO,
+        session_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO,
         *,
         transacted: bool = False,
         user_name: str | None = None,
@@ -182,17 +190,19 @@ class ConnectionFactory(SendsMessages):
         """Open a connection with one session, for the simplified API (JMS 3.1, section 2.8).
 
         Args:
-            session_mode: The acknowledgement of receipts; ignored if transacted.
+            session_mode: The acknowledgement of receipts, an `AcknowledgeMode` or its name; ignored if transacted.
             transacted: True to commit all receipts and sends together.
             user_name: User name, or a connection URL, as `create_connection`; None for the factory's.
             password: Password of ``user_name``; ignored without a user name.
 
         Raises:
             NotSupportedError: The broker has no transactions.
+            InvalidArgumentError: An argument has a wrong type, or there is no such mode.
             JMSError: As `create_connection`.
         """
+        mode = checked_acknowledge_mode("session_mode", session_mode, transacted)
         connection = self._connect(SharedConnection, self._settings_for(user_name, password))
-        return create_context(connection, session_mode, transacted=transacted)
+        return create_context(connection, mode, transacted=transacted)
 
     def _connect(self, kind: type[C], settings: ConnectionSettings) -> C:
         return kind(
@@ -204,6 +214,7 @@ class ConnectionFactory(SendsMessages):
         )
 
     def _settings_for(self, user_name: str | None, password: str | None) -> ConnectionSettings:
+        _check_login(user_name, password)
         login = self._login.override(user_name, password)
         if is_url(user_name):
             find_provider(ConnectionURL.parse(login.url).protocol)  # raises for a user name with :// that is no URL
@@ -258,3 +269,8 @@ def look_up_factory(url: str, naming: NamingContext | None) -> ConnectionFactory
     if not isinstance(found, ConnectionFactory):
         raise ConfigurationError(f"{excerpt(url)!r} is a {type(found).__name__}: a ConnectionFactory is needed.")
     return found
+
+
+def _check_login(user_name: object, password: object) -> None:
+    check_text_or_none("user_name", user_name)
+    check_text_or_none("password", password, secret=True)

@@ -1,111 +1,35 @@
-"""Message producers of the classic and the simplified API, and the delivery options that they validate."""
+"""Message producers of the classic and the simplified API."""
 
 import itertools
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Self, TypedDict, Unpack
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, check_destination
-from jmsjca.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
+from jmsjca.errors import ArgumentTypeError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.hooks import Send
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.body_conversion import Body, message_from_body
 from jmsjca.messages.delivery import begin_resend
-from jmsjca.messages.map_message import MapMessage
-from jmsjca.messages.message import DeliveryMode, Message, TextMessage
+from jmsjca.messages.message import DeliveryMode, Message, check_headers, time_of_send
 from jmsjca.messages.properties import Properties
-from jmsjca.outbound.asynchronous_sends import AsynchronousSends, OnCompletion
+from jmsjca.outbound.asynchronous_sends import AsynchronousSends, OnCompletion, checked_listener
 from jmsjca.outbound.connection_state import Closeable
+from jmsjca.outbound.delivery_options import (
+    DeliveryOptions,
+    SendOption,
+    checked_mode,
+    checked_priority,
+    checked_properties,
+    checked_reply_to,
+    checked_seconds,
+    checked_text,
+)
 from jmsjca.outbound.session_lock import SessionLock
 
-__all__ = ["DeliveryOptions", "JMSProducer", "MessageProducer", "ProducerOptions", "message_from_body"]
-
-_MAX_SECONDS = 1e10  # about 317 years: sums with the current time stay within the range of `datetime`
-
-
-def _check_mode(value: object) -> DeliveryMode:
-    """Return a delivery mode after validation (JMS 3.1, section 7.7).
-
-    Raises:
-        MessageFormatError: The value is no delivery mode.
-    """
-    try:
-        return DeliveryMode(value)  # type: ignore[arg-type]  # any other value is refused
-    except ValueError:
-        raise MessageFormatError(f"The delivery mode must be a DeliveryMode, not {value!r:.100}.") from None
-
-
-def _check_priority(value: object) -> int:
-    """Return a priority after validation (JMS 3.1, section 3.4.10).
-
-    Raises:
-        MessageFormatError: The value is not a whole number from 0 to 9.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 9:  # noqa: PLR2004  # the range of JMS
-        raise MessageFormatError(f"The priority must be a whole number from 0 to 9, not {value!r:.100}.")
-    return value
-
-
-def _check_time_to_live(value: object) -> float:
-    """Return a time to live in seconds after validation (JMS 3.1, section 7.8).
-
-    Raises:
-        MessageFormatError: The value is negative, or beyond the range of dates.
-    """
-    return _check_seconds("time_to_live", value)
-
-
-def _check_delay(value: object) -> float:
-    """Return a delivery delay in seconds after validation (JMS 3.1, section 7.9).
-
-    Raises:
-        MessageFormatError: The value is negative, or beyond the range of dates.
-    """
-    return _check_seconds("delivery_delay", value)
-
-
-class DeliveryOptions:
-    """Default options of a producer's sends (JMS 3.1, section 7.4). Values are validated when they are set.
-
-    Attributes:
-        delivery_mode: Whether messages survive a restart of the broker; persistent by default.
-        priority: 0 to 9; 4, the default, is normal.
-        time_to_live: Seconds until messages expire; 0, the default, means never.
-        delivery_delay: Seconds until messages may be delivered; 0 by default.
-        disable_message_id: True to send messages without message ids (section 3.4.3).
-        disable_timestamp: True to send messages without timestamps (section 3.4.4).
-
-    Raises:
-        MessageFormatError: A value that is set is invalid.
-    """
-
-    delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
-    priority: int = 4
-    time_to_live: float = 0
-    delivery_delay: float = 0
-    disable_message_id: bool = False
-    disable_timestamp: bool = False
-
-    def __setattr__(self, name: str, value: object) -> None:
-        check = _CHECKS.get(name)
-        super().__setattr__(name, check(value) if check else value)
-
-
-_CHECKS: dict[str, Callable[[object], object]] = {
-    "delivery_mode": _check_mode,
-    "priority": _check_priority,
-    "time_to_live": _check_time_to_live,
-    "delivery_delay": _check_delay,
-}
-
-
-def _check_seconds(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or not 0 <= value <= _MAX_SECONDS:  # nor NaN
-        raise MessageFormatError(
-            f"{name} must be seconds, from 0 on and less than {_MAX_SECONDS:g}, not {value!r:.100}."
-        )
-    return value
+__all__ = ["JMSProducer", "MessageProducer", "ProducerOptions"]
 
 
 class BaseProducer(DeliveryOptions):
@@ -125,6 +49,7 @@ class BaseProducer(DeliveryOptions):
 
     def _sender_to(self, futures: "list[Future[Message]]", on_completion: OnCompletion | None) -> Send:
         """Return a function that sends asynchronously, and appends the future."""
+        checked_listener("on_completion", on_completion)
 
         def send(message: Message, to: Destination) -> None:
             futures.append(self._asynchronous.send(message, to, on_completion))
@@ -137,25 +62,27 @@ class BaseProducer(DeliveryOptions):
         to: Destination,
         send: Send | None = None,
         *,
-        delivery_mode: DeliveryMode | None = None,
+        delivery_mode: DeliveryMode | str | None = None,
         priority: int | None = None,
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
     ) -> None:
-        mode = self.delivery_mode if delivery_mode is None else _check_mode(delivery_mode)
-        urgency = self.priority if priority is None else _check_priority(priority)
-        life = self.time_to_live if time_to_live is None else _check_time_to_live(time_to_live)
-        delay = self.delivery_delay if delivery_delay is None else _check_delay(delivery_delay)
-        now = datetime.now(UTC)
+        mode = self._delivery_mode if delivery_mode is None else checked_mode("delivery_mode", delivery_mode)
+        urgency = self._priority if priority is None else checked_priority("priority", priority)
+        life = self._time_to_live if time_to_live is None else checked_seconds("time_to_live", time_to_live)
+        delay = self._delivery_delay if delivery_delay is None else checked_seconds("delivery_delay", delivery_delay)
+        if message.reply_to is not None or message.correlation_id is not None or message.type is not None:
+            check_headers(message.correlation_id, message.reply_to, message.type)  # attributes are not checked when set
+        now = time_of_send()
         with self._lock:
             begin_resend(message)
-            message.message_id = None if self.disable_message_id else next(self._message_ids)
+            message.message_id = None if self._disable_message_id else next(self._message_ids)
             message.destination = to
-            message.timestamp = None if self.disable_timestamp else now
+            message.timestamp = None if self._disable_timestamp else now
             message.delivery_mode = mode
             message.priority = urgency
-            message.delivery_time = now + timedelta(seconds=delay) if delay else None
-            message.expiration = now + timedelta(seconds=life) if life else None
+            message.delivery_time = now + _whole_milliseconds(delay) if delay else None
+            message.expiration = now + _whole_milliseconds(life) if life else None
             (send or self._send_in_unit)(message, to)
 
 
@@ -171,8 +98,8 @@ class MessageProducer(BaseProducer, Closeable):
         asynchronous: The asynchronous sends of the session.
         destination: The destination; None if each send names one.
 
-    Attributes:
-        destination: The destination; None if each send names one.
+    Raises:
+        InvalidDestinationError: The value is no destination.
     """
 
     def __init__(
@@ -182,29 +109,41 @@ class MessageProducer(BaseProducer, Closeable):
         self._closed = False
         if destination is not None:
             check_destination(destination)
-        self.destination = destination
+        self._destination = destination
+
+    @property
+    def closed(self) -> bool:
+        """True once the producer or its session is closed."""
+        return self._closed or self._lock.closed
+
+    @property
+    def destination(self) -> Destination | None:
+        """The destination; None if each send names one."""
+        self.check_open()
+        return self._destination
 
     def send(
         self,
-        message: Message,
+        message: Message | Body,
         destination: Destination | None = None,
         *,
-        delivery_mode: DeliveryMode | None = None,
+        delivery_mode: DeliveryMode | str | None = None,
         priority: int | None = None,
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
         on_completion: OnCompletion | None = None,
     ) -> None:
-        """Send a message. The message may be changed and sent again afterwards.
+        """Send a message, or a body as a message. The message may be changed and sent again afterwards.
 
         A transacted session sends the message when it commits, any other before this returns. The headers
         ``message_id``, ``destination``, ``timestamp``, ``expiration`` and so on are set here (JMS 3.1, section 3.4.11);
         times run from now, not from the commit. An option that is None is taken from the producer.
 
         Args:
-            message: The message.
+            message: The message; or a body: `str` (text message), `bytes`, a mapping (map message), a pydantic model or
+                a dataclass (text message with JSON).
             destination: The destination; required if the producer has none, refused if it has one.
-            delivery_mode: Whether the message survives a restart of the broker.
+            delivery_mode: Whether the message survives a restart of the broker; a `DeliveryMode` or its name.
             priority: 0 to 9; 4 is normal.
             time_to_live: Seconds until the message expires; 0 means never.
             delivery_delay: Seconds until the message may be delivered.
@@ -212,14 +151,16 @@ class MessageProducer(BaseProducer, Closeable):
 
         Raises:
             InvalidDestinationError: There is no destination, or there are two; or it is a deleted temporary one.
-            MessageFormatError: The priority is outside 0 to 9, or a time is negative or too large.
+            MessageFormatError: The priority is outside 0 to 9, a time is negative or too large, or no message can hold
+                the body.
+            ArgumentTypeError: A header of the message has a wrong type.
             IllegalStateError: The producer is closed, or another thread uses its session.
             JMSError: The broker refuses the message.
         """
         to = self._target(destination)
         send = None if on_completion is None else self._sender_to([], on_completion)
         self._send(
-            message,
+            message if isinstance(message, Message) else _required_message(message),
             to,
             send,
             delivery_mode=delivery_mode,
@@ -230,10 +171,10 @@ class MessageProducer(BaseProducer, Closeable):
 
     def send_async(
         self,
-        message: Message,
+        message: Message | Body,
         destination: Destination | None = None,
         *,
-        delivery_mode: DeliveryMode | None = None,
+        delivery_mode: DeliveryMode | str | None = None,
         priority: int | None = None,
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
@@ -251,9 +192,9 @@ class MessageProducer(BaseProducer, Closeable):
         its producers and its connection, since all of these wait for the listeners. Their exceptions are logged.
 
         Args:
-            message: The message.
+            message: The message, or a body as for `send`.
             destination: The destination; required if the producer has none, refused if it has one.
-            delivery_mode: Whether the message survives a restart of the broker.
+            delivery_mode: Whether the message survives a restart of the broker; a `DeliveryMode` or its name.
             priority: 0 to 9; 4 is normal.
             time_to_live: Seconds until the message expires; 0 means never.
             delivery_delay: Seconds until the message may be delivered.
@@ -270,7 +211,7 @@ class MessageProducer(BaseProducer, Closeable):
         """
         futures: list[Future[Message]] = []
         self._send(
-            message,
+            message if isinstance(message, Message) else _required_message(message),
             self._target(destination),
             self._sender_to(futures, on_completion),
             delivery_mode=delivery_mode,
@@ -291,17 +232,42 @@ class MessageProducer(BaseProducer, Closeable):
         self._asynchronous.wait("MessageProducer.close()")
         self._closed = True
 
+    def check_open(self) -> None:
+        """Raise an error if the producer or its session is closed.
+
+        Raises:
+            IllegalStateError: It is closed.
+        """
+        self._lock.check_open()
+        if self._closed:
+            raise _closed_error()
+
     def _target(self, destination: Destination | None) -> Destination:
         if self._closed:
-            raise IllegalStateError("The producer is closed.")
-        if (destination is None) == (self.destination is None):
+            raise _closed_error()
+        if (destination is None) == (self._destination is None):
             raise InvalidDestinationError(
                 "A send names its destination once: give it to create_producer() or to send(), not to both or neither."
             )
         if destination is None:
-            return self.destination  # type: ignore[return-value]  # not None: checked above
+            return self._destination  # type: ignore[return-value]  # not None: checked above
         check_destination(destination)
         return destination
+
+
+def _closed_error() -> IllegalStateError:
+    return IllegalStateError("The producer is closed; create another one with session.create_producer(…).")
+
+
+def _required_message(body: object) -> Message:
+    if body is None:
+        raise MessageFormatError("There is no message to send: it is None. A message without a body is Message().")
+    return message_from_body(body)
+
+
+def _whole_milliseconds(seconds: float) -> timedelta:
+    """Return a duration in whole milliseconds, as messages carry times; at least one."""
+    return timedelta(milliseconds=max(round(seconds * 1000), 1))
 
 
 def _message_ids() -> Iterator[str]:
@@ -313,7 +279,7 @@ def _message_ids() -> Iterator[str]:
 class ProducerOptions(TypedDict, total=False):
     """The attributes of a `JMSProducer`, as keywords."""
 
-    delivery_mode: DeliveryMode
+    delivery_mode: DeliveryMode | str
     priority: int
     time_to_live: float
     delivery_delay: float
@@ -339,7 +305,7 @@ class JMSProducer(BaseProducer):
         **options: Initial values of the attributes.
 
     Attributes:
-        properties: Properties of all messages, typed as those of a `Message`.
+        properties: Properties of all messages, typed as those of a `Message`; a mapping that is set is copied.
         correlation_id: Relates a reply to its request; None keeps the message's own.
         reply_to: Destination for replies; None keeps the message's own.
         type: The application's message type (JMSType); None keeps the message's own.
@@ -347,16 +313,31 @@ class JMSProducer(BaseProducer):
             ``setAsync``.
     """
 
+    _correlation_id: str | None = None
+    _reply_to: Destination | None = None
+    _type: str | None = None
+    _on_completion: OnCompletion | None = None
+
+    properties = SendOption[Properties, Mapping[str, object]](checked_properties)
+    correlation_id = SendOption[str | None, str | None](checked_text)
+    reply_to = SendOption[Destination | None, Destination | None](checked_reply_to)
+    type = SendOption[str | None, str | None](checked_text)
+    on_completion = SendOption[OnCompletion | None, OnCompletion | None](checked_listener)
+
     def __init__(
         self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, **options: Unpack[ProducerOptions]
     ) -> None:
         super().__init__(send, lock, asynchronous)
-        self.properties = Properties()
-        self.correlation_id: str | None = None
-        self.reply_to: Destination | None = None
-        self.type: str | None = None
-        self.on_completion: OnCompletion | None = None
+        self._properties = Properties()
         self.set(**options)
+
+    def check_open(self) -> None:
+        """Raise an error if the context is closed.
+
+        Raises:
+            IllegalStateError: It is closed.
+        """
+        self._lock.check_open()
 
     def set(self, **options: Unpack[ProducerOptions]) -> Self:
         """Set attributes and return the producer, for chaining: ``producer.set(priority=7).send(queue, "now")``.
@@ -366,24 +347,23 @@ class JMSProducer(BaseProducer):
 
         Raises:
             MessageFormatError: A value is invalid.
-            TypeError: There is no such attribute.
+            InvalidArgumentError: There is no such attribute, or a value has a wrong type.
+            IllegalStateError: The context is closed.
         """
-        known = ProducerOptions.__annotations__
-        if unknown := options.keys() - known.keys():
-            raise TypeError(f"A JMSProducer has no {', '.join(sorted(unknown))}; it has {', '.join(known)}.")
-        properties = options.pop("properties", None)
-        if properties is not None:
-            self.properties = Properties(properties)
+        known = {name: name for name in ProducerOptions.__annotations__}
+        for name in sorted(options.keys() - known.keys()):
+            raise ArgumentTypeError(f"A JMSProducer has no option {name!r:.100} {did_you_mean(name.lower(), known)}.")
         for name, value in options.items():
             setattr(self, name, value)
         return self
 
-    def send(self, destination: Destination, body: Message | str | bytes | Mapping[str, object] | None) -> Self:
+    def send(self, destination: Destination, body: Message | Body | None) -> Self:
         """Send a message, or a body as a message, and return the producer, for chaining.
 
         Args:
             destination: The destination.
-            body: A message; or a body: `str` (text message), `bytes`, a mapping (map message), None (without a body).
+            body: A message; or a body: `str` (text message), `bytes`, a mapping (map message), a pydantic model or a
+                dataclass (text message with JSON), None (without a body).
 
         Raises:
             InvalidDestinationError: The value is no destination, or a deleted temporary one.
@@ -392,13 +372,11 @@ class JMSProducer(BaseProducer):
             IllegalStateError: The context is closed, or another thread uses it.
             JMSError: The broker refuses the message.
         """
-        send = None if self.on_completion is None else self._sender_to([], self.on_completion)
+        send = None if self._on_completion is None else self._sender_to([], self._on_completion)
         self._send(self._message(destination, body), destination, send)
         return self
 
-    def send_async(
-        self, destination: Destination, body: Message | str | bytes | Mapping[str, object] | None
-    ) -> "Future[Message]":
+    def send_async(self, destination: Destination, body: Message | Body | None) -> "Future[Message]":
         """Begin to send a message, or a body as a message, as `MessageProducer.send_async` does.
 
         Args:
@@ -412,10 +390,10 @@ class JMSProducer(BaseProducer):
             JMSError: As `send`, if the message is refused before it is on its way.
         """
         futures: list[Future[Message]] = []
-        self._send(self._message(destination, body), destination, self._sender_to(futures, self.on_completion))
+        self._send(self._message(destination, body), destination, self._sender_to(futures, self._on_completion))
         return futures[0]
 
-    def _message(self, destination: Destination, body: Message | str | bytes | Mapping[str, object] | None) -> Message:
+    def _message(self, destination: Destination, body: Message | Body | None) -> Message:
         """Return the message to send, with the headers and properties of this producer."""
         check_destination(destination)
         message = body if isinstance(body, Message) else message_from_body(body)
@@ -423,31 +401,8 @@ class JMSProducer(BaseProducer):
         return message
 
     def _apply_overrides(self, message: Message) -> None:
-        if self.properties:
-            message.properties.update(self.properties)
-        message.correlation_id = self.correlation_id or message.correlation_id
-        message.reply_to = self.reply_to or message.reply_to
-        message.type = self.type or message.type
-
-
-def message_from_body(body: object) -> Message:
-    """Return a new message with a body: text, bytes, a mapping, or None for a message without a body.
-
-    Raises:
-        MessageFormatError: No message can hold a body of that type.
-    """
-    for kind, create in _MESSAGE_TYPES.items():
-        if isinstance(body, kind):
-            return create(body)
-    raise MessageFormatError(
-        f"No message is made of {type(body).__name__}: send a str, bytes, a mapping or None, or a message of your own."
-    )
-
-
-_MESSAGE_TYPES: dict[type, type[Message]] = {
-    str: TextMessage,
-    bytes: BytesMessage,
-    bytearray: BytesMessage,
-    Mapping: MapMessage,
-    type(None): Message,
-}
+        if self._properties:
+            message.properties.update(self._properties)
+        message.correlation_id = self._correlation_id or message.correlation_id
+        message.reply_to = self._reply_to or message.reply_to
+        message.type = self._type or message.type

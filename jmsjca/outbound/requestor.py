@@ -4,9 +4,11 @@ import itertools
 import uuid
 from contextlib import suppress
 
+from jmsjca.arguments import check_instance, check_timeout
 from jmsjca.config.settings import AcknowledgeMode, Deadline
-from jmsjca.destinations import Destination, check_destination
+from jmsjca.destinations import Destination, TemporaryQueue, check_destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
+from jmsjca.messages.body_conversion import Body, message_from_body
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.producer import MessageProducer
@@ -26,17 +28,16 @@ class Requestor(Closeable):
         session: A session or context that acknowledges automatically (AUTO or DUPS_OK); its connection must be started.
         destination: Destination of the requests: a queue, or a topic (the first reply is returned).
 
-    Attributes:
-        producer: Producer of the requests; its attributes, such as ``time_to_live``, apply to all requests.
-        replies: The temporary queue.
-
     Raises:
-        IllegalStateError: The session is transacted, or does not acknowledge automatically.
+        IllegalStateError: The session is transacted, or does not acknowledge automatically; or, on the use of the
+            requestor, it or its session is closed.
+        ArgumentTypeError: The first argument is no session.
         InvalidDestinationError: The value is no destination.
         NotSupportedError: The broker has no temporary destinations.
     """
 
     def __init__(self, session: BaseSession, destination: Destination) -> None:
+        check_instance("session", session, BaseSession, "a session, or a context; the destination comes second")
         check_destination(destination)
         if session.transacted or session.acknowledge_mode not in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK):
             raise IllegalStateError(
@@ -46,7 +47,7 @@ class Requestor(Closeable):
         self._prefix = f"request-{uuid.uuid4().hex}-"
         self._numbers = itertools.count(1)
         self._session = session
-        self.producer = MessageProducer(
+        self._producer = MessageProducer(
             session._send,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API: for this class only
             session._lock,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             session._asynchronous,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -54,27 +55,45 @@ class Requestor(Closeable):
         )
         self._open_reply_queue()
 
-    def request(self, message: Message, timeout: float | None = None) -> Message | None:
+    @property
+    def producer(self) -> MessageProducer:
+        """Producer of the requests; its attributes, such as ``time_to_live``, apply to all requests."""
+        self._check_open()
+        return self._producer
+
+    @property
+    def replies(self) -> TemporaryQueue:
+        """The temporary queue of the replies."""
+        self._check_open()
+        return self._replies
+
+    def request(self, message: Message | Body, timeout: float | None = None) -> Message | None:
         """Send a request and wait for its reply.
 
         Sets the request's ``reply_to``, and its ``correlation_id`` unless the application has set one; the latter must
         differ from request to request.
 
         Args:
-            message: The request; it may be sent again afterwards.
+            message: The request; it may be sent again afterwards. Or the body of one, as in `MessageProducer.send`.
             timeout: Seconds to wait for the reply; None waits forever.
 
         Returns:
             The reply; None if none arrived in time.
 
         Raises:
-            MessageFormatError: A received message cannot be decoded, so that its request is unknown. The next request
-                uses a new reply queue.
+            IllegalStateError: The requestor or its session is closed.
+            InvalidArgumentError: The timeout is no number of seconds, or negative. Nothing was sent.
+            MessageFormatError: No message can hold the body; or a received message cannot be decoded, so that its
+                request is unknown. The next request uses a new reply queue.
         """
-        message.reply_to = self.replies
+        self._check_open()
+        check_timeout("timeout", timeout)
+        if not isinstance(message, Message):
+            message = message_from_body(message)
+        message.reply_to = self._replies
         if message.correlation_id is None or message.correlation_id.startswith(self._prefix):
             message.correlation_id = f"{self._prefix}{next(self._numbers)}"
-        self.producer.send(message)
+        self._producer.send(message)
         ids = {message.message_id, message.correlation_id} - {None}
         deadline = Deadline(timeout)
         while (reply := self._receive(deadline.remaining())) is not None:
@@ -86,16 +105,24 @@ class Requestor(Closeable):
         try:
             return self._consumer.receive(timeout)
         except MessageFormatError:  # it would be redelivered, before all others
-            self.close()
+            self._close_reply_queue()
             self._open_reply_queue()
             raise
 
     def _open_reply_queue(self) -> None:
-        self.replies = self._session.create_temporary_queue()
-        self._consumer = self._session.create_consumer(self.replies)
+        self._replies = self._session.create_temporary_queue()
+        self._consumer = self._session.create_consumer(self._replies)
+
+    def _close_reply_queue(self) -> None:
+        self._consumer.close()
+        with suppress(ConnectionLostError, InvalidDestinationError, IllegalStateError):  # already deleted
+            self._replies.delete()
 
     def close(self) -> None:
         """Delete the reply queue. Idempotent."""
-        self._consumer.close()
-        with suppress(ConnectionLostError, InvalidDestinationError, IllegalStateError):  # already deleted
-            self.replies.delete()
+        self._producer.close()
+        self._close_reply_queue()
+
+    def _check_open(self) -> None:
+        if self._producer.closed:
+            raise IllegalStateError("The requestor is closed; create another one with Requestor(session, destination).")

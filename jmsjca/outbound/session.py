@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
-from jmsjca import spi
+from jmsjca.arguments import check_flag, check_instance
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import (
     Destination,
@@ -16,7 +16,11 @@ from jmsjca.destinations import (
     Topic,
     check_destination,
 )
-from jmsjca.errors import ConnectionLostError, InvalidClientIDError, InvalidDestinationError, NotSupportedError
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidDestinationError,
+    MissingClientIDError,
+)
 from jmsjca.outbound.acknowledge_modes import session_mode_of
 from jmsjca.outbound.asynchronous_sends import AsynchronousSends
 from jmsjca.outbound.browser import QueueBrowser
@@ -25,8 +29,9 @@ from jmsjca.outbound.consumer import MessageConsumer, PrefetchingReceiver
 from jmsjca.outbound.message_factory import MessageFactory
 from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.producer import MessageProducer
+from jmsjca.outbound.session_checks import check_selector, check_subscription, require_capability
 from jmsjca.outbound.session_mode import ListenerTransaction, SessionMode, SessionTransacted
-from jmsjca.outbound.unit_of_work import UnitOfWork
+from jmsjca.outbound.unit_of_work import TransactionBlock, UnitOfWork
 
 __all__ = ["BaseSession", "Session", "session_for_delivery"]
 
@@ -42,10 +47,6 @@ class BaseSession(MessageFactory, Closeable):
         transacted: True to commit all receipts and sends together.
         acknowledge_mode: The acknowledgement of receipts; ignored if transacted.
         mode: The session mode; None for the one that the two above select.
-
-    Attributes:
-        transacted: True if the application calls `commit` and `rollback`.
-        acknowledge_mode: The acknowledgement of receipts; ignored if transacted.
     """
 
     def __init__(
@@ -67,8 +68,21 @@ class BaseSession(MessageFactory, Closeable):
         self._asynchronous = AsynchronousSends(mode, context.hooks, context.limits.sends_in_flight)
         self._listeners = ListenerDispatcher(mode, context.state, context.report)
         self._receivers: list[PrefetchingReceiver] = []
-        self.transacted = transacted
-        self.acknowledge_mode = acknowledge_mode
+        self._block = TransactionBlock()
+        self._transacted = transacted
+        self._acknowledge_mode = acknowledge_mode
+
+    @property
+    def transacted(self) -> bool:
+        """True if the application calls `commit` and `rollback`."""
+        self._check_open()
+        return self._transacted
+
+    @property
+    def acknowledge_mode(self) -> AcknowledgeMode:
+        """The acknowledgement of receipts; ignored if transacted."""
+        self._check_open()
+        return self._acknowledge_mode
 
     @property
     def closed(self) -> bool:
@@ -91,9 +105,9 @@ class BaseSession(MessageFactory, Closeable):
             InvalidSelectorError: The selector is invalid.
             NotSupportedError: The broker lacks a capability.
         """
+        check_destination(source)
         if no_local and isinstance(source, Queue):
             raise InvalidDestinationError(f"no_local is for topics; {source} is a queue. Use a selector instead.")
-        check_destination(source)
         return self._consume(self._context.resolve(source), selector, no_local=no_local)
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
@@ -128,11 +142,12 @@ class BaseSession(MessageFactory, Closeable):
             no_local: True to exclude messages that connections of this client id send.
 
         Raises:
-            InvalidClientIDError: The connection has no client id.
+            MissingClientIDError: The connection has no client id. It is an `IllegalStateError`, too.
             IllegalStateError: The subscription has a consumer, or is shared.
             InvalidDestinationError: The name is empty, or the value is no topic, or a temporary one.
             NotSupportedError: The broker lacks a capability.
         """
+        check_subscription(topic, name, durable=True)
         return self._subscribe(topic, name, selector, self._needed_client_id(), no_local=no_local)
 
     def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
@@ -162,9 +177,10 @@ class BaseSession(MessageFactory, Closeable):
 
         Raises:
             IllegalStateError: The subscription has consumers.
-            InvalidClientIDError: The connection has no client id, and the broker has no shared subscriptions.
-            InvalidDestinationError: There is no such subscription.
+            MissingClientIDError: The connection has no client id, and the broker has no shared subscriptions.
+            InvalidDestinationError: There is no such subscription; or the name is empty, or the value is no topic.
         """
+        check_subscription(topic, name, durable=True)
         with self._lock:
             connection = self._context.connection
             client_id = self._context.client_id if connection.capabilities.shared else self._needed_client_id()
@@ -176,10 +192,17 @@ class BaseSession(MessageFactory, Closeable):
         Args:
             queue: The queue to browse.
             selector: Only matching messages are returned; needs the capability ``selectors``.
+
+        Raises:
+            InvalidDestinationError: The value is no queue, or the broker cannot browse it.
+            InvalidSelectorError: The selector is invalid.
+            NotSupportedError: The broker lacks a capability.
         """
+        check_instance("queue", queue, Queue, "a Queue(…): only queues can be browsed", InvalidDestinationError)
+        check_selector(selector)
         with self._lock:
-            _require(self._context.connection, "browse", "queue browsers")
-            _require(self._context.connection, "selectors", "selectors", wanted=bool(selector))
+            require_capability(self._context.connection, "browse", "queue browsers")
+            require_capability(self._context.connection, "selectors", "selectors", wanted=bool(selector))
             return QueueBrowser(self._context.connection, self._context.resolve(queue), selector, self._lock)
 
     def create_temporary_queue(self) -> TemporaryQueue:
@@ -200,20 +223,21 @@ class BaseSession(MessageFactory, Closeable):
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
-        """Commit at the end of the block, or roll back on an exception.
+        """Commit at the end of the block, or roll back on an exception. Blocks cannot be nested.
 
         Raises:
-            IllegalStateError: The session is not transacted.
+            IllegalStateError: The session is not transacted, or is in such a block already.
         """
         with self._lock:
             self._mode.check_commits()
-        try:
-            yield self
-        except BaseException:
-            if not self.closed and not self._lock.fork_guard.in_child:  # else closing rolls back, or the parent does
-                self.rollback()
-            raise
-        self.commit()
+        with self._block:
+            try:
+                yield self
+            except BaseException:
+                if not self.closed and not self._lock.fork_guard.in_child:  # else closing rolls back, or the parent
+                    self.rollback()
+                raise
+            self.commit()
 
     def commit(self) -> None:
         """Acknowledge all messages received and send all messages sent since the last commit, as one (section 6.2.7).
@@ -304,15 +328,15 @@ class BaseSession(MessageFactory, Closeable):
         no_local: bool = False,
     ) -> MessageConsumer:
         connection = self._context.connection
-        _require(connection, "durable", "durable subscriptions", wanted=not volatile)
-        _require(connection, "shared", "shared subscriptions", wanted=shared)
-        _check_named(topic, name, durable=not volatile)
+        require_capability(connection, "durable", "durable subscriptions", wanted=not volatile)
+        require_capability(connection, "shared", "shared subscriptions", wanted=shared)
+        check_subscription(topic, name, durable=not volatile)
         subscription = Subscription(self._context.resolve(topic), name, client_id, shared, volatile)
         return self._consume(subscription, selector, no_local=no_local)
 
     def _needed_client_id(self) -> str:
         if not self._context.client_id:
-            raise InvalidClientIDError(
+            raise MissingClientIDError(
                 "A durable subscription that is not shared belongs to a client id: give one to the ConnectionFactory "
                 "(client_id=…)."
             )
@@ -321,16 +345,18 @@ class BaseSession(MessageFactory, Closeable):
     def _temporary(self, kind: DestinationKind) -> str:
         with self._lock:
             self._context.resolve(Queue("-") if kind == "queue" else Topic("-"))  # refuses the other domain
-            _require(self._context.connection, "temporary", "temporary destinations")
+            require_capability(self._context.connection, "temporary", "temporary destinations")
             return self._context.create_temporary(kind)
 
     def _consume(
         self, source: Destination | Subscription, selector: str | None, *, no_local: bool = False
     ) -> MessageConsumer:
+        check_selector(selector)
+        check_flag("no_local", no_local)
         with self._lock:
             self._mode.check_receives()
-            _require(self._context.connection, "selectors", "selectors", wanted=bool(selector))
-            _require(self._context.connection, "no_local", "no_local", wanted=no_local)
+            require_capability(self._context.connection, "selectors", "selectors", wanted=bool(selector))
+            require_capability(self._context.connection, "no_local", "no_local", wanted=no_local)
             consumer = self._context.connection.consumer(
                 source, selector=selector, no_local=no_local, order=self._mode.order
             )
@@ -393,30 +419,3 @@ def session_for_delivery(context: ConnectionContext, unit: UnitOfWork) -> Sessio
     """Return a session that sends in the unit of a delivery; the listener settles the unit."""
     mode = ListenerTransaction(context.connection, unit)
     return Session(context, transacted=True, acknowledge_mode=AcknowledgeMode.AUTO, mode=mode)
-
-
-def _check_named(topic: Destination, name: str, *, durable: bool) -> None:
-    check_destination(topic)
-    if not isinstance(topic, Topic) or (durable and topic.temporary):
-        raise InvalidDestinationError(
-            f"A {'durable' if durable else 'shared'} subscription of {topic} cannot be: it needs a topic that is not "
-            "temporary."
-        )
-    if not name:
-        raise InvalidDestinationError(f"A subscription of {topic} that is shared or durable needs a name; it is empty.")
-
-
-def _require(connection: spi.Connection, capability: str, purpose: str, *, wanted: bool = True) -> None:
-    """Raise an error if the broker lacks a capability.
-
-    Args:
-        connection: The provider's connection.
-        capability: The field of `spi.Capabilities`.
-        purpose: The feature that needs the capability, in the plural.
-        wanted: False if the feature is not used.
-
-    Raises:
-        NotSupportedError: The broker lacks the capability.
-    """
-    if wanted and not getattr(connection.capabilities, capability):
-        raise NotSupportedError(f"This broker has no {purpose}: it lacks the capability {capability}.")

@@ -1,5 +1,6 @@
 """Session modes: how a session settles; transacted sessions, and the transaction of a listener."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +18,8 @@ __all__ = ["ListenerTransaction", "MessageListener", "SessionMode", "SessionTran
 
 MessageListener = Callable[[Message], object]
 """Called with each message of a consumer (JMS 3.1, section 8.7)."""
+
+logger = logging.getLogger("jmsjca.outbound")
 
 
 class SessionMode(ABC):
@@ -127,6 +130,7 @@ class SessionTransacted(SessionMode):
                 "cannot (its capability atomic says so). Use an acknowledge mode instead."
             )
         self._current = CurrentUnit(partial(UnitOfWork.begin, connection, self.lock))
+        self._uncommitted_sends = 0
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Return the message; its delivery belongs to the transaction."""
@@ -135,6 +139,7 @@ class SessionTransacted(SessionMode):
     def send(self, message: Message, to: Destination) -> None:
         """Add the message to the transaction; the commit sends it."""
         self._current.send(message, to)
+        self._uncommitted_sends += 1
 
     def begin_send(self, message: Message, to: Destination) -> Callable[[], None]:
         """Add the message to the transaction, which is all that a send in a transaction does."""
@@ -150,6 +155,7 @@ class SessionTransacted(SessionMode):
         Raises:
             TransactionRolledBackError: ``set_rollback_only()`` was called on a message of the transaction.
         """
+        self._uncommitted_sends = 0
         if (unit := self._current.unit) is not None and unit.rollback_only:
             self._current.rollback()
             raise TransactionRolledBackError(
@@ -159,6 +165,7 @@ class SessionTransacted(SessionMode):
 
     def rollback(self) -> None:
         """Discard the sends and request redelivery of the received messages."""
+        self._uncommitted_sends = 0
         self._current.rollback()
 
     def recover(self) -> None:
@@ -166,8 +173,14 @@ class SessionTransacted(SessionMode):
         raise IllegalStateError("A transacted session is recovered by rollback(), not by recover().")
 
     def close(self) -> None:
-        """Roll back the open transaction (JMS 3.1, section 6.2.15)."""
-        self._current.rollback()
+        """Roll back the open transaction (JMS 3.1, section 6.2.15). Discarded sends are logged."""
+        if self._uncommitted_sends:
+            logger.warning(
+                "A transacted session was closed before the commit of %d sent message(s), which are discarded: call "
+                "commit() first, or send within 'with session.transaction()'.",
+                self._uncommitted_sends,
+            )
+        self.rollback()
 
 
 class ListenerTransaction(SessionMode):

@@ -12,7 +12,7 @@ from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.session_lock import SessionLock
 
-__all__ = ["CurrentUnit", "PrefetchOwner", "UnitOfWork"]
+__all__ = ["CurrentUnit", "PrefetchOwner", "TransactionBlock", "UnitOfWork"]
 
 
 class UnitOfWork:
@@ -179,6 +179,26 @@ class PrefetchOwner(Protocol):
     def return_prefetched(self) -> None:
         """Release the prefetched messages that are not released already."""
         ...
+
+
+class TransactionBlock:
+    """The block of ``with session.transaction()``: it cannot be nested, as its end ends the only open unit."""
+
+    __slots__ = ("_entered",)
+
+    def __init__(self) -> None:
+        self._entered = False
+
+    def __enter__(self) -> None:
+        if self._entered:
+            raise IllegalStateError(
+                "session.transaction() cannot be nested: the end of the inner block would commit what the outer block "
+                "has sent and received. Use one block, or a second session."
+            )
+        self._entered = True
+
+    def __exit__(self, *error: object) -> None:
+        self._entered = False
 
 
 class CurrentUnit:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.config.provider_families import successor
-from jmsjca.config.text import did_you_mean
 from jmsjca.errors import ProviderNotInstalledError, UnknownSchemeError
 from jmsjca.spi import Provider
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
-from jmsjca.config.text import did_you_mean
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import ConfigurationError, InvalidOptionError
 from jmsjca.reconnection import ConnectionSettings

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.config.text import check_text, did_you_mean
+from jmsjca.config.text import check_text
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidOptionError,

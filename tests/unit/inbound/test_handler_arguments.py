@@ -2,6 +2,7 @@
 
 import functools
 import queue
+from collections.abc import Sequence
 from dataclasses import dataclass
 from unittest.mock import Mock
 
@@ -11,7 +12,7 @@ from pydantic import BaseModel
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Outcome, Queue, Session, StreamMessage, TextMessage
 from jmsjca.errors import ConfigurationError, IllegalStateError, MessageFormatError
 from jmsjca.inbound.handler import Handler
-from jmsjca.inbound.handler_arguments import Invocation
+from jmsjca.inbound.handler_arguments import ArgumentResolver, Invocation
 from tests.unit.inbound.listeners import PATIENCE, send, waiting
 
 MESSAGE, SESSION = TextMessage("a", correlation_id="c", properties={"region": "EU"}), object.__new__(Session)
@@ -370,3 +371,48 @@ def test_a_body_that_does_not_fit_is_a_failure_of_the_handler(adapter, recorder,
         assert "'order': item: Input should be a valid string" in str(errors.get(timeout=PATIENCE))
         for _ in range(2):
             recorder.await_outcome(Outcome.ROLLED_BACK)
+
+
+def takes_text(order: TextMessage) -> object:
+    return order
+
+
+def takes_one_of_two(*, message: TextMessage | MapMessage) -> object:
+    return message
+
+
+def takes_texts(orders: Sequence[TextMessage]) -> object:
+    return orders
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (takes_text, "'order' of the handler takes a TextMessage"),
+        (takes_one_of_two, "'message' of the handler takes a TextMessage or MapMessage"),
+        (takes_texts, "'orders' of the handler takes a TextMessage"),
+    ],
+)
+def test_message_of_another_kind_than_its_parameter_is_a_failure_of_the_handler(function, text):
+    """As is a body that cannot be converted; the function is not called."""
+    resolver = ArgumentResolver(function)
+    content = [MESSAGE, BytesMessage(b"a")] if function is takes_texts else BytesMessage(b"a")
+    with pytest.raises(MessageFormatError, match=f"is a BytesMessage, but the parameter {text}.*Annotate it with"):
+        resolver.resolve(Invocation(content, lambda: SESSION))
+
+
+@pytest.mark.parametrize("function", [takes_text, takes_one_of_two, takes_texts])
+def test_message_of_the_kind_of_its_parameter_is_passed(function):
+    positional, named = ArgumentResolver(function).resolve(Invocation(MESSAGE, lambda: SESSION))
+    assert [*positional, *named.values()] == [[MESSAGE] if function is takes_texts else MESSAGE]
+
+
+def test_listener_of_texts_rolls_back_a_bytes_message(adapter, recorder):
+    adapter.listener("q", redelivery_handling="1:move(queue:bad)")(takes_text)
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(b"no text")
+        with adapter:
+            assert recorder.outcomes.get(timeout=PATIENCE)[0] is Outcome.ROLLED_BACK
+            moved = session.create_consumer(Queue("bad")).receive(PATIENCE)
+    assert moved.body == b"no text"
+    assert "takes a TextMessage" in moved.properties["JMS_Sun_JMSJCA_ExceptionMessage"]

@@ -152,8 +152,9 @@ def test_requests_without_message_ids_get_their_replies(session, answer, in_thre
 def test_closing_deletes_the_queue(session):
     with Requestor(session, QUEUE) as requestor:
         unanswered(requestor, "a")
+        replies = requestor.replies
     with pytest.raises(InvalidDestinationError):
-        session.create_producer(requestor.replies).send(TextMessage("too late"))
+        session.create_producer(replies).send(TextMessage("too late"))
     requestor.close()
 
 
