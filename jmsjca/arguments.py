@@ -195,7 +195,10 @@ def enum_member(name: str, value: object, kind: type[E], error: type[JMSError] =
 
 
 class GuardedAttributes:
-    """Refuses to set public attributes that do not exist or cannot be set. A typo would otherwise pass in silence."""
+    """Refuses to set public attributes that do not exist or cannot be set. A typo would otherwise pass in silence.
+
+    A subclass declares its attributes: as properties, or with annotations in its class body.
+    """
 
     __slots__ = ()
 
@@ -218,7 +221,7 @@ def _check_attribute(kind: type, name: str) -> None:
         raise InvalidAttributeError(
             f"{name} of a {kind.__name__} cannot be set; it is given when the object is created."
         )
-    if found is None:
+    if found is None and not any(name in vars(base).get("__annotations__", {}) for base in kind.__mro__):
         raise InvalidAttributeError(
             f"A {kind.__name__} has no attribute {name!r:.100} {_known_attributes(kind, name)}."
         )

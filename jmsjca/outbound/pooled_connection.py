@@ -34,6 +34,13 @@ class PooledConnection(Closeable):
         last_success: When it was last opened, or returned without a failure.
     """
 
+    connection: Connection
+    key: tuple[str | None, str | None]
+    origin: tuple[int, float]
+    borrowed_at: float
+    returned_at: float
+    last_success: float
+
     def __init__(
         self,
         connection: Connection,
@@ -103,7 +110,7 @@ class PooledConnection(Closeable):
         self.connection.stop()
 
     def create_session(
-        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
+        self, transacted: bool = False, acknowledge_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO
     ) -> Session:
         """Create a session, which is closed when the connection is returned. The broker is not asked for it.
 
@@ -139,8 +146,8 @@ class PooledConnection(Closeable):
 
     def _clean_up(self) -> None:
         sessions, self._sessions = self._sessions, []
-        self.connection.exception_listener = None
         try:
+            self.connection.exception_listener = None
             self.connection.stop()
             for session in sessions:
                 session.close()

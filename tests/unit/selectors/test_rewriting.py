@@ -83,9 +83,9 @@ def test_invalid_selector_is_refused_with_its_position():
     ],
 )
 def test_artemis_has_other_names_for_headers_and_delivery_modes(selector, rewritten):
-    assert profile_for("apache-activemq-artemis", ()).translate_selector(selector) == rewritten
+    assert profile_for("apache-activemq-artemis", "2.44.0", ()).translate_selector(selector) == rewritten
 
 
 def test_artemis_cannot_compare_the_delivery_mode_with_a_property():
     with pytest.raises(NotSupportedError, match="use a literal"):
-        profile_for("apache-activemq-artemis", ()).translate_selector("JMSDeliveryMode = c")
+        profile_for("apache-activemq-artemis", "2.44.0", ()).translate_selector("JMSDeliveryMode = c")
