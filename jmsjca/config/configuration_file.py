@@ -25,7 +25,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
@@ -222,9 +222,10 @@ def read_configuration(path: str | Path) -> Configuration:
 def _filled(value: Any, where: str, missing: list[str]) -> Any:
     """Return a value with its environment variables replaced, and collect those that are not set."""
     if isinstance(value, dict):
-        return {name: _filled(inner, f"{where}.{name}".lstrip("."), missing) for name, inner in value.items()}
+        table = cast("dict[str, Any]", value)
+        return {name: _filled(inner, f"{where}.{name}".lstrip("."), missing) for name, inner in table.items()}
     if isinstance(value, list):
-        return [_filled(inner, where, missing) for inner in value]
+        return [_filled(inner, where, missing) for inner in value]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(value, str):
         return value
     unset = (name for name in _REFERENCE.findall(value) if name not in os.environ)

@@ -31,11 +31,13 @@ def check_source(source: CredentialSource | None) -> None:
         ConfigurationError: It is neither a pair, nor a function, nor ``env:NAME`` or ``file:PATH``. The message does
             not contain it.
     """
-    pair = isinstance(source, tuple) and len(source) == 2  # noqa: PLR2004  # a pair
-    text = isinstance(source, str) and _REFERENCE.fullmatch(source) is not None
-    if source is not None and not (pair or text or callable(source)):
+    given: object = source
+    pair = isinstance(given, tuple) and len(given) == 2  # noqa: PLR2004  # pyright: ignore[reportUnknownArgumentType]
+    text = isinstance(given, str) and _REFERENCE.fullmatch(given) is not None
+    if given is not None and not (pair or text or callable(given)):
+        kind = type(given).__name__  # pyright: ignore[reportUnknownArgumentType]
         raise ConfigurationError(
-            f"credentials is a {type(source).__name__}: it must be a pair (user name, password), a function that"
+            f"credentials is a {kind}: it must be a pair (user name, password), a function that"
             " returns one, 'env:NAME' or 'file:PATH'."
         )
 
@@ -56,7 +58,7 @@ def resolve_source(source: CredentialSource, user_name: str | None = None) -> Cr
         text = _read_reference(source)
         pair = (user_name, text) if user_name else _split(text)
     else:
-        pair = source if isinstance(source, tuple) else _call(source)
+        pair = _call(source) if callable(source) else source
     user, password = pair
     if not user:
         raise ConfigurationError(f"The credentials of {_describe(source)} have no user name: use user:password.")

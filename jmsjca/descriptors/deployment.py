@@ -159,7 +159,9 @@ class _Reader:
         return Configuration(adapters={file.name: file.adapter}, factories=factories, destinations=file.destinations)
 
     def _report_pools(self) -> None:
-        for name, options in {} if self._adapters else self._pools.items():
+        if self._adapters:
+            return
+        for name, options in self._pools.items():
             for option in options:
                 self._report.note(name, "resource-adapter", option, "there is no ra.xml whose factories it is for")
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from pydantic import ValidationError
+
 from jmsjca.config.configuration_file import AdapterSection, DestinationSection, FactorySection
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.provider_families import successor
@@ -114,9 +116,9 @@ def _converted(field: str, value: str) -> object:
 def _section(section: type[Any], values: dict[str, Any], where: str) -> Any:
     try:
         return section(**values)
-    except (ValueError, JMSError) as error:
+    except (ValidationError, JMSError) as error:
         names = ", ".join(values)
-        detail = error.errors()[0]["msg"] if hasattr(error, "errors") else error
+        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise ConfigurationError(f"{where}: a value of {names} is invalid: {detail}") from None
 
 

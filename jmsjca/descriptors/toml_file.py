@@ -1,6 +1,6 @@
 """A configuration as TOML: what `read_configuration` reads, without passwords."""
 
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, SecretStr
 
@@ -50,7 +50,8 @@ def _value(key: str, value: Any, name: str) -> Any:
     if isinstance(value, SecretStr) or (key == "connection_url" and _has_secret(value)):
         return f"${{env:{_variable(f'{name}_{key}')}}}"
     if isinstance(value, dict):
-        return {option: _option(option, text, name) for option, text in value.items()}
+        options = cast("dict[str, str]", value)
+        return {option: _option(option, text, name) for option, text in options.items()}
     return getattr(value, "value", value)
 
 
