@@ -31,15 +31,17 @@ def check_source(source: CredentialSource | None) -> None:
         ConfigurationError: It is neither a pair, nor a function, nor ``env:NAME`` or ``file:PATH``. The message does
             not contain it.
     """
-    given: object = source
-    pair = isinstance(given, tuple) and len(given) == 2  # noqa: PLR2004  # pyright: ignore[reportUnknownArgumentType]
-    text = isinstance(given, str) and _REFERENCE.fullmatch(given) is not None
-    if given is not None and not (pair or text or callable(given)):
-        kind = type(given).__name__  # pyright: ignore[reportUnknownArgumentType]
+    known = isinstance(source, str) and _REFERENCE.fullmatch(source) is not None
+    if not (source is None or known or _is_pair(source) or callable(source)):
+        kind = type(source).__name__
         raise ConfigurationError(
             f"credentials is a {kind}: it must be a pair (user name, password), a function that"
             " returns one, 'env:NAME' or 'file:PATH'."
         )
+
+
+def _is_pair(source: object) -> bool:
+    return isinstance(source, tuple) and len(cast("tuple[object, ...]", source)) == 2  # noqa: PLR2004  # a pair
 
 
 def resolve_source(source: CredentialSource, user_name: str | None = None) -> Credentials:
