@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from jmsjca.adapter import ResourceAdapter
 from jmsjca.config.activation_spec import ActivationSpec
 from jmsjca.config.configuration_file import (
     AdapterSection,
@@ -33,6 +32,8 @@ __all__ = ["Deployment", "read"]
 
 class Deployment:
     """The adapters, specs, factories and destinations of a set of files.
+
+    `ResourceAdapter.from_configuration` makes an adapter of its configuration.
 
     Attributes:
         configuration: Everything as sections of a configuration file.
@@ -62,18 +63,6 @@ class Deployment:
     def destinations(self) -> Mapping[str, Destination]:
         """The administered queues and topics by name."""
         return {name: section.destination for name, section in self.configuration.destinations.items()}
-
-    def adapter(self, name: str | None = None) -> ResourceAdapter:
-        """Create an adapter, with its naming context, its factories, and the listeners that have a handler.
-
-        Args:
-            name: The name of the adapter; None for the only one, or the one that is called "default".
-
-        Raises:
-            ConfigurationError: There is no such adapter.
-            JMSError: As `ResourceAdapter.from_config`.
-        """
-        return ResourceAdapter.from_configuration(self.configuration, name)
 
     def __repr__(self) -> str:
         found = self.configuration
@@ -117,6 +106,7 @@ class _Reader:
         self._companions: dict[str, Companion] = {}
 
     def add(self, path: Path) -> None:
+        """Read a file."""
         if path.suffix.lower() != ".xml":
             self._configurations.append(read_configuration(path))
             return
@@ -136,6 +126,7 @@ class _Reader:
                 raise ConfigurationError(f"{path}: <{excerpt(root.tag)}> is no descriptor that is known here.")
 
     def deployment(self) -> Deployment:
+        """Return the deployment of all files."""
         beans = [bean for name, root in self._jars for bean in read_beans(name, root, self._companions, self._report)]
         if len(self._adapters) == 1 and not self._configurations:
             self._adapters[0].rename("default")

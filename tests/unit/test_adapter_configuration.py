@@ -271,7 +271,7 @@ def test_descriptors_start_an_adapter_that_receives_and_sends(tmp_path):
     (tmp_path / "ra.xml").write_text(ra(options="JMSJCA.NoXA=true"))
     (tmp_path / "ejb-jar.xml").write_text(ejb(destination="Queue1", concurrencyMode="cc"))
     deployment, inbox = read(tmp_path / "ra.xml", tmp_path / "ejb-jar.xml"), Inbox()
-    adapter = deployment.adapter()
+    adapter = ResourceAdapter.from_configuration(deployment.configuration)
     adapter.activate(deployment.specs["orders"], inbox)
     with adapter:
         send(adapter.naming.lookup("jms/CF"), "Queue1", "one")
