@@ -18,8 +18,9 @@ from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSup
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
+from jmsjca.inbound.lifecycle import StatusMonitor
 from jmsjca.inbound.shutdown import serve, stop_all
-from jmsjca.inbound.startup import StatusMonitor, have_all_failed, raise_failures, wait_until_up
+from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
 from jmsjca.outbound.factory import (
     ConnectionFactory,
     QueueConnectionFactory,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jmsjca.config.activation_spec import ActivationSpec
-    from jmsjca.config.configuration_file import Configuration, FactorySection
+    from jmsjca.config.configuration_file import Configuration
 
 __all__ = ["ResourceAdapter"]
 
@@ -148,7 +149,7 @@ class ResourceAdapter(SendsMessages):
         adapter = cls(section.connection_url, section.user_name, secret(section.password), section.options)
         for bound, destination in configuration.destinations.items():
             adapter.naming.bind(bound, destination.destination)
-        for bound, factory in sorted(configuration.factories_of(name).items(), key=_looked_up_last):
+        for bound, factory in configuration.factories_of(name).items():
             adapter.naming.bind(bound, adapter.connection_factory(**factory.arguments))
         for listener in configuration.listeners_of(name).values():
             if listener.handler is not None:
@@ -223,7 +224,7 @@ class ResourceAdapter(SendsMessages):
         check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
         factory = self._factory_of_spec(spec)
         options = {**self._options, **factory.own_options} if factory else self._options
-        found = _with_url(spec, factory.login.url) if factory else spec
+        found = spec.model_copy(update={"connection_url": factory.login.url}) if factory else spec
         effective = resolve_spec(found, options, self._connection_url)
         if executor is not None and effective.concurrency_mode != "cc":
             raise ConfigurationError(
@@ -451,14 +452,6 @@ _FACTORIES: "Mapping[FactoryKind, type[ConnectionFactory]]" = {
 }
 
 
-def _with_url(spec: "ActivationSpec", url: str) -> "ActivationSpec":
-    return spec.model_copy(update={"connection_url": url})
-
-
 def _names_user(url: str) -> bool:
     """Return True if a URL has a user name, or the factory that it refers to may have one."""
     return url.startswith(LOOKUP) or ConnectionURL.parse(url).user_name is not None
-
-
-def _looked_up_last(item: "tuple[str, FactorySection]") -> bool:
-    return (item[1].connection_url or "").startswith(LOOKUP)

@@ -185,8 +185,9 @@ class Configuration(_Section):
         return {name: found for name, found in self.listeners.items() if self.adapter_name(found.adapter) == adapter}
 
     def factories_of(self, adapter: str) -> Mapping[str, FactorySection]:
-        """Return the connection factories of an adapter by name."""
-        return {name: found for name, found in self.factories.items() if self.adapter_name(found.adapter) == adapter}
+        """Return the connection factories of an adapter by name; those that refer to others are the last ones."""
+        own = {name: found for name, found in self.factories.items() if self.adapter_name(found.adapter) == adapter}
+        return dict(sorted(own.items(), key=lambda item: (item[1].connection_url or "").startswith("lookup://")))
 
 
 def read_configuration(path: str | Path) -> Configuration:

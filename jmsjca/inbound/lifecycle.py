@@ -20,7 +20,7 @@ from jmsjca.inbound.serial_dispatcher import SerialDispatcher
 from jmsjca.inbound.sync_dispatcher import SyncDispatcher
 from jmsjca.reconnection import ConnectionSettings, FailoverConnector, is_transient, retry_with_backoff
 
-__all__ = ["ActivationRun", "ActivationState", "Status", "create_dispatcher"]
+__all__ = ["ActivationRun", "ActivationState", "Status", "StatusMonitor", "create_dispatcher"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
@@ -49,6 +49,31 @@ _NEXT: dict[tuple[Event, Status], Status] = {
 
 def _always() -> bool:
     return True
+
+
+class StatusMonitor:
+    """Wakes waiting threads when the status of an activation changes. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+
+    def notify(self) -> None:
+        """Make waiting threads check what they wait for."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait_for(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until a condition is true.
+
+        Args:
+            condition: Checked at first and at each `notify`.
+            timeout: Seconds to wait; None waits forever.
+
+        Returns:
+            The last result of the condition.
+        """
+        with self._changed:
+            return self._changed.wait_for(condition, timeout)
 
 
 class ActivationState(Generic[R]):

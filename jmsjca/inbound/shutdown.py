@@ -13,7 +13,7 @@ from weakref import WeakSet
 from jmsjca.arguments import check_timeout
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.startup import StatusMonitor
+from jmsjca.inbound.lifecycle import StatusMonitor
 
 __all__ = ["serve", "stop_all", "stop_at_exit"]
 

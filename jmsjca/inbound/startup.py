@@ -1,13 +1,12 @@
 """Waits for activations: until messages can flow, or until none of them can run any more."""
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from jmsjca.errors import ActivationFailedError, ActivationTimeoutError
-from jmsjca.inbound.lifecycle import Status
+from jmsjca.inbound.lifecycle import Status, StatusMonitor
 
-__all__ = ["StatusMonitor", "have_all_failed", "raise_failures", "wait_until_up"]
+__all__ = ["have_all_failed", "raise_failures", "wait_until_up"]
 
 
 class Startable(Protocol):
@@ -32,31 +31,6 @@ class Startable(Protocol):
     def last_error(self) -> Exception | None:
         """The error of its latest attempt to connect; None if that succeeded."""
         ...
-
-
-class StatusMonitor:
-    """Wakes waiting threads when the status of an activation changes. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-
-    def notify(self) -> None:
-        """Make waiting threads check what they wait for."""
-        with self._changed:
-            self._changed.notify_all()
-
-    def wait_for(self, condition: Callable[[], bool], timeout: float | None) -> bool:
-        """Wait until a condition is true.
-
-        Args:
-            condition: Checked at first and at each `notify`.
-            timeout: Seconds to wait; None waits forever.
-
-        Returns:
-            The last result of the condition.
-        """
-        with self._changed:
-            return self._changed.wait_for(condition, timeout)
 
 
 def wait_until_up(activations: Sequence[Startable], monitor: StatusMonitor, timeout: float | None) -> None:
