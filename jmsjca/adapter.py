@@ -270,13 +270,14 @@ class ResourceAdapter(SendsMessages):
             credentials: As for `ConnectionFactory`.
             client_id: Client id of the connections.
             producer_pooling: True to keep closed producers for reuse.
-            idle_timeout: Seconds without a successful use after which a pooled connection is checked.
+            idle_timeout: As for `ConnectionFactory`.
 
         Raises:
             InvalidActivationSpecError: Neither the adapter nor the factory has a connection URL.
             ConfigurationError: As `ConnectionFactory`.
         """
-        own = connection_url is not None and _names_user(connection_url)
+        url = connection_url or ""  # with a user name of its own, or that of the factory that it refers to, maybe
+        own = url.startswith(LOOKUP) or (url and ConnectionURL.parse(url).user_name is not None)
         if user_name is None and credentials is None and not own:
             user_name, password, credentials = self._user_name, self._password, self._credentials
         return _FACTORIES[kind](
@@ -450,8 +451,3 @@ _FACTORIES: "Mapping[FactoryKind, type[ConnectionFactory]]" = {
     "queue": QueueConnectionFactory,
     "topic": TopicConnectionFactory,
 }
-
-
-def _names_user(url: str) -> bool:
-    """Return True if a URL has a user name, or the factory that it refers to may have one."""
-    return url.startswith(LOOKUP) or ConnectionURL.parse(url).user_name is not None

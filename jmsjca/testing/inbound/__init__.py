@@ -12,10 +12,9 @@ from jmsjca.testing.inbound.hold_until_ack import (
     TestHeldBatches,
     TestHeldMessages,
     TestHoldRules,
-    TestSettling,
-    TestTimeouts,
 )
 from jmsjca.testing.inbound.redelivery import TestDeadLetters, TestMovedMessages, TestRedelivered
+from jmsjca.testing.inbound.settlement import TestSettling, TestTimeouts
 from jmsjca.testing.inbound.topics import TestDurableListeners, TestTopics
 from jmsjca.testing.inbound.transactions import TestExceptions, TestExceptionsWithoutTransaction, TestNoMessageLoss
 
