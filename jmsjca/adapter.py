@@ -58,8 +58,7 @@ class ResourceAdapter(SendsMessages):
         executor: Runs the handlers of listeners in the concurrency mode "cc" that have no executor of their own; None
             for threads of each listener. The adapter does not shut it down: its owner does, after `stop`.
         limits: Bounds of each connection; None for the defaults.
-        credentials: Takes the place of user name and password, as for `ConnectionFactory`: a pair, a function that is
-            asked at each new connection, ``env:NAME`` or ``file:PATH``.
+        credentials: Takes the place of user name and password, as for `ConnectionFactory`.
 
     Raises:
         InvalidURLError: The URL is no text, or cannot be parsed.
@@ -239,7 +238,7 @@ class ResourceAdapter(SendsMessages):
             HookChain(self._hooks),
             loop=self._loop,
             executor=executor or self._executor,
-            on_status=self._report_status,
+            on_status=lambda: self._monitor.notify(),  # noqa: PLW0108  # another monitor after a fork
             naming=self._naming,
         )
         with self._lock:
@@ -276,7 +275,7 @@ class ResourceAdapter(SendsMessages):
             InvalidActivationSpecError: Neither the adapter nor the factory has a connection URL.
             ConfigurationError: As `ConnectionFactory`.
         """
-        url = connection_url or ""  # with a user name of its own, or that of the factory that it refers to, maybe
+        url = connection_url or ""
         own = url.startswith(LOOKUP) or (url and ConnectionURL.parse(url).user_name is not None)
         if user_name is None and credentials is None and not own:
             user_name, password, credentials = self._user_name, self._password, self._credentials
@@ -404,9 +403,6 @@ class ResourceAdapter(SendsMessages):
 
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"
-
-    def _report_status(self) -> None:
-        self._monitor.notify()
 
     def _settings(
         self, spec: "ActivationSpec", url: str | None, factory: ConnectionFactory | None

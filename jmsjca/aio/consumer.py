@@ -39,9 +39,13 @@ class Consumer(AsyncCloseable):
         return self._wrapped.closed or self._session.closed
 
     @overload
-    async def receive(self, timeout: None = None) -> Message | Any: ...  # noqa: ASYNC109
+    async def receive(self, timeout: None = None) -> Message | Any:  # noqa: ASYNC109, D418
+        """Wait for the next message."""
+
     @overload
-    async def receive(self, timeout: float | None) -> Message | None: ...  # noqa: ASYNC109
+    async def receive(self, timeout: float | None) -> Message | None:  # noqa: ASYNC109, D418
+        """Wait for the next message; return None at the timeout."""
+
     async def receive(self, timeout: float | None = None) -> Message | Any:  # noqa: ASYNC109  # JMS has it
         """Receive the next message.
 

@@ -241,9 +241,13 @@ class MessageConsumer(Closeable):
         return self._selector
 
     @overload
-    def receive(self, timeout: None = None) -> Message | Any: ...
+    def receive(self, timeout: None = None) -> Message | Any:  # noqa: D418
+        """Wait for the next message."""
+
     @overload
-    def receive(self, timeout: float | None) -> Message | None: ...
+    def receive(self, timeout: float | None) -> Message | None:  # noqa: D418
+        """Wait for the next message; return None at the timeout."""
+
     def receive(self, timeout: float | None = None) -> Message | Any:
         """Receive the next message (JMS 3.1, section 8.5).
 

@@ -144,6 +144,7 @@ class TestMessageListeners(_Sessions):
         queues, threads, received = [harness.queue() for _ in range(3)], set[int](), SimpleQueue[Message]()
 
         def listen(message: Message) -> None:
+            """Record the thread and the message."""
             threads.add(threading.get_ident())
             received.put(message)
 
@@ -164,6 +165,7 @@ class TestMessageListeners(_Sessions):
         queue, seen, done = harness.queue(), list[tuple[str, bool]](), threading.Event()
 
         def fail_once(message: Message) -> None:
+            """Fail at the first delivery of one message."""
             seen.append((message.body, message.redelivered))
             if message.body == "b" and not message.redelivered:
                 raise JMSError("The first delivery fails.")
@@ -185,6 +187,7 @@ class TestMessageListeners(_Sessions):
         session = connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
 
         def recover_once(message: Message) -> None:
+            """Recover at the first delivery, acknowledge at the second."""
             seen.append(message.body)
             if message.redelivered:
                 message.acknowledge()
@@ -206,6 +209,7 @@ class TestMessageListeners(_Sessions):
         session, done = connection.create_session(transacted=True), threading.Event()
 
         def reply(message: Message) -> None:
+            """Roll back at the first delivery, commit at the second."""
             _reply(session, replies, message)
             if not message.redelivered:
                 session.rollback()
@@ -242,6 +246,7 @@ class TestMessageListeners(_Sessions):
         consumer = session.create_consumer(queue)
 
         def close(_: Message) -> None:
+            """Close the consumer that delivers the message."""
             consumer.close()
             done.set()
 
