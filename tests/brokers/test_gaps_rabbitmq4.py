@@ -191,6 +191,12 @@ def test_the_management_counts_what_waits_and_not_what_is_held(connection, quoru
     assert Management(connection).ask("GET", quorum)[1]["message_count"] == 1
 
 
+def test_a_quorum_queue_is_not_deleted_with_its_last_consumer(connection):
+    request = {"auto_delete": True, "arguments": QUORUM}
+    status, reason = Management(connection).ask("PUT", f"/queues/gap.{uuid.uuid4().hex}", request)
+    assert (status, "auto-delete" in reason) == (400, True)
+
+
 def test_the_management_lists_no_queues(connection):
     assert Management(connection).ask("GET", "/queues").name == "amqp:internal-error"
 

@@ -42,7 +42,6 @@ RABBITMQ4 = AMQPBrokerProfile(
         counts_lost=True,
         durable=True,
         shared=True,
-        volatile_reuse=True,
         subscription_lock=True,
         subscription_kinds=True,
         temporary=True,

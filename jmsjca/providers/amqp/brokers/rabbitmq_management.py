@@ -43,15 +43,21 @@ class ManagementNode:
         self._lock = threading.Lock()
         self._link: RequestLink | None = None
 
-    def find_queue(self, name: str) -> ResponseFields | None:
+    def find_queue(self, name: str, timeout: float | None = None) -> ResponseFields | None:
         """Return the state of a queue; None if it does not exist."""
-        status, found = self._request("GET", _queue_path(name))
+        status, found = self._request("GET", _queue_path(name), timeout=timeout)
         if status == _NOT_FOUND:
             return None
         return ResponseFields(_checked(status, found, f"to look up the queue {name!r}"))
 
     def declare_queue(
-        self, name: str, arguments: dict[str, Any], *, exclusive: bool = False, auto_delete: bool = False
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        exclusive: bool = False,
+        auto_delete: bool = False,
+        timeout: float | None = None,
     ) -> tuple[bool, ResponseFields]:
         """Declare a durable queue; return whether it is new, and its state.
 
@@ -60,7 +66,7 @@ class ManagementNode:
             IllegalStateError: The queue exists with other arguments.
         """
         body = {"durable": True, "exclusive": exclusive, "auto_delete": auto_delete, "arguments": arguments}
-        status, found = self._request("PUT", _queue_path(name), body)
+        status, found = self._request("PUT", _queue_path(name), body, timeout)
         fields = ResponseFields(_checked(status, found, f"to declare the queue {name!r}"))
         return status == _CREATED, fields
 
@@ -101,19 +107,20 @@ class ManagementNode:
             raise unexpected_response("a list, bindings,", bindings)
         return len(bindings) > 0  # pyright: ignore[reportUnknownArgumentType]  # of anything
 
-    def _request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Return the status and the body of a response."""
+    def _request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> tuple[int, Any]:
+        """Return the status and the body of a response. The timeout is in seconds; None for that of the connection."""
+        seconds = self._timeout if timeout is None else min(timeout, self._timeout)
         identity = uuid.uuid4().hex
         message = Message(body, id=identity, address=path, subject=method, reply_to="$me")
         encoded = bytes(message.encode()) + (_NO_BODY if body is None else b"")
         with self._lock:
-            response = self._attached_link().request(encoded)
+            response = self._attached_link(seconds).request(encoded, seconds)
         return _parse(response, identity)
 
-    def _attached_link(self) -> RequestLink:
+    def _attached_link(self, timeout: float) -> RequestLink:
         if self._link is None or self._link.error is not None:
             link = RequestLink(self._engine, _ADDRESS, self._timeout, _RESPONSE_BYTES)
-            link.attach()
+            link.attach(timeout)
             self._link = link
         return self._link
 

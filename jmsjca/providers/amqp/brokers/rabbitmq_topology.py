@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, destination
-from jmsjca.errors import IllegalStateError, InvalidDestinationError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError
 from jmsjca.providers.amqp.admin import ResponseFields
 from jmsjca.providers.amqp.brokers.rabbitmq_admin import RabbitMQAdmin, subscription_queue
 from jmsjca.providers.amqp.brokers.rabbitmq_management import ManagementNode
@@ -52,11 +52,11 @@ class RabbitMQTopology:
         self._arguments = dict(_QUEUE_ARGUMENTS[queue_type])
         self._known: set[Destination] = set()
 
-    def ensure_target(self, to: Destination) -> None:
-        """Declare a queue, unless it is known to exist."""
+    def ensure_target(self, to: Destination, timeout: float) -> None:
+        """Declare a queue, unless it is known to exist. The timeout is for each response."""
         if isinstance(to, Queue) and not to.temporary and to not in self._known:
             address_of(to, "encoded").check()
-            self._declare(to.name)
+            self._declare(to.name, timeout)
             self._known.add(to)
 
     def forget_targets(self) -> None:
@@ -104,19 +104,31 @@ class RabbitMQTopology:
             self._node.delete_exchange(what.name)
         self._node.delete_queue(what.name)
 
-    def _declare(self, name: str) -> bool:
+    def _declare(self, name: str, timeout: float | None = None) -> bool:
         """Declare a queue, or find one of any type; return True if it counts deliveries."""
-        found = self._node.find_queue(name)
+        found = self._node.find_queue(name, timeout)
         if found is None:
-            found = self._node.declare_queue(name, self._arguments)[1]
-        elif _is_starting(found):  # another client declares it
-            self._await_leader(name)
+            _, found = self._declare_new(name, self._arguments, timeout)
+        if _is_starting(found):  # another client declares it
+            self._await_leader(name, timeout)
         return _counts(found)
 
-    def _await_leader(self, name: str) -> None:
+    def _declare_new(
+        self, name: str, arguments: Mapping[str, Any], timeout: float | None = None
+    ) -> tuple[bool, ResponseFields]:
+        """Declare a queue that did not exist; return whether it is new, and its state."""
+        try:
+            return self._node.declare_queue(name, dict(arguments), timeout=timeout)
+        except JMSError:  # RabbitMQ 4.0 fails if another client declares the queue at the same time
+            found = self._node.find_queue(name, timeout)
+            if found is None:
+                raise
+            return False, found
+
+    def _await_leader(self, name: str, timeout: float | None) -> None:
         for pause in _START_PAUSES:
             time.sleep(pause)
-            found = self._node.find_queue(name)
+            found = self._node.find_queue(name, timeout)
             if found is None or not _is_starting(found):
                 return
 
@@ -152,7 +164,7 @@ class RabbitMQTopology:
             arguments[_ACTIVE] = True
         found = self._node.find_queue(name)
         if found is None:
-            return self._node.declare_queue(name, arguments)
+            return self._declare_new(name, arguments)
         is_shared = ResponseFields(found.get("arguments")).get(_ACTIVE) is not True
         if is_shared is not source.shared:
             kind = "shared" if is_shared else "not shared"

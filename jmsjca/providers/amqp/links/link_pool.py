@@ -63,7 +63,7 @@ class LinkPool:
         self.engine.check_open()
         with self.commit_lock:
             if self.topology is not None:
-                self.topology.ensure_target(to)
+                self.topology.ensure_target(to, self.reply_timeout)
             self._own_link_to(to, self.reply_timeout)
             self._evict()
 
@@ -196,7 +196,7 @@ class LinkPool:
 
     def _link_to(self, to: Destination, timeout: float) -> SenderLink:
         if self.topology is not None:
-            self.topology.ensure_target(to)
+            self.topology.ensure_target(to, timeout)
         if self._is_relayed(to):
             address_of(to, self.broker.naming).check()  # a relay accepts names that no consumer can have
             return self._relay_link(timeout)

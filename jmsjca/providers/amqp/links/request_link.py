@@ -46,15 +46,15 @@ class RequestLink(Link):
         self._queued: deque[tuple[bytes, Future[bytes]]] = deque()  # without credit or room for a response
         self._pending: deque[Future[bytes]] = deque()
 
-    def request(self, encoded: bytes) -> bytes:
-        """Send an encoded request, and return the encoded response.
+    def request(self, encoded: bytes, timeout: float) -> bytes:
+        """Send an encoded request, and return the encoded response. The timeout is in seconds.
 
         Raises:
             JMSError: The broker ended the link because of the request, or did not respond in time.
         """
         response: Future[bytes] = Future()
         self._engine.submit_nowait(partial(self._enqueue, encoded, response), response)
-        return self._engine.wait(response, self._reply_timeout, f"the response of {self._address}")
+        return self._engine.wait(response, timeout, f"the response of {self._address}")
 
     def on_attached(self) -> None:
         """The broker attached one of the links. Both are needed."""

@@ -25,8 +25,8 @@ class Topology(Protocol):
         """The administration of the broker."""
         ...
 
-    def ensure_target(self, to: Destination) -> None:
-        """Declare a queue, unless it is known to exist.
+    def ensure_target(self, to: Destination, timeout: float) -> None:
+        """Declare a queue, unless it is known to exist. The timeout is for each response.
 
         Raises:
             InvalidDestinationError: The broker refuses the name.
