@@ -26,6 +26,8 @@ CANNOT = {
     "openmq-stomp": "transacted_receive",
     "rabbitmq-amqp": "transacted_receive and transacted_send and durable",
     "rabbitmq-stomp": "transacted_receive and transacted_send",
+    "rabbitmq4-amqp": "transacted_receive and transacted_send",
+    "rabbitmq4-stomp": "transacted_receive and transacted_send",
 }
 
 
