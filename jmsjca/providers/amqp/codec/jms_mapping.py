@@ -358,7 +358,7 @@ def _text_or_null(value: PropertyValue) -> bytes:
 
 _HEADER_DESCRIPTOR, _ANNOTATIONS_DESCRIPTOR = b"\x00\x53\x70", b"\x00\x53\x72"
 _TTL_LIMIT = 1 << 32  # milliseconds, about 50 days: beyond it a message has only its absolute expiry time
-_DEFAULT_PRIORITY, _MAX_PRIORITY = 4, 9
+_MAX_PRIORITY = 9
 _PERSISTENT = DeliveryMode.PERSISTENT  # an attribute of an Enum costs as much as a call
 _DELIVERY_TIME = symbol("x-opt-delivery-time")  # a long, as in Java clients
 
@@ -402,10 +402,8 @@ def usual_header_and_annotations(header: tuple[bool, int, int | None], kinds: tu
 
 
 def _header_section(persistent: bool, priority: int, ttl: int | None) -> bytes:
-    fields = [
-        write(persistent),
-        NULL if priority == _DEFAULT_PRIORITY else write(UByte(min(max(priority, 0), _MAX_PRIORITY))),
-    ]
+    # The default priority, too: RabbitMQ takes a message without a priority for one of the lowest.
+    fields = [write(persistent), write(UByte(min(max(priority, 0), _MAX_PRIORITY)))]
     return _HEADER_DESCRIPTOR + list_of(fields if ttl is None else [*fields, write(UInt(ttl))])
 
 

@@ -9,6 +9,7 @@ from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidClientIDError,
+    InvalidOptionError,
     InvalidURLError,
     JMSSecurityError,
     NotSupportedError,
@@ -181,3 +182,32 @@ def test_a_broker_that_nobody_tested_is_not_trusted_with_a_unit():
     unknown = can("unheard of", ALONE)
     trusted = (unknown.atomic, unknown.transacted_receive, unknown.transacted_send, unknown.selectors)
     assert not any(trusted)
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [("3.10.8", "3.10.8"), ("", "3.10.8"), ("nonsense", "3.10.8"), ("4.0.5", "4.0.5"), ("5.1", "4.0.5")],
+)
+def test_rabbitmq_is_told_by_its_version(version, release):
+    assert profile_for("RabbitMQ", version, RELAY).release == release
+
+
+@pytest.mark.parametrize("version", ["3.10.8", "4.0.5", ""])
+def test_another_product_is_told_without_its_version(version):
+    assert profile_for(ARTEMIS, version, set()).product == ARTEMIS
+
+
+def test_classic_queues_have_priorities_and_count_nothing():
+    quorum, classic = (
+        profile_for("RabbitMQ", "4.0.5", RELAY, queue_type=kind).capabilities for kind in ("quorum", "classic")
+    )
+    assert (quorum.priority, quorum.delivery_count, quorum.give_back) == (False, True, "uncounted")
+    assert (classic.priority, classic.delivery_count, classic.give_back) == (True, False, "local")
+
+
+def test_an_unknown_type_of_queue_is_refused():
+    with pytest.raises(InvalidOptionError, match="queue_type is quorum or classic, not 'stream'"):
+        connect(ConnectionSettings("amqp://127.0.0.1:1?queue_type=stream"))
+
+
+RELAY = {"ANONYMOUS-RELAY", "LINK_PAIR_V1_0"}

@@ -153,3 +153,12 @@ def test_a_header_of_another_type_is_left_to_the_encoder_which_refuses_it(header
     assert template_for(QUEUE, "capability")(message) is None
     with pytest.raises(MessageFormatError):
         encode(message, QUEUE, 0)
+
+
+@pytest.mark.parametrize("priority", range(10))
+def test_each_priority_is_written_also_the_default(priority):
+    """RabbitMQ takes a message without a priority for one of the lowest."""
+    message = TextMessage("a")
+    message.priority = priority
+    header = bytes([0x00, 0x53, 0x70, 0xC0, 0x04, 0x02, 0x41, 0x50, priority])
+    assert encode(message, Queue("q"), 0.0).startswith(header)
