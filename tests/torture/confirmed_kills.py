@@ -6,6 +6,7 @@ may be there or not, and come once more.
 
 import threading
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from brokers.broker import Broker
@@ -14,6 +15,7 @@ from jmsjca.destinations import Queue
 from jmsjca.errors import JMSError
 from jmsjca.messages import TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
+from jmsjca.spi import Connection, Delivery
 from jmsjca.testing.contract.harness import prepare
 
 __all__ = ["Account", "run"]
@@ -44,6 +46,9 @@ class Account:
         return {body for body, times in self.done.items() if times > 1}
 
 
+Step = Callable[[Connection, Account, threading.Event], None]
+
+
 def run(broker: Broker, protocol: str, kills: int) -> Account:
     """Run the loop over a broker that runs, and that nobody else uses."""
     _declare(broker, protocol)
@@ -67,7 +72,7 @@ def run(broker: Broker, protocol: str, kills: int) -> Account:
     return account
 
 
-def _declare(broker, protocol):
+def _declare(broker: Broker, protocol: str) -> None:
     """Declare the queue, and let the broker shut down once: it writes down some seconds later that there is one."""
     connection = connect(ConnectionSettings(broker.url(protocol)))
     connection.check(QUEUE)
@@ -75,7 +80,7 @@ def _declare(broker, protocol):
     broker.restart()
 
 
-def _work(step, url, account, ended):
+def _work(step: Step, url: str, account: Account, ended: threading.Event) -> None:
     while not ended.is_set():
         try:
             connection = connect(ConnectionSettings(f"{url}?reply_timeout=10"))
@@ -85,7 +90,7 @@ def _work(step, url, account, ended):
             ended.wait(0.05)  # the broker starts
 
 
-def _send(connection, account, ended):
+def _send(connection: Connection, account: Account, ended: threading.Event) -> None:
     while not ended.is_set():
         body = f"{len(account.sent)}.{threading.get_ident()}.{id(connection)}"
         unit = connection.unit(atomic=False)
@@ -96,13 +101,13 @@ def _send(connection, account, ended):
             account.changed.notify_all()
 
 
-def _receive(connection, account, ended):
+def _receive(connection: Connection, account: Account, ended: threading.Event) -> None:
     consumer = connection.consumer(QUEUE)
     while not ended.is_set():
         _acknowledge(connection, consumer.receive(5, 0.2), account)
 
 
-def _acknowledge(connection, deliveries, account):
+def _acknowledge(connection: Connection, deliveries: Sequence[Delivery], account: Account) -> None:
     if not deliveries:
         return
     bodies = [delivery.message.body for delivery in deliveries]
@@ -118,7 +123,7 @@ def _acknowledge(connection, deliveries, account):
         account.changed.notify_all()
 
 
-def _await_work(account):
+def _await_work(account: Account) -> None:
     with account.changed:
         sent, done = len(account.sent) + AT_WORK, account.done.total() + AT_WORK
         at_work = account.changed.wait_for(
@@ -127,7 +132,7 @@ def _await_work(account):
     assert at_work, "nobody is at work"
 
 
-def _receive_rest(url, account):
+def _receive_rest(url: str, account: Account) -> None:
     connection = connect(ConnectionSettings(url))
     consumer = connection.consumer(QUEUE)
     while deliveries := consumer.receive(100, IDLE):

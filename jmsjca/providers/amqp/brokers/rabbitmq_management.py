@@ -83,7 +83,7 @@ class ManagementNode:
 
     def declare_exchange(self, name: str, kind: str) -> None:
         """Declare an exchange that is deleted with its last binding."""
-        body = {"type": kind, "durable": True, "auto_delete": True, "internal": False, "arguments": {}}
+        body: dict[str, Any] = {"type": kind, "durable": True, "auto_delete": True, "internal": False, "arguments": {}}
         status, found = self._request("PUT", f"/exchanges/{encoded_name(name)}", body)
         _checked(status, found, f"to declare the exchange {name!r}")
 
@@ -94,7 +94,7 @@ class ManagementNode:
 
     def bind(self, queue: str, exchange: str, key: str) -> None:
         """Bind a queue to an exchange."""
-        body = {"source": exchange, "destination_queue": queue, "binding_key": key, "arguments": {}}
+        body: dict[str, Any] = {"source": exchange, "destination_queue": queue, "binding_key": key, "arguments": {}}
         status, found = self._request("POST", "/bindings", body)
         _checked(status, found, f"to bind the queue {queue!r}")
 
