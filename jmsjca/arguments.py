@@ -167,7 +167,7 @@ def check_timeout(name: str, value: object) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Return True for an `int` or a `float`; a `bool` is none."""
+    """Return True for an `int` or a `float`; a `bool` is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

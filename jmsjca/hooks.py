@@ -30,7 +30,7 @@ class DeadLetter:
     """A message that a listener gave up: it was moved, or deleted.
 
     Attributes:
-        message_id: The id of the message, or ``content:`` and a digest for a message whose id is missing or damaged.
+        message_id: The id of the message, or ``content:`` and a digest for a message with a missing or damaged id.
         source: The destination that it was received from.
         target: The destination that it was moved to; None if it was deleted.
         count: The number of redeliveries.

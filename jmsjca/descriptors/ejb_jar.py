@@ -62,7 +62,7 @@ def read_beans(
     Args:
         path: The name of the file, for the report.
         root: Its root element.
-        companions: What the server's descriptors add, by the name of the bean.
+        companions: The additions of the server's descriptors, by the name of the bean.
         report: Collects what is not carried over.
 
     Raises:

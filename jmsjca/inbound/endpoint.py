@@ -321,7 +321,7 @@ class Endpoint:
 
 
 def message_identity(delivery: spi.Delivery) -> str:
-    """Return the id of a message; for one that has no id, or whose id cannot be decoded, a digest of its content."""
+    """Return the id of a message; for one without a readable id, a digest of its content."""
     return readable_message_id(delivery) or f"content:{delivery.digest}"
 
 

@@ -84,7 +84,7 @@ class MessageMover:
             count: Number of redeliveries seen so far.
 
         Returns:
-            What to `report` once the unit is committed; None if the message cannot be moved.
+            The argument of `report` once the unit is committed; None if the message cannot be moved.
 
         Raises:
             ConnectionLostError: The connection is lost.

@@ -62,7 +62,7 @@ def wait_until_up(activations: Sequence[Startable], monitor: StatusMonitor, time
 
 
 def have_all_failed(activations: Sequence[Startable]) -> bool:
-    """Return True if all activations are permanently down, so that nothing is served. False if there are none."""
+    """Return True if all activations are permanently down, so that nothing is served. False without activations."""
     return bool(activations) and all(each.status == "Down" and each.failure for each in activations)
 
 

@@ -231,7 +231,7 @@ class DeliveryMixin:
         self._context = context
 
     def _begin_resend(self) -> None:
-        """Keep the id of a received message before a send assigns another one."""
+        """Record the id of a received message before a send assigns another one."""
         if self._context is not None:
             self._original_id = self._original_message_id()
 

@@ -13,7 +13,7 @@ __all__ = ["SequentialMessage", "slice_bytes"]
 class SequentialMessage(Message):
     """The base of `StreamMessage` and `BytesMessage`.
 
-    A new message, and one whose body was cleared, is in write mode. `reset` switches to read mode; a received message
+    A new message, and one with a cleared body, is in write mode. `reset` switches to read mode; a received message
     is in read mode. The method name states the type that is written or read. A failed read does not advance the
     position.
 

@@ -21,7 +21,7 @@ logger = logging.getLogger("jmsjca.outbound")
 
 
 class CompletionListener(Protocol):
-    """Is told how asynchronous sends end (JMS 3.1, section 7.3)."""
+    """Receives the outcomes of asynchronous sends (JMS 3.1, section 7.3)."""
 
     def on_completion(self, message: Message, /) -> object:
         """Called when the message is sent, with the same guarantee as after a synchronous send."""
@@ -58,7 +58,7 @@ class AsynchronousSends:
     Args:
         mode: Begins to send a message, and returns the function that waits for its outcome.
         hooks: The hooks around sends.
-        limit: The maximum number of sends whose completion is outstanding.
+        limit: The maximum number of incomplete sends.
     """
 
     def __init__(self, mode: SessionMode, hooks: HookChain, limit: int) -> None:
@@ -160,7 +160,7 @@ class AsynchronousSends:
 
 
 class _PendingSend:
-    """One asynchronous send, and those who are told its outcome.
+    """One asynchronous send, and the receivers of its outcome.
 
     Args:
         message: The message.
@@ -191,7 +191,7 @@ class _PendingSend:
         self._wait = mode.begin_send(message, to)
 
     def without_listener(self) -> "_PendingSend":
-        """Return this send, whose outcome is told to nobody."""
+        """Return this send without a receiver of its outcome."""
         self._on_completion = None
         return self
 

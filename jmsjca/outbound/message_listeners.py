@@ -178,7 +178,7 @@ class ListenerDispatcher:
             return self._thread is None
 
     def _set_dispatching(self, *, begun: bool) -> bool:
-        """Note whether the thread uses the session, for which `pause` waits. It may only while it is started."""
+        """Record whether the thread uses the session, for which `pause` waits. It may only while it is started."""
         with self._changed:
             self._dispatching = begun and self._state.started
             self._changed.notify_all()

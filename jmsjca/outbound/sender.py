@@ -132,7 +132,7 @@ class Sender:
             destination: The name of a queue, or a `Queue` or a `Topic`.
             body: Text, bytes, a mapping, a list, a pydantic model or a dataclass; or a message.
             duplicate_id: An id by which the broker recognises the message if it is sent again (capability
-                ``duplicate_detection``); "" for a new one. With it, a send whose outcome is in doubt is repeated.
+                ``duplicate_detection``); "" for a new one. With it, a send in doubt is repeated.
             **options: See `SendOptions`.
 
         Returns:

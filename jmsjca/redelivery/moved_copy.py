@@ -78,7 +78,7 @@ def raw_copy(body: bytes, message: Message | None, facts: MoveFacts) -> Message:
 
     Args:
         body: The bytes of the message.
-        message: The received message, whose ids and timestamp are recorded if they can be decoded; None for one that
+        message: The received message; its ids and timestamp are recorded if they can be decoded; None for one that
             cannot be decoded at all.
         facts: The facts to record, as in `moved_copy`.
     """
@@ -112,7 +112,7 @@ def _with_body(message: Message) -> Message:
 
 
 def _is_plain_data(message: Message) -> bool:
-    """Return True for an object message whose body is no pickle: it has plain data, or nothing."""
+    """Return True for an object message without a pickle: it has plain data, or nothing."""
     return isinstance(message, ObjectMessage) and (plain_data_of(message) is not None or message.pickled is None)
 
 

@@ -117,7 +117,7 @@ def size_limit_error(what: str, size: int, limit: int, to: Destination) -> Resou
     """Return the error for a message or body that exceeds the size limit.
 
     Args:
-        what: What was measured, for example "body".
+        what: The measured part, for example "body".
         size: Its size in bytes.
         limit: The limit in bytes.
         to: The destination of the message.

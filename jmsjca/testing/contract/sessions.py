@@ -104,7 +104,7 @@ class TestAsynchronousSends(_Sessions):
         harness.expect(queue, *sent)
 
     def test_future_is_done_when_the_broker_has_the_message(self, harness: Harness, connection: Connection) -> None:
-        """With the message, whose headers are set (section 7.3.6)."""
+        """With the message and its headers (section 7.3.6)."""
         queue = harness.queue()
         with connection.create_session() as session:
             message = TextMessage("a")

@@ -25,7 +25,7 @@ class Deciding:
     """A handler that counts its calls by body, and raises for some bodies.
 
     Args:
-        errors: What to raise, by body.
+        errors: The errors to raise, by body.
 
     Attributes:
         calls: The number of calls by body.

@@ -187,7 +187,7 @@ class HookRecorder(Hooks):
 
     @property
     def settled_messages(self) -> int:
-        """The number of messages of settled units whose outcome no case has waited for."""
+        """The number of messages of settled units that no case has waited for."""
         return sum(count for _, count in list(self._outcomes.queue))
 
     def next_outcome(self) -> Outcome:

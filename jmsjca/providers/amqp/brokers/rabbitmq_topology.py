@@ -145,7 +145,7 @@ class RabbitMQTopology:
         raise IllegalStateError(f"Another client changes the subscription {source.name!r} at the same time; try again.")
 
     def _joins(self, name: str, source: Subscription, *, in_use: bool) -> bool:
-        """Return True if a consumer joins a subscription that exists; False if it creates it anew.
+        """Return True if a consumer joins a subscription that exists; False if it creates it.
 
         Without a consumer a volatile subscription has ended, and another topic is as good as unsubscribing (JMS 3.1,
         sections 8.3.2 and 8.3.3).

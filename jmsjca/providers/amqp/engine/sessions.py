@@ -119,7 +119,7 @@ class Sessions:
             self._call_later(_END_TIMEOUT, partial(self.on_ended, handler))
 
     def _keep(self, session: Any, link: Any) -> None:
-        """Keep a session, unless the broker has ended it or would be told of deliveries that it has requeued."""
+        """Store a session for reuse, unless the broker has ended it or has requeued deliveries of it."""
         self._events.handlers.pop(pointer_to(session), None)
         if session.state & REMOTE_CLOSED or link.unsettled:
             self._linger(session)

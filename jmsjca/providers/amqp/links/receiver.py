@@ -25,8 +25,8 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     settle,
 )
 from jmsjca.providers.amqp.errors import condition_text
-from jmsjca.providers.amqp.links.answered_credit import AnsweredDrainCredit
 from jmsjca.providers.amqp.links.credit import CreditControl, DrainCredit, EchoCredit
+from jmsjca.providers.amqp.links.drain_credit import AnsweredDrainCredit
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source
 
@@ -47,7 +47,7 @@ class LimitExceeded(Exception):  # noqa: N818  # the peer's error, not this clie
 
     Args:
         condition: The AMQP error condition.
-        what: What exceeded the limit, as error messages name it.
+        what: The noun for error messages.
         remedy: How to avoid it.
     """
 

@@ -17,7 +17,7 @@ class _Request(NamedTuple):
 
 
 class AnsweredDrainCredit:
-    """Credit for RabbitMQ 4, whose queue answers each drain behind what was settled before, also without any credit.
+    """Credit for RabbitMQ 4: its queues answer each drain behind what was settled before, also without any credit.
 
     One drain is on its way at a time. Requests that are made meanwhile share the next one, and credit is granted after
     the answer.
