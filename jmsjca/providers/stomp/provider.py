@@ -125,6 +125,6 @@ class _Opener:
 
 
 def _quote_client_id(client_id: str) -> str:
-    """Quote a client id with outer blanks, which ActiveMQ would strip, or that looks quoted, so that ids stay distinct."""
+    """Quote a client id that has outer blanks, which ActiveMQ strips, or looks quoted: ids must stay distinct."""
     quoted = client_id.startswith("'") and client_id.endswith("'")
     return f"'{client_id}'" if quoted or client_id != client_id.strip() else client_id
