@@ -167,6 +167,9 @@ class AMQPConnection:
             self._mark_units_lost()
             for consumer in self._consumers:
                 consumer.close_nowait()
+            if self._topology is not None:  # the broker ends links some time after their connection
+                for consumer in self._consumers.of_subscriptions():
+                    consumer.detach()
             self._mark_units_lost()  # units that have taken deliveries meanwhile
         except JMSError:  # the connection is lost, and the broker has requeued all deliveries
             pass
@@ -279,6 +282,10 @@ class ConsumerRegistry:
         """
         if self._consumers_of(what) if isinstance(what, Subscription) else self._open_consumers_of(what):
             raise IllegalStateError(f"{what} still has consumers; close them first.")
+
+    def of_subscriptions(self) -> list[AMQPConsumer]:
+        """Return the consumers of named subscriptions, which others may want as soon as the connection is closed."""
+        return [each for each, terms in self._active.items() if isinstance(terms.source, Subscription)]
 
     def _open_consumers_of(self, what: Destination) -> list[AMQPConsumer]:
         return [c for c, terms in self._active.items() if terms.topic == what and not c.closed]

@@ -175,6 +175,10 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             self._mark_closed()
         self._release_unassigned(wait=False)
 
+    def detach(self) -> None:
+        """Close the link, and wait until the broker has: it returns what units of this consumer hold."""
+        self._link.close()
+
     def close_if_finished(self) -> None:
         """Close the link of a closed consumer once no unit holds a delivery."""
         if self.closed and not self._buffer.unsettled and self._error is None:
