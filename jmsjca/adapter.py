@@ -21,12 +21,8 @@ from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.lifecycle import StatusMonitor
 from jmsjca.inbound.shutdown import serve, stop_all
 from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
-from jmsjca.outbound.factory import (
-    ConnectionFactory,
-    QueueConnectionFactory,
-    TopicConnectionFactory,
-    look_up_factory,
-)
+from jmsjca.messages.converters import Converters
+from jmsjca.outbound.factory import FACTORIES, ConnectionFactory, look_up_factory
 from jmsjca.outbound.sender import Sender, SendsMessages
 from jmsjca.reconnection import ConnectionSettings
 
@@ -59,6 +55,8 @@ class ResourceAdapter(SendsMessages):
             for threads of each listener. The adapter does not shut it down: its owner does, after `stop`.
         limits: Bounds of each connection; None for the defaults.
         credentials: Takes the place of user name and password, as for `ConnectionFactory`.
+        converters: Converts bodies for listeners, replies and senders; None for `Converters.default`.
+        map_messages: True to send replies and bodies that are mappings as map messages; else they are sent as JSON.
 
     Raises:
         InvalidURLError: The URL is no text, or cannot be parsed.
@@ -80,6 +78,8 @@ class ResourceAdapter(SendsMessages):
         executor: Executor | None = None,
         limits: Limits | None = None,
         credentials: CredentialSource | None = None,
+        converters: Converters | None = None,
+        map_messages: bool = False,
     ) -> None:
         check_source(credentials)
         unavailable = {"mbean_object_name": mbean_object_name, "mbean_server_domain": mbean_server_domain}
@@ -100,6 +100,7 @@ class ResourceAdapter(SendsMessages):
         self._executor = executor
         self._limits = limits or Limits()
         self._credentials = credentials
+        self._converters = Converters(converters, map_messages=map_messages or None)
         self._sending_factory: ConnectionFactory | None = None
         self._naming = NamingContext(NamingContext.default())
         self._activations: list[Activation] = []
@@ -240,6 +241,7 @@ class ResourceAdapter(SendsMessages):
             executor=executor or self._executor,
             on_status=lambda: self._monitor.notify(),  # noqa: PLW0108  # another monitor after a fork
             naming=self._naming,
+            converters=self._converters,
         )
         with self._lock:
             self._activations.append(activation)
@@ -279,7 +281,7 @@ class ResourceAdapter(SendsMessages):
         own = url.startswith(LOOKUP) or (url and ConnectionURL.parse(url).user_name is not None)
         if user_name is None and credentials is None and not own:
             user_name, password, credentials = self._user_name, self._password, self._credentials
-        return _FACTORIES[kind](
+        return FACTORIES[kind](
             connection_url or self._require_url(),
             user_name=user_name,
             password=password,
@@ -291,6 +293,7 @@ class ResourceAdapter(SendsMessages):
             producer_pooling=producer_pooling,
             idle_timeout=idle_timeout,
             naming=self._naming,
+            converters=self._converters,
         )
 
     @property
@@ -440,10 +443,3 @@ class ResourceAdapter(SendsMessages):
                 "No connection_url: give one to the ResourceAdapter or to the spec, for instance 'embedded://'."
             )
         return self._connection_url
-
-
-_FACTORIES: "Mapping[FactoryKind, type[ConnectionFactory]]" = {
-    "unified": ConnectionFactory,
-    "queue": QueueConnectionFactory,
-    "topic": TopicConnectionFactory,
-}

@@ -6,7 +6,7 @@ from functools import partial
 from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, SingleThreadExecutor, run_in_thread
 from jmsjca.destinations import Destination
-from jmsjca.messages.body_conversion import Body
+from jmsjca.messages.converters import Body
 from jmsjca.messages.message import DeliveryMode, Message
 
 __all__ = ["Producer"]

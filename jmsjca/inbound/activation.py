@@ -19,6 +19,7 @@ from jmsjca.inbound.lifecycle import ActivationRun, ActivationState, Status
 from jmsjca.inbound.listener_context import as_listener, in_listener
 from jmsjca.inbound.shutdown import stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
+from jmsjca.messages.converters import Converters
 from jmsjca.messages.settlement import Settlement
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING
@@ -50,6 +51,7 @@ class Activation:
             capability is refused.
         on_status: Called at each change of the status; None for nothing.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
+        converters: Converts bodies and replies; None for `Converters.default`.
 
     Attributes:
         name: The display name, for logs and hooks.
@@ -73,6 +75,7 @@ class Activation:
         requires_atomic_unit: bool = False,
         on_status: Callable[[], None] | None = None,
         naming: NamingContext | None = None,
+        converters: Converters | None = None,
     ) -> None:
         self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit, naming=naming)
         refuse_unsupported(spec)
@@ -82,7 +85,7 @@ class Activation:
         self._hooks = hooks
         self._executor = executor
         self._on_status = on_status
-        self._make_handler = partial(Handler, handler, loop)
+        self._make_handler = partial(Handler, handler, loop, converters)
         self._reset_after_fork()
         reset_in_child(self, Activation._reset_after_fork)
 

@@ -373,7 +373,7 @@ class DeliveryAttempt:
         finally:
             self._runner = None
         if result is not None and not self.rollback_only:
-            send_replies(self.session, content, result)
+            send_replies(self.session, content, result, self.endpoint.handler.converters)
 
     def _set_runner(self, task: object) -> None:
         self._runner = task

@@ -12,6 +12,7 @@ from jmsjca.destinations import Queue
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.handler import HandlerLoop
+from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
 from jmsjca.reconnection import ConnectionSettings
@@ -38,6 +39,7 @@ class DistributedActivation(Activation):
         executor: Runs the handlers in mode cc; None for threads of its own.
         on_status: Called at each change of the status of either side; None for nothing.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
+        converters: Converts bodies and replies; None for `Converters.default`.
 
     Attributes:
         topic_side: The activation that forwards messages from the subscription to the queue.
@@ -58,6 +60,7 @@ class DistributedActivation(Activation):
         executor: Executor | None = None,
         on_status: Callable[[], None] | None = None,
         naming: NamingContext | None = None,
+        converters: Converters | None = None,
     ) -> None:
         shared = spec.distributed
         assert shared is not None  # noqa: S101  # checked by the caller
@@ -74,6 +77,7 @@ class DistributedActivation(Activation):
             executor=executor,
             on_status=on_status,
             naming=naming,
+            converters=converters,
         )
         self.topic_side = Activation(
             _topic_spec(spec, shared),

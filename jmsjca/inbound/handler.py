@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jmsjca.errors import IllegalStateError
 from jmsjca.forking import reset_in_child
 from jmsjca.inbound.handler_arguments import ArgumentResolver, Invocation, callable_name
+from jmsjca.messages.converters import Converters
 
 if TYPE_CHECKING:
     import asyncio
@@ -127,9 +128,11 @@ class Handler:
     Args:
         function: The user's function.
         loop: The event loop for coroutines; None for a loop of its own.
+        converters: Converts bodies and replies; None for `Converters.default`.
 
     Attributes:
         name: The name of the function.
+        converters: Converts bodies and replies.
         whole_batches: True if the function takes all messages of a batch in one call.
         takes_end_of_batch: True if the function is also called with the end of a batch.
 
@@ -137,11 +140,14 @@ class Handler:
         ConfigurationError: A required parameter has no value, or ``function`` is not a callable function.
     """
 
-    def __init__(self, function: Callable[..., object], loop: HandlerLoop | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., object], loop: HandlerLoop | None = None, converters: Converters | None = None
+    ) -> None:
         self._function = function
         self._loop = loop or HandlerLoop()
         self.name = callable_name(function)
-        self._arguments = ArgumentResolver(function)
+        self.converters = converters or Converters.default()
+        self._arguments = ArgumentResolver(function, self.converters)
         self.whole_batches = self._arguments.whole_batches
         self.takes_end_of_batch = self._arguments.takes_end_of_batch
         self._lock = Lock()

@@ -6,23 +6,18 @@ from functools import partial
 from itertools import takewhile
 from operator import attrgetter
 from types import NoneType, SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from jmsjca.errors import ConfigurationError, MessageFormatError
-from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.message import Message, TextMessage
+from jmsjca.messages.converters import Converters
+from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
 
 __all__ = [
     "ArgumentResolver",
     "Invocation",
     "callable_name",
 ]
-
-_MAX_PROBLEMS = 5
 
 _HEADERS = (
     "message_id",
@@ -84,6 +79,7 @@ class ArgumentResolver:
 
     Args:
         function: The handler.
+        converters: Converts bodies to the types of the parameters; None for `Converters.default`.
 
     Attributes:
         whole_batches: True if a parameter takes all messages of a batch.
@@ -94,8 +90,8 @@ class ArgumentResolver:
             message.
     """
 
-    def __init__(self, function: Callable[..., object]) -> None:
-        sources = _sources_of(function)
+    def __init__(self, function: Callable[..., object], converters: Converters | None = None) -> None:
+        sources = _sources_of(function, converters or Converters.default())
         parts = {source.part_of for source in sources.values()}
         self.whole_batches = "batch" in parts
         among_others = _accepts_varargs(function) and parts <= {"delivery"}  # no other parameter takes the message
@@ -120,7 +116,7 @@ class ArgumentResolver:
         return [supply(invocation) for supply in self._positional], keyword
 
 
-def _sources_of(function: Callable[..., object]) -> dict[str, _ArgumentSource]:
+def _sources_of(function: Callable[..., object], converters: Converters) -> dict[str, _ArgumentSource]:
     hints = _resolve_type_hints(function)
     sources: dict[str, _ArgumentSource] = {}
     first = True
@@ -128,7 +124,7 @@ def _sources_of(function: Callable[..., object]) -> dict[str, _ArgumentSource]:
         name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
         source = _named(name, hint)
         if source is None and parameter.default is _EMPTY:
-            source = _content(name, hint, first=first)
+            source = _content(name, hint, converters, first=first)
             first = False
         elif source is not None and source.part_of in ("message", "batch"):
             first = False
@@ -191,15 +187,15 @@ def _checked_kind(message: Message, kinds: tuple[type[Message], ...], name: str)
     )
 
 
-def _content(name: str, hint: Any, *, first: bool) -> _ArgumentSource | None:
+def _content(name: str, hint: Any, converters: Converters, *, first: bool) -> _ArgumentSource | None:
     """Return the source of any other parameter: the bodies of a batch, the body, or the message; else None."""
     element = _element(hint)
     if hint is _UNRESOLVED:
         return None
     if element is not _EMPTY:
-        return _ArgumentSource(partial(_bodies, _body_converter(element, name)), "batch")
+        return _ArgumentSource(partial(_bodies, converters.reader(element, name)), "batch")
     if hint not in _UNTYPED:
-        return _ArgumentSource(partial(_body, _body_converter(hint, name)), "content")
+        return _ArgumentSource(partial(_body, converters.reader(hint, name)), "content")
     if name == "body":
         return _ArgumentSource(attrgetter("message.body"), "content")
     return _ArgumentSource(attrgetter("message"), "message") if first else None
@@ -339,59 +335,3 @@ def _bound(function: Callable[..., object]) -> Mapping[str, Any]:
         bound |= function.keywords
         function = function.func
     return bound
-
-
-def _body_converter(hint: Any, parameter: str) -> Callable[[Message], object]:
-    """Return a function that converts the body of a message.
-
-    Args:
-        hint: `str` or `bytes`, or one of them ``| None``, for a body of that type; anything else that pydantic
-            validates (a model, a dataclass, ``dict[str, int]``) for a text or bytes message that holds JSON, a map or a
-            stream message.
-        parameter: The name of the parameter, for error messages.
-
-    Raises:
-        ConfigurationError: No body can be converted to that type.
-    """
-    for kind in (str, bytes):
-        if hint in (kind, kind | None):
-            return partial(_plain, kind, hint is not kind)
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415  # loaded on demand
-    from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # noqa: PLC0415
-
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(hint)
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise ConfigurationError(
-            f"The parameter {parameter!r} of a handler asks for {hint!r:.200}, and no body can be converted to that."
-        ) from error
-
-    def convert(message: Message) -> object:
-        """Convert a body; a body that does not fit is a failure of the handler."""
-        try:
-            return _validated(adapter, message)
-        except ValidationError as error:
-            raise MessageFormatError(f"The body of {message} does not fit {parameter!r}: {_problems(error)}.") from None
-
-    return convert
-
-
-def _plain(kind: type[str] | type[bytes], optional: bool, message: Message) -> object:
-    return None if optional and message.body is None else message.get_body(kind)
-
-
-def _validated(adapter: "TypeAdapter[Any]", message: Message) -> object:
-    if isinstance(message, TextMessage):
-        return adapter.validate_json(message.get_body(str))
-    if isinstance(message, BytesMessage):
-        return adapter.validate_json(message.get_body(bytes))
-    return adapter.validate_python(message.get_body(object))
-
-
-def _problems(error: "ValidationError") -> str:
-    """Return what is invalid and where, without the values, which may be secret."""
-    problems = error.errors(include_input=False, include_url=False, include_context=False)
-    problem_texts = [
-        f"{'.'.join(str(part) for part in p['loc']) or 'it'}: {p['msg']}"[:200] for p in problems[:_MAX_PROBLEMS]
-    ]
-    return "; ".join(problem_texts) + ("; …" if len(problems) > _MAX_PROBLEMS else "")

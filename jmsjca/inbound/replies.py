@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence, Sized
 from typing import cast
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages.body_conversion import message_from_body
+from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import original_message_id
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Settlement
@@ -13,7 +13,12 @@ from jmsjca.outbound.session import Session
 __all__ = ["send_replies"]
 
 
-def send_replies(open_session: Callable[[], Session], content: Message | Sequence[Message], result: object) -> None:
+def send_replies(
+    open_session: Callable[[], Session],
+    content: Message | Sequence[Message],
+    result: object,
+    converters: Converters,
+) -> None:
     """Send the values that a handler returned as replies, in the unit of the delivery.
 
     Args:
@@ -22,6 +27,7 @@ def send_replies(open_session: Callable[[], Session], content: Message | Sequenc
         result: The reply; None for no reply, and the result of ``acknowledge()`` counts as None. For a whole batch a
             list
             or a tuple with one reply per message, None for messages without one.
+        converters: Converts the replies to messages.
 
     Raises:
         MessageFormatError: A reply cannot be converted to a message, or the number of replies is not that of the
@@ -33,7 +39,7 @@ def send_replies(open_session: Callable[[], Session], content: Message | Sequenc
         return
     results = [result] if isinstance(content, Message) else _one_per_message(result, len(requests))
     for request, reply in zip(requests, results, strict=True):
-        _send_reply(open_session(), request, reply)
+        _send_reply(open_session(), request, reply, converters)
 
 
 def _one_per_message(result: object, count: int) -> Sequence[object]:
@@ -46,17 +52,15 @@ def _one_per_message(result: object, count: int) -> Sequence[object]:
     )
 
 
-def _send_reply(session: Session, request: Message, result: object) -> None:
+def _send_reply(session: Session, request: Message, result: object, converters: Converters) -> None:
     """Send a reply to the request's ``reply_to``.
 
     The reply's correlation id is that of the request, or else the request's message id (JMS 3.1, section 3.4.5); its
-    priority and delivery mode are those of the request. ``result`` is a message, or a value that one is created from:
-    text,
-    bytes, a mapping, a pydantic model or a dataclass (as JSON).
+    priority and delivery mode are those of the request. ``result`` is a message, or a body that one is created from.
     """
     if result is None or request.reply_to is None:
         return
-    reply = result if isinstance(result, Message) else message_from_body(result)
+    reply = converters.to_message(result)
     reply.correlation_id = request.correlation_id or original_message_id(request)
     session.create_producer(request.reply_to).send(
         reply, priority=request.priority, delivery_mode=request.delivery_mode

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import TypeVar
 
 from jmsjca.arguments import GuardedAttributes, check_flag, check_instance, check_text_or_none, check_timeout
@@ -9,10 +10,11 @@ from jmsjca.config.connection_url import ConnectionURL, add_options
 from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import OutboundOptions, jmsjca_options, provider_options, read_options
-from jmsjca.config.settings import AcknowledgeMode, Limits
+from jmsjca.config.settings import AcknowledgeMode, FactoryKind, Limits
 from jmsjca.destinations import DestinationKind
 from jmsjca.errors import ConfigurationError, InvalidURLError, excerpt
 from jmsjca.hooks import HookChain, Hooks
+from jmsjca.messages.converters import Converters
 from jmsjca.outbound.connection import Connection, SharedConnection
 from jmsjca.outbound.context import JMSContext, create_context
 from jmsjca.outbound.pool import ConnectionPool
@@ -21,7 +23,7 @@ from jmsjca.outbound.session_checks import checked_acknowledge_mode
 from jmsjca.providers import find_provider
 from jmsjca.reconnection import ConnectionSettings
 
-__all__ = ["ConnectionFactory", "QueueConnectionFactory", "TopicConnectionFactory", "look_up_factory"]
+__all__ = ["FACTORIES", "ConnectionFactory", "QueueConnectionFactory", "TopicConnectionFactory", "look_up_factory"]
 
 C = TypeVar("C", bound=Connection)
 
@@ -54,6 +56,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         idle_timeout: Seconds without a successful use after which a pooled connection is checked; the option
             ``JMSJCA.idletimeout`` overrides it.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`. It is not pickled.
+        converters: Converts the bodies that `send` and its siblings take; None for `Converters.default`.
 
     Raises:
         InvalidURLError: The URL is no text, or cannot be parsed.
@@ -80,6 +83,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         producer_pooling: bool = False,
         idle_timeout: float = 30.0,
         naming: NamingContext | None = None,
+        converters: Converters | None = None,
     ) -> None:
         wanted = "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'"
         check_instance("connection_url", connection_url, str, wanted, InvalidURLError)
@@ -90,7 +94,9 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         check_flag("producer_pooling", producer_pooling)
         check_timeout("idle_timeout", idle_timeout)
         check_source(credentials)
+        check_instance("converters", converters, (Converters, NoneType), "a Converters() or None")
         self._naming = naming
+        self._converters = converters
         self._pool: ConnectionPool | None = None
         self._sender: Sender | None = None
         self._own_options = read_options(options)
@@ -169,7 +175,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         with _creating:
             if self._sender is None:
                 self._pool = ConnectionPool(self, max_size=_SENDERS, timeout=_PATIENCE)
-                self._sender = Sender(self._pool)
+                self._sender = Sender(self._pool, converters=self._converters)
             return self._sender
 
     def close(self) -> None:
@@ -252,6 +258,14 @@ class TopicConnectionFactory(ConnectionFactory):
     def create_topic_connection(self, user_name: str | None = None, password: str | None = None) -> Connection:
         """Open a connection, as `create_connection`."""
         return self.create_connection(user_name, password)
+
+
+FACTORIES: "Mapping[FactoryKind, type[ConnectionFactory]]" = {
+    "unified": ConnectionFactory,
+    "queue": QueueConnectionFactory,
+    "topic": TopicConnectionFactory,
+}
+"""The classes of connection factories by kind."""
 
 
 def look_up_factory(url: str, naming: NamingContext | None) -> ConnectionFactory:

@@ -11,7 +11,7 @@ from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ArgumentTypeError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.hooks import Send
-from jmsjca.messages.body_conversion import Body, message_from_body
+from jmsjca.messages.converters import Body, message_from_body
 from jmsjca.messages.delivery import begin_resend
 from jmsjca.messages.message import DeliveryMode, Message, check_headers, time_of_send
 from jmsjca.messages.properties import Properties

@@ -8,7 +8,7 @@ from jmsjca.arguments import check_instance, check_timeout
 from jmsjca.config.settings import AcknowledgeMode, Deadline
 from jmsjca.destinations import Destination, TemporaryQueue, check_destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
-from jmsjca.messages.body_conversion import Body, message_from_body
+from jmsjca.messages.converters import Body, message_from_body
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.producer import MessageProducer

@@ -13,7 +13,7 @@ from jmsjca.errors import (
     ReplyTimeoutError,
     TransactionInDoubtError,
 )
-from jmsjca.messages.body_conversion import message_from_body
+from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.requestor import Requestor
@@ -112,11 +112,15 @@ class Sender:
     Args:
         pool: The pool. The sender does not close it.
         retry_timeout: Seconds after which a send is not repeated any more; 30 by default, 0 never repeats.
+        converters: Converts bodies to messages; None for `Converters.default`.
     """
 
-    def __init__(self, pool: ConnectionPool, *, retry_timeout: float = 30.0) -> None:
+    def __init__(
+        self, pool: ConnectionPool, *, retry_timeout: float = 30.0, converters: Converters | None = None
+    ) -> None:
         self._pool = pool
         self._retry_timeout = retry_timeout
+        self._converters = converters or Converters.default()
 
     def send(
         self,
@@ -130,7 +134,8 @@ class Sender:
 
         Args:
             destination: The name of a queue, or a `Queue` or a `Topic`.
-            body: Text, bytes, a mapping, a list, a pydantic model or a dataclass; or a message.
+            body: Text, bytes, or a value that is sent as JSON text: a mapping, a list, a scalar, a pydantic model, a
+                dataclass or a msgspec Struct; an object of a registered class (see `Converters`); or a message.
             duplicate_id: An id by which the broker recognises the message if it is sent again (capability
                 ``duplicate_detection``); "" for a new one. With it, a send in doubt is repeated.
             **options: See `SendOptions`.
@@ -169,7 +174,7 @@ class Sender:
             JMSError: No message was sent.
         """
         to = _destination(destination)
-        messages = [_message(body, options) for body in bodies]
+        messages = [_message(self._converters.to_message(body), options) for body in bodies]
         if duplicate_id is not None:
             _set_duplicate_ids(messages, duplicate_id or uuid.uuid4().hex)
         given = _producer_options(options)
@@ -217,7 +222,7 @@ class Sender:
             ReplyTimeoutError: No reply arrived in time. The request may have been processed.
             JMSError: The request was not sent, or the reply cannot be decoded.
         """
-        to, message = _destination(destination), _message(body, options)
+        to, message = _destination(destination), _message(self._converters.to_message(body), options)
         given = _producer_options(options)
 
         def exchange() -> Message | None:
@@ -278,8 +283,7 @@ def _destination(destination: str | Destination) -> Destination:
     return destination
 
 
-def _message(body: object, options: SendOptions) -> Message:
-    message = body if isinstance(body, Message) else message_from_body(body)
+def _message(message: Message, options: SendOptions) -> Message:
     for name, value in options.get("properties", {}).items():
         message.set_object_property(name, value)
     if "correlation_id" in options:

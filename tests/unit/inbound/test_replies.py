@@ -29,8 +29,8 @@ def recorder():
 def ask(jms_broker_url, recorder):
     """Send a request to a handler, wait for what became of it, and give the replies."""
 
-    def ask(handler, *expected, transaction="local", **headers):
-        adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
+    def ask(handler, *expected, transaction="local", map_messages=False, **headers):
+        adapter = ResourceAdapter(jms_broker_url, hooks=[recorder], map_messages=map_messages)
         adapter.listener("requests", transaction=transaction)(handler)
         with adapter, adapter.connection_factory().create_connection() as connection:
             session = connection.create_session()
@@ -48,7 +48,10 @@ def ask(jms_broker_url, recorder):
     [
         ("text", "text"),
         (b"bytes", b"bytes"),
-        ({"a": 1}, {"a": 1}),
+        ({"a": 1}, '{"a":1}'),
+        ([1, "two"], '[1,"two"]'),
+        (5, "5"),
+        (False, "false"),
         (Answer(value=5), '{"value":5}'),
         (Point(1), '{"x":1}'),
         (TextMessage("own", properties={"a": 1}), "own"),
@@ -57,6 +60,11 @@ def ask(jms_broker_url, recorder):
 def test_what_is_returned_is_sent(ask, result, body):
     _, [reply] = ask(lambda message: result, reply_to=REPLIES)
     assert reply.body == body
+
+
+def test_mapping_is_a_map_message_if_the_adapter_says_so(ask):
+    _, [reply] = ask(lambda message: {"a": 1}, map_messages=True, reply_to=REPLIES)
+    assert reply.body == {"a": 1}
 
 
 def test_reply_is_tied_to_its_request(ask):

@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from jmsjca import BytesMessage, MapMessage, Message, Queue, Requestor, TextMessage, aio
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages.body_conversion import message_from_body
+from jmsjca.messages.converters import message_from_body
 
 QUEUE = Queue("q")
 

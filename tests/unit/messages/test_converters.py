@@ -1,0 +1,232 @@
+"""Bodies of any type become messages, and messages become bodies of a requested type."""
+
+import pickle
+from collections import ChainMap
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, field_validator
+
+from jmsjca import BytesMessage, MapMessage, Message, Queue, ResourceAdapter, TextMessage
+from jmsjca.errors import ArgumentTypeError, ConfigurationError, MessageFormatError
+from jmsjca.messages.converters import Converters
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc"), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+
+
+class Model(BaseModel):
+    count: int
+
+    @field_validator("count")
+    @classmethod
+    def check(cls, count):
+        if count < 0:
+            raise ValueError(f"{count} is wrong")
+        return count
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Struct(msgspec.Struct):
+    x: int
+
+
+class Plain:
+    """Nothing converts it but a registered converter."""
+
+    def __init__(self, text):
+        self.text = text
+
+
+class Special(Plain):
+    pass
+
+
+@given(st.dictionaries(st.text("abc"), JSON) | st.lists(JSON))
+def test_json_survives_a_round_trip(value):
+    message = Converters().to_message(value)
+    assert isinstance(message, TextMessage)
+    assert Converters().from_message(message, type(value)) == value
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+@pytest.mark.parametrize("kind", [Point, Struct])
+def test_objects_survive_a_round_trip(kind, x):
+    read = Converters().from_message(Converters().to_message(kind(x)), kind)
+    assert read == kind(x)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (5, "5"),
+        (True, "true"),
+        ([Point(1), Model(count=2), Struct(3)], '[{"x":1},{"count":2},{"x":3}]'),
+        (ChainMap({"a": (1, 2)}), '{"a":[1,2]}'),
+        (Struct(1), '{"x":1}'),
+    ],
+)
+def test_values_are_json_text(body, text):
+    assert Converters().to_message(body).body == text
+
+
+def test_text_bytes_none_and_messages_are_what_they_are():
+    message = TextMessage("own")
+    made = [Converters().to_message(body) for body in ("text", b"bytes", None, message)]
+    assert [(type(it), it.body) for it in made[:3]] == [
+        (TextMessage, "text"),
+        (BytesMessage, b"bytes"),
+        (Message, None),
+    ]
+    assert made[3] is message
+
+
+def test_map_messages_are_inherited_unless_they_are_decided():
+    parent = Converters(map_messages=True)
+    assert type(Converters(parent).to_message({"a": 1})) is MapMessage
+    assert type(Converters(parent, map_messages=False).to_message({"a": 1})) is TextMessage
+
+
+@pytest.mark.parametrize("culprit", [object(), float("nan"), Plain, iter("a"), "\ud800"])
+def test_error_of_a_value_without_json_form_names_path_and_type(culprit):
+    with pytest.raises(MessageFormatError, match=r"type dict, has no JSON form at items\.1\.deep: ") as caught:
+        Converters().to_message({"items": ["secret", {"deep": culprit}]})
+    assert "secret" not in str(caught.value)
+
+
+def test_circular_value_is_refused():
+    body: list[Any] = []
+    body.append(body)
+    with pytest.raises(MessageFormatError, match="no JSON form"):
+        Converters().to_message(body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "told"),
+    [
+        (Model, '{"count": "secret"}', "does not fit Model: count: Input should be"),
+        (Model, '{"count": -4111}', r"count: the value is not accepted \(value_error\)"),
+        (Struct, '{"x": "secret"}', r"does not fit Struct: \$\.x: Expected `int`, got `str`"),
+        (list[Struct], '[{"x": "secret"}]', r"\$\[0\]\.x: Expected"),
+        (Struct, "secret", "it: Invalid JSON"),
+    ],
+)
+def test_error_of_a_body_names_path_and_type_only(kind, body, told):
+    with pytest.raises(MessageFormatError, match=told) as caught:
+        Converters().from_message(TextMessage(body), kind)
+    assert not any(word in str(caught.value) for word in ("secret", "4111"))
+
+
+def test_struct_is_read_from_a_map():
+    assert Converters().from_message(MapMessage({"x": 1}), Struct) == Struct(1)
+
+
+def test_charset_of_the_content_type_is_used():
+    body = '{"x": 1}'.encode("utf-16")
+    message = BytesMessage(body, properties={"content_type": "application/json; charset=UTF-16"})
+    assert Converters().from_message(message, Point) == Point(1)
+    message.properties["content_type"] = "application/json; charset=nonsense"
+    with pytest.raises(MessageFormatError, match="charset nonsense"):
+        Converters().from_message(message, Point)
+
+
+def registry():
+    own = Converters()
+    own.register(Plain, to_message=lambda it: it.text, from_message=lambda message: Plain(message.body))
+    return own
+
+
+def test_own_converters_are_used_for_subclasses_and_by_child_registries():
+    child = Converters(registry())
+    assert child.to_message(Special("a")).body == "a"
+    assert child.from_message(TextMessage("b"), Plain).text == "b"
+    assert child.reader(Plain | None)(TextMessage()) is None
+
+
+def test_error_of_an_own_converter_tells_class_and_place_only():
+    own = Converters()
+    own.register(Plain, from_message=lambda message: {}[message.body])
+    with pytest.raises(MessageFormatError, match=r"body of .* to Plain: KeyError in .*test_converters\.py") as caught:
+        own.from_message(TextMessage("secret"), Plain)
+    assert "secret" not in str(caught.value)
+
+
+def test_type_id_is_sent_and_selects_the_class():
+    own = Converters()
+    own.register(Point, type_id="com.example.Point", content_type="application/json")
+    own.register(Model, type_id="com.example.Model")
+    message = own.to_message(Point(1))
+    assert dict(message.properties) == {"_type": "com.example.Point", "content_type": "application/json"}
+    assert own.reader(Model | Point)(message) == Point(1)
+    assert own.reader(object)(own.to_message(Model(count=1))) == Model(count=1)
+
+
+def test_type_id_that_the_parameter_does_not_accept_is_ignored():
+    own = Converters()
+    own.register(Point, type_id="com.example.Point")
+    message = own.to_message(Point(1))
+    assert own.reader(dict)(message) == {"x": 1}
+    message.properties["_type"] = "unknown"
+    assert own.reader(Point)(message) == Point(1)
+
+
+def test_base_class_needs_a_type_id():
+    own = registry()
+    own.register(Special, from_message=lambda message: Special(message.body), type_id="special")
+
+    class Other:
+        pass
+
+    assert type(own.reader(Plain)(TextMessage("a", properties={"_type": "special"}))) is Special
+    with pytest.raises(ConfigurationError, match="No body can be converted to Other"):
+        own.reader(Other)
+
+
+def test_wrong_registrations_are_refused():
+    own = Converters()
+    own.register(Point, type_id="a")
+    with pytest.raises(ConfigurationError, match="registered for Point"):
+        own.register(Model, type_id="a")
+    with pytest.raises(ArgumentTypeError, match="to_message"):
+        own.register(Model, to_message="text")  # type: ignore[arg-type]
+
+
+def test_new_registration_replaces_the_type_id():
+    own = Converters()
+    own.register(Point, type_id="a")
+    own.register(Point, type_id="b")
+    own.register(Model, type_id="a")
+    assert own.to_message(Point(1)).properties["_type"] == "b"
+
+
+def test_default_registry_stays_itself_when_pickled():
+    assert pickle.loads(pickle.dumps(Converters.default())) is Converters.default()  # noqa: S301
+    own = Converters()
+    own.register(Point, type_id="a")
+    copy = pickle.loads(pickle.dumps(own))  # noqa: S301
+    assert copy.to_message(Point(1)).properties["_type"] == "a"
+
+
+@pytest.mark.parametrize("map_messages", [True, False])
+def test_adapter_uses_its_registry_to_send(jms_broker_url, map_messages):
+    own = Converters()
+    own.register(Plain, to_message=lambda it: {"text": it.text})
+    adapter = ResourceAdapter(jms_broker_url, converters=own, map_messages=map_messages)
+    sent = [adapter.send("q", body) for body in ({"a": 1}, Plain("b"))]
+    with adapter.connection_factory().create_context() as context:
+        received = list(context.create_browser(Queue("q")))
+    adapter.stop()
+    expected = [{"a": 1}, {"text": "b"}] if map_messages else ['{"a":1}', '{"text":"b"}']
+    assert [it.body for it in sent] == [it.body for it in received] == expected
