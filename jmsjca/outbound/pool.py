@@ -10,7 +10,7 @@ from typing import Protocol, Self
 from jmsjca.config.options import OutboundOptions
 from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadline
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, PoolTimeoutError, ResourceAllocationError
-from jmsjca.forking import ForkGuard, reset_in_child
+from jmsjca.forking import reset_in_child
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.pooled_connection import PooledConnection
 from jmsjca.outbound.session import Session
@@ -43,23 +43,23 @@ class PoolableFactory(Protocol):
 class ConnectionPool:
     """A pool of connections of one factory. Thread-safe and fair; a forked child begins with an empty pool.
 
-    A borrowed connection belongs to its borrower alone. On return its sessions are closed or, without consumers, kept
-    for the next borrower; its temporary destinations are deleted. A connection that failed is never handed out again,
-    nor are the idle ones that have not been used successfully since.
+    A borrowed connection belongs to its borrower alone. On return its sessions are closed, and its temporary
+    destinations are deleted. A connection that failed is never handed out again, nor are the idle ones that have not
+    been used successfully since.
 
     Args:
         factory: The factory. Its client id must be None: a client id belongs to one connection at a time. Options of
             the factory (``JMSJCA.poolminsize``, ``poolmaxsize``, ``pooltimeout``) override the sizes and the timeout.
-        min_size: The number of connections that are kept open; 0 by default.
+        min_size: The number of connections that `wait` opens, and that are not closed for being idle; 0 by default.
         max_size: The maximum number of connections; 32 by default, as in JMSJCA.
         timeout: Seconds to wait for a connection if all are borrowed: 0, the default, fails at once; None waits
             forever.
         max_waiting: The maximum number of threads that wait for a connection; 0 means no maximum.
         max_idle: Seconds until an idle connection above ``min_size`` is closed.
         max_lifetime: Seconds after which a connection is closed when it is returned.
-        check: Called with an idle connection before it is borrowed; raises an error if it is bad. None relies on the
-            heartbeats of the connection and on ``idle_timeout`` of the factory: a connection without a successful use
-            for that long is replaced.
+        check: Called with an idle connection before it is borrowed; an exception means that it is bad. None relies on
+            the heartbeats of the connection and on ``idle_timeout`` of the factory: a connection without a successful
+            use for that long is replaced.
         open: True to open the pool at once; False for a call of `open`.
         clock: Source of the time.
 
@@ -167,13 +167,14 @@ class ConnectionPool:
         key = (user_name, password)
         self._count("requests_num")
         try:
-            while True:
-                taken = self._take(key, deadline)
-                if taken is None:
-                    return self._open_connection(key)
-                if self._is_good(taken):
+            while (taken := self._take(key, deadline)) is not None:
+                if taken.key != key:  # the pool is full: an idle connection of other credentials makes room
+                    self._discard(taken)
+                elif self._is_good(taken):
                     return taken.borrow(self._clock.monotonic())
-                self._discard(taken, "connections_lost")
+                else:
+                    self._discard(taken, "connections_lost")
+            return self._open_connection(key)
         except BaseException:
             self._count("requests_errors")
             raise
@@ -182,7 +183,6 @@ class ConnectionPool:
 
     def open(self, *, wait: bool = False, timeout: float | None = 30.0) -> None:
         """Open the pool, and with ``wait`` its first ``min_size`` connections, as `wait` does. Idempotent."""
-        self._fork_guard.check()
         with self._changed:
             self._closed = False
         if wait:
@@ -212,8 +212,6 @@ class ConnectionPool:
         Args:
             timeout: Seconds to wait for borrowed connections. Those that are not returned then are logged.
         """
-        if self._fork_guard.in_child:
-            return
         with self._changed:
             self._closed = True
             idle = self._take_idle()
@@ -277,7 +275,6 @@ class ConnectionPool:
 
     def _reset_after_fork(self) -> None:
         """Begin with an empty pool: the parent's connections and waiting threads do not exist in the child."""
-        self._fork_guard = ForkGuard()
         self._changed = threading.Condition()
         self._idle = deque()
         self._waiting: deque[object] = deque()
@@ -300,7 +297,8 @@ class ConnectionPool:
         """Wait for an idle connection, or for room for a new one, in the order of arrival.
 
         Returns:
-            A connection; None if the caller may open one: its place is reserved.
+            A connection, of other credentials if the pool is full of them; None if the caller may open one: its place
+            is reserved.
         """
         ticket = object()
         with self._changed:
@@ -320,29 +318,25 @@ class ConnectionPool:
                 self._changed.notify_all()
 
     def _is_available(self, ticket: object) -> bool:
-        first = self._waiting[0] is ticket
-        return self._closed or (first and (bool(self._idle) or self._size < self._max_size))
+        available = len(self._idle) + max(self._max_size - self._size, 0)
+        return self._closed or self._waiting.index(ticket) < available
 
     def _begin_to_wait(self, deadline: Deadline) -> None:
         if deadline.remaining() == 0:
             return
         self._counters["requests_queued"] += 1
         if self._max_waiting and len(self._waiting) > self._max_waiting:
-            raise ResourceAllocationError(
-                f"{self._max_waiting} threads wait for a connection of the pool already (max_waiting)."
-            )
+            raise ResourceAllocationError(f"{self._max_waiting} threads wait for a connection already (max_waiting).")
 
     def _pop(self, key: _Key) -> PooledConnection | None:
-        """Return the idle connection of these credentials that was used last; None if one may be opened."""
+        """Return the idle connection of these credentials that was used last; see `_take`."""
         for connection in reversed(self._idle):
             if connection.key == key:
                 self._idle.remove(connection)
                 return connection
-        if self._size >= self._max_size:  # an idle connection of other credentials makes room
-            surplus = self._idle.popleft()
-            threading.Thread(target=surplus.end, name="jmsjca pool", daemon=True).start()
-        else:
-            self._size += 1
+        if self._size >= self._max_size:
+            return self._idle.popleft()
+        self._size += 1
         return None
 
     def _check_open(self) -> None:
@@ -374,15 +368,20 @@ class ConnectionPool:
 
     def _is_good(self, connection: PooledConnection) -> bool:
         now = self._clock.monotonic()
-        if connection.failed or connection.last_success <= self._failed_at or self._is_too_old(connection, now):
+        if connection.failed:
+            self._failed_at = now  # siblings that were last used before are not handed out any more
+        if connection.last_success <= self._failed_at or self._is_too_old(connection, now):
             return False
         if self._check is None:
             return now - connection.last_success <= self._factory.idle_timeout
         try:
             self._check(connection.connection)
-        except JMSError as error:
-            logger.info("A pooled connection failed its check: %s", error)
+        except Exception as error:  # noqa: BLE001  # of any kind, as in psycopg_pool
+            logger.warning("A pooled connection failed its check, and is replaced: %r", error)
             return False
+        except BaseException:  # the borrower is interrupted
+            self._discard(connection)
+            raise
         return True
 
     def _is_too_old(self, connection: PooledConnection, now: float) -> bool:
@@ -391,13 +390,12 @@ class ConnectionPool:
 
     def _return(self, connection: PooledConnection) -> None:
         """Take a connection back: keep it if it is good, else close it."""
-        if self._fork_guard.in_child:
-            return
         now = self._clock.monotonic()
         self._count("usage_ms", round((now - connection.borrowed_at) * 1000))
         if connection.failed:
             self._count("returns_bad")
-            self._failed_at = now  # idle connections are older: they are checked by their next successful use
+            self._failed_at = now
+        connection.last_success = now  # if it failed, it is closed below
         with self._changed:
             crowded = self._closed or self._size > self._max_size
             keep = not (crowded or connection.failed or self._is_too_old(connection, now))
@@ -424,9 +422,8 @@ class ConnectionPool:
         self._close_surplus()
         self._plan_maintenance()
 
-    def _take_idle(self) -> list[PooledConnection]:
-        idle = list(self._idle)
-        self._idle.clear()
+    def _take_idle(self) -> deque[PooledConnection]:
+        idle, self._idle = self._idle, deque()
         return idle
 
     def _close_surplus(self) -> None:
@@ -435,7 +432,7 @@ class ConnectionPool:
         with self._changed:
             room = self._size - self._min_size
             while self._idle and len(surplus) < room:
-                stale = now - self._idle[0].returned_at >= self._max_idle
+                stale = now - self._idle[0].last_success >= self._max_idle
                 if not stale and self._size - len(surplus) <= self._max_size:
                     break
                 surplus.append(self._idle.popleft())
@@ -445,6 +442,8 @@ class ConnectionPool:
     def _discard(self, connection: PooledConnection, counter: str | None = None) -> None:
         if counter:
             self._count(counter)
-        with suppress(JMSError):
-            connection.end()
-        self._release_slot()
+        try:
+            with suppress(JMSError):
+                connection.end()
+        finally:
+            self._release_slot()

@@ -7,6 +7,7 @@ from typing import Self
 from jmsjca import spi
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.forking import ForkGuard
 from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session import Session
@@ -30,7 +31,6 @@ class PooledConnection(Closeable):
         key: The user name and the password that it was opened with.
         origin: The generation of the pool, and the time at which it was opened.
         borrowed_at: When it was borrowed, on the monotonic clock.
-        returned_at: When it was returned.
         last_success: When it was last opened, or returned without a failure.
     """
 
@@ -51,10 +51,11 @@ class PooledConnection(Closeable):
         self.connection = connection
         self.key = key
         self.origin = origin
-        self.borrowed_at = self.returned_at = self.last_success = origin[1]
+        self.borrowed_at = self.last_success = origin[1]
         self._take_back = take_back
         self._sessions: list[Session] = []
         self._clean_up_failed = False
+        self._fork_guard = ForkGuard()
         self._closed = True
 
     def borrow(self, now: float) -> Self:
@@ -131,9 +132,14 @@ class PooledConnection(Closeable):
         """Return the connection to its pool. Idempotent.
 
         Its consumers, and all temporary destinations that it created, are removed; open transactions are rolled back.
+
+        Raises:
+            IllegalStateError: A completion listener or message listener of one of the sessions calls it.
         """
-        if self._closed:
-            return
+        if self._closed or self._fork_guard.in_child:
+            return  # a forked child: the connection belongs to the parent
+        for session in self._sessions:
+            session._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
         self._closed = True
         try:
             self._clean_up()
@@ -146,14 +152,15 @@ class PooledConnection(Closeable):
 
     def _clean_up(self) -> None:
         sessions, self._sessions = self._sessions, []
+        self._clean_up_failed = True  # until it has succeeded: an interruption leaves it so
         try:
             self.connection.exception_listener = None
             self.connection.stop()
             for session in sessions:
                 session.close()
             self.connection._delete_temporaries()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+            self._clean_up_failed = False
         except JMSError as error:
-            self._clean_up_failed = True
             logger.info("A pooled connection is closed, because it could not be cleaned up: %s", error)
 
     def _check_borrowed(self) -> None:
