@@ -53,7 +53,7 @@ class ConnectionSettings:
     """
 
     url: str = field(repr=False)  # may hold a password
-    user_name: str | None = None
+    user_name: str | None = field(default=None, repr=False)  # it may be a URL with a password
     password: str | None = field(default=None, repr=False)
     client_id: str | None = None
     limits: Limits = field(default_factory=Limits)

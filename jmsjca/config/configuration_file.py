@@ -49,6 +49,7 @@ __all__ = [
 _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 _HANDLER = r"^[\w.]+:[\w.]+$"
 _SECRETS = ("password", "connection_url", "options")
+_HIDDEN = ("missing", "value_error", "dict_type", "model_type")  # a text in the place of a section may be a URL
 
 
 class _Section(BaseModel):
@@ -68,7 +69,7 @@ class AdapterSection(_Section):
     """
 
     connection_url: URLText | None = Field(default=None, repr=False)
-    user_name: str | None = None
+    user_name: str | None = Field(default=None, repr=False)  # it may be a URL with a password
     password: SecretStr | None = None
     options: Options = Field(default_factory=dict[str, str], repr=False)
     mbean_object_name: str | None = None
@@ -93,7 +94,7 @@ class FactorySection(_Section):
     adapter: str | None = None
     kind: FactoryKind = "unified"
     connection_url: str | None = Field(default=None, repr=False)
-    user_name: str | None = None
+    user_name: str | None = Field(default=None, repr=False)  # it may be a URL with a password
     password: SecretStr | None = None
     client_id: str | None = None
     options: Options = Field(default_factory=dict[str, str], repr=False)
@@ -201,13 +202,18 @@ def read_configuration(path: str | Path) -> Configuration:
         ConfigurationError: The file cannot be read, a variable is not set, or sections are invalid; the message lists
             all problems, without secrets.
     """
-    file = Path(path)
+    file, problem = Path(path), ""
+    content: dict[str, Any] = {}
     try:
         content = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error}.") from error
+    except UnicodeDecodeError as error:
+        problem = f"cannot be read: it is no UTF-8 text ({error.reason} at byte {error.start})."
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{file} is no TOML file: {error}") from None  # its text may hold a password
+        problem = f"is no TOML file: {error}"
+    if problem:  # raised here, so that no exception with the content, which may hold a password, is in the chain
+        raise ConfigurationError(f"{file} {problem}")
     if file.name == "pyproject.toml":
         content = content.get("tool", {}).get("jmsjca", {})
     missing: list[str] = []
@@ -217,7 +223,8 @@ def read_configuration(path: str | Path) -> Configuration:
     try:
         return Configuration.model_validate(filled)
     except ValidationError as error:
-        raise ConfigurationError(f"{file}: {'; '.join(_problems(error))}.") from None
+        problem = "; ".join(_problems(error))
+    raise ConfigurationError(f"{file}: {problem}.")  # here, without the chain, which shows the input
 
 
 def _filled(value: Any, where: str, missing: list[str]) -> Any:
@@ -241,7 +248,7 @@ def _problems(error: ValidationError) -> Iterator[str]:
             yield f"{where}: there is no such entry {_hint(detail['loc'])}"
             continue
         text = detail["msg"].removeprefix("Value error, ").removesuffix(".")
-        hidden = detail["type"] in ("missing", "value_error") or any(name in where for name in _SECRETS)
+        hidden = detail["type"] in _HIDDEN or any(name in where for name in _SECRETS)
         yield f"{where}: {text}" + ("" if hidden else f" (given: {excerpt(detail['input'], 100)!r})")
 
 

@@ -82,7 +82,8 @@ def _read_reference(source: str) -> str:
         return Path(name).read_text("utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise ResourceAllocationError(f"The file {name!r} of the credentials cannot be read: {reason}.") from None
+    # Raised here, so that the exception with the content of the file is not in the chain.
+    raise ResourceAllocationError(f"The file {name!r} of the credentials cannot be read: {reason}.")
 
 
 def _call(source: Callable[[], tuple[str, str | None]]) -> tuple[str, str | None]:
@@ -90,11 +91,12 @@ def _call(source: Callable[[], tuple[str, str | None]]) -> tuple[str, str | None
         user, password = source()
     except JMSError:
         raise
-    except Exception as error:
-        raise ResourceAllocationError(
-            f"{_describe(source)}, which supplies the credentials, raised {type(error).__name__}."
-        ) from error
-    return user, password
+    except Exception as error:  # noqa: BLE001  # raised below as an error of ours
+        kind = type(error).__name__
+    else:
+        return user, password
+    # Raised here, so that the function's exception, whose text may hold the password, is not in the chain.
+    raise ResourceAllocationError(f"{_describe(source)}, which supplies the credentials, raised {kind}.")
 
 
 def _describe(source: object) -> str:
@@ -112,7 +114,8 @@ def decode_password(password: str | None) -> str | None:
     try:
         return base64.b64decode(password.removeprefix(_ENCODED), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise ConfigurationError(f"A password begins with {_ENCODED}, but what follows is not base64.") from None
+        pass  # raised below: the exception holds the decoded bytes, and must not be in the chain
+    raise ConfigurationError(f"A password begins with {_ENCODED}, but what follows is not base64.")
 
 
 def is_url(user_name: str | None) -> bool:

@@ -6,6 +6,7 @@ from pydantic import BaseModel, SecretStr
 
 from jmsjca.config.configuration_file import Configuration
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.credentials import is_url
 from jmsjca.errors import ConfigurationError
 
 __all__ = ["to_toml"]
@@ -47,12 +48,16 @@ def _entries(section: BaseModel, name: str) -> dict[str, Any]:
 
 
 def _value(key: str, value: Any, name: str) -> Any:
-    if isinstance(value, SecretStr) or (key == "connection_url" and _has_secret(value)):
+    if isinstance(value, SecretStr) or (key == "connection_url" and _has_secret(value)) or _is_secret_login(key, value):
         return f"${{env:{_variable(f'{name}_{key}')}}}"
     if isinstance(value, dict):
         options = cast("dict[str, str]", value)
         return {option: _option(option, text, name) for option, text in options.items()}
     return getattr(value, "value", value)
+
+
+def _is_secret_login(key: str, value: Any) -> bool:
+    return key == "user_name" and is_url(value)
 
 
 def _has_secret(url: str) -> bool:
