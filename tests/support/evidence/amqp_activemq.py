@@ -63,6 +63,8 @@ GAPS = (
         "transfer to ActiveMQ.Statistics.Broker with reply-to -> accepted, and no answer: it is just a queue.",
         "activemq.apache.org/statisticsplugin: only with statisticsBrokerPlugin, which is not the default",
     ),
+    CapabilityGap("counts_held", "As admin.", "The same"),
+    CapabilityGap("lists_destinations", "As admin.", "The same"),
     *protocol_gaps(
         delays="activemq.apache.org, redelivery policy: it is the client library's, or a plug-in's of the broker",
         settings="activemq.apache.org, per destination policies: in the broker's configuration",

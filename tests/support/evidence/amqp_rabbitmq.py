@@ -104,6 +104,8 @@ GAPS = (
         "attach(target=/management) -> end(amqp:invalid-field, unknown_destination)",
         "rabbitmq.com/management: over HTTP only (3.10)",
     ),
+    CapabilityGap("counts_held", "As admin.", "The same"),
+    CapabilityGap("lists_destinations", "As admin.", "The same"),
     *protocol_gaps(
         delays="rabbitmq.com/nack: what is requeued is ready for redelivery at once",
         settings="rabbitmq.com/parameters: policies are set by rabbitmqctl or the HTTP API",

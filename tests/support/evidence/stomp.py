@@ -53,6 +53,8 @@ _FURTHER = (
         "STOMP 1.2, UNSUBSCRIBE",
     ),
     CapabilityGap("groups_apart", "As groups.", "The same"),
+    CapabilityGap("counts_held", "As admin.", "The same"),
+    CapabilityGap("lists_destinations", "As admin.", "The same"),
 )
 NO_LOCAL = CapabilityGap("durable_no_local", "As no_local.", "The same")
 NO_TEMPORARY = (
