@@ -24,7 +24,7 @@ PARTS = {
     "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
     "unit": [
         [*PYTEST, "-m", "not spark", "tests/unit", *(f"--ignore={folder}" for folder in SOME_UNITS)],
-        [*PYTEST, "-m", "not spark", *SOME_UNITS, "tests/contract", "tests/docs"],
+        [*PYTEST, "-m", "not spark", *SOME_UNITS, "tests/contract", "tests/docs", "tests/typing"],
     ],
     "brokers": [
         [*PYTEST, "-m", "not torture", "tests/brokers", *(f"--ignore={path}" for path in SOME_BROKERS)],
