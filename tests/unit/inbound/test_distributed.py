@@ -278,7 +278,7 @@ def test_what_is_published_while_nobody_is_there_waits(subscribed, jms_broker_ur
 def test_another_node_consumes_and_takes_over(node, refused, jms_broker_url, client_id, caplog):
     caplog.set_level("INFO", "jmsjca")
     first, second = Inbox(), Inbox()
-    made = spec(client_id=client_id)
+    made = spec(client_id=client_id, redelivery_handling="3:move(queue:dlq.$)")
     one, watch = node(made, first)
     watch.until(one.topic_side, "Up")
     two, watch = node(made, second)  # its queue side is up

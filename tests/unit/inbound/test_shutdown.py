@@ -97,7 +97,7 @@ def test_a_deadline_ends_it_without_a_second_signal(url):
 
 
 _FORGET = """
-@adapter.listener("q", concurrency_mode=mode)
+@adapter.listener("q", concurrency_mode=mode, redelivery_handling="3:move(queue:dlq.$)")
 {how} handler(message):
     working.set()
     assert ending.wait(30)
@@ -138,7 +138,7 @@ assert working.wait(30)
 def test_it_ends_although_there_is_always_another_message(url, mode):
     send(ResourceAdapter(url), "a", "b")
     script = """
-@adapter.listener("q", concurrency_mode=mode)
+@adapter.listener("q", concurrency_mode=mode, redelivery_handling="3:move(queue:dlq.$)")
 def again(message, session):
     working.set()
     session.create_producer(message.destination).send(session.create_text_message(message.body))

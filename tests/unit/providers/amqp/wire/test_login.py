@@ -8,7 +8,7 @@ from amqp_peer.performatives import Attach, Close, Error, Init, Mechanisms, Open
 from amqp_peer.script import LOGIN, OPEN, drop, expect, offer, reply, script, send, silence
 
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSSecurityError
+from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSSecurityError, WrongProtocolError
 from jmsjca.reconnection import is_transient
 
 USER = {"user_name": "joe", "password": "hu:sh@1"}
@@ -73,12 +73,8 @@ ANSWERS = {
     "open instead of mechanisms": (expect(SASL), send(SASL, Open(container_id="peer"))),
     "SASL again": (expect(SASL), send(SASL, SASL)),
     "SASL instead of AMQP": (offer("ANONYMOUS"), expect(Init), reply(), expect(AMQP), send(SASL)),
-    "AMQP 0-9-1": (expect(SASL), send(b"AMQP\0\0\x09\x01")),
     "AMQP 1.1": (offer("ANONYMOUS"), expect(Init), reply(), expect(AMQP), send(b"AMQP\0\1\1\0")),
     "mechanisms after the login": (LOGIN, expect(Open), send(Mechanisms(offered=[Symbol("PLAIN")])), drop),
-    "HTTP": (expect(SASL), send(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
-    "TLS": (expect(SASL), send(b"\x15\x03\x01\x00\x02\x02\x46")),
-    "STOMP": (expect(SASL), send(b"ERROR\nmessage:Unknown\n\n\0")),
     "zeros": (expect(SASL), send(bytes(100))),
 }
 
@@ -87,6 +83,21 @@ ANSWERS = {
 def test_what_is_no_login_ends_the_attempt(stage, answer):
     here = stage(script(ANSWERS[answer], drop))
     with pytest.raises((ConnectionLostError, JMSSecurityError)):
+        here.connect()
+
+
+OTHER_PROTOCOLS = {
+    "AMQP 0-9-1": b"AMQP\0\0\x09\x01",
+    "HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "TLS": b"\x15\x03\x01\x00\x02\x02\x46",
+    "STOMP": b"ERROR\nmessage:Unknown\n\n\0",
+}
+
+
+@pytest.mark.parametrize("protocol", OTHER_PROTOCOLS)
+def test_the_greeting_of_another_protocol_is_told_by_its_name(stage, protocol):
+    here = stage(script(expect(SASL), send(OTHER_PROTOCOLS[protocol]), drop))
+    with pytest.raises(WrongProtocolError, match=f"speaks {protocol}, not AMQP 1.0"):
         here.connect()
 
 
