@@ -181,6 +181,16 @@ def test_is_moved_over_stomp_when_the_ladder_says_so(defect, mode):
     assert (report.moved, report.most_calls <= TIMES) == (2, True)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_text_with_nul_is_moved_whole_over_stomp_and_what_is_behind_it_too(mode):
+    """ActiveMQ sends the text of a Java client without a content-length."""
+    bodies = [b"a\0b", b"\0\0", b"behind"]
+    letters = [poison.Letter(f"m{number}", {}, body, sized=False) for number, body in enumerate(bodies)]
+    report, left = dead_letter_stomp(letters, mode)
+    assert (report.moved, report.most_calls <= TIMES) == (3, True)
+    assert sorted(letter.body for letter in left) == sorted(bodies)
+
+
 def test_no_message_of_any_form_is_handled_more_often(capsys):
     done = run(SAMPLE, seed=20)
     with capsys.disabled():

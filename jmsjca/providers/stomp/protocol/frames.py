@@ -266,6 +266,8 @@ MAX_HEAD = 1024 * 1024
 
 _WITH_BODY = {"MESSAGE", "ERROR"}
 _HEAD_END = re.compile(rb"\n\r?\n")
+_LINE_ENDS = re.compile(rb"(?:\r?\n)+")
+_COMMANDS = frozenset(command.encode() for command in _REQUIRED)
 _LENGTH = re.compile(r"\d{1,18}\Z", re.ASCII)
 
 
@@ -277,6 +279,9 @@ class FrameParser:
 
     Attributes:
         version: The version of STOMP; set when the broker has chosen it.
+        text_may_hold_nul: True if a body without content-length may hold NUL, because the broker writes a line end
+            behind each frame. ActiveMQ sends text without a content-length, whatever the text holds.
+        connected_ends_line: True if a line end followed CONNECTED at once.
     """
 
     def __init__(self, max_body: int) -> None:
@@ -286,6 +291,7 @@ class FrameParser:
         self._seen = 0  # offset up to which its end has been searched
         self._head: tuple[str, dict[str, str], int, int | None] | None = None
         self.version = "1.2"
+        self.text_may_hold_nul = self.connected_ends_line = False
 
     def feed(self, data: bytes) -> list[Frame]:
         """Parse the next bytes; return the frames that they complete.
@@ -331,6 +337,8 @@ class FrameParser:
         body = bytes(memoryview(self._buffer)[begin:end])
         if body and command not in _WITH_BODY:
             raise protocol_error(f"a {command} frame has a body")
+        if command == "CONNECTED":
+            self.connected_ends_line = self._buffer.startswith(b"\n", end + 1)
         frame = Frame(command, headers, body, end + 1 - self._start)
         self._start = self._seen = end + 1
         self._head = None
@@ -385,12 +393,33 @@ class FrameParser:
     def _body_end(self, begin: int, length: int | None) -> int | None:
         """Return the offset of the NUL after the body; None if it has not been received."""
         if length is None:
-            end = self._buffer.find(0, self._seen)
-            self._seen = end if end >= 0 else len(self._buffer)
+            end = self._unsized_end()
             self._check_body(self._seen - begin)
-            return end if end >= 0 else None
+            return end
         if len(self._buffer) <= begin + length:
             return None
         if self._buffer[begin + length] != 0:
             raise protocol_error("a body does not end where its content-length says")
         return begin + length
+
+    def _unsized_end(self) -> int | None:
+        """Return the offset of the NUL that ends a frame without content-length; None if it has not been received."""
+        while (end := self._buffer.find(0, self._seen)) >= 0:
+            self._seen = end
+            ends = not self.text_may_hold_nul or self._is_frame_end(end)
+            if ends or ends is None:
+                return end if ends else None
+            self._seen = end + 1
+        self._seen = len(self._buffer)
+        return None
+
+    def _is_frame_end(self, nul: int) -> bool | None:
+        """Return True if line ends follow a NUL, and then nothing or a frame; None while nothing follows it at all."""
+        if len(self._buffer) == nul + 1:
+            return None
+        found = _LINE_ENDS.match(self._buffer, nul + 1)
+        if found is None:
+            return False
+        line, complete, _ = bytes(self._buffer[found.end() : found.end() + MAX_COMMAND]).partition(b"\n")
+        command = line.removesuffix(b"\r")
+        return command in _COMMANDS if complete else any(each.startswith(command) for each in _COMMANDS)

@@ -286,6 +286,7 @@ class FrameDispatcher(ConnectionListener):
         if version not in _PROTOCOLS:
             raise ConnectionLostError(f"The broker chose STOMP {version[:20]!r}, which was not offered.")
         self._parser.version = version
+        self._parser.text_may_hold_nul = self._parser.connected_ends_line
         self.connected.set_result(frame.headers)
 
     def on_receipt(self, frame: Frame) -> None:

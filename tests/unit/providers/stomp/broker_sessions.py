@@ -19,6 +19,7 @@ class Letter:
     body: bytes
     seen: bool = False
     refused: bool = False
+    sized: bool = True  # False for text of a Java client
 
 
 @dataclass
@@ -89,7 +90,7 @@ class Session:
         if kind == "refuse":
             command, headers, body = "ERROR", {"message": self._peer.refusal}, b""
         if kind != "withhold" and not self._breaks(kind):
-            self._client.sendall(write(command, headers, body))
+            self._client.sendall(write(command, headers, body) + b"\n")
             if command == "ERROR":
                 self._after_error()
 
@@ -178,7 +179,7 @@ class Session:
                 plain = {k: v for k, v in letter.headers.items() if k not in OWN_HEADERS}
                 told = {"destination": queue, "message-id": letter.name, "ack": letter.name, "subscription": name}
                 seen = {"redelivered": "true"} if letter.seen else {}
-                sized = {"content-length": str(len(letter.body))}
+                sized = {"content-length": str(len(letter.body))} if letter.sized else {}
                 self._answer("MESSAGE", {**plain, **told, **seen, **sized}, letter.body)
 
     def _settle(self, name):

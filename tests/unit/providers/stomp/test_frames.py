@@ -242,3 +242,39 @@ def test_connected_is_not_escaped():
 def test_text_form_shows_nothing():
     [frame] = feed(write("MESSAGE", {**BASE, "secret": "hush"}, b"hush"))
     assert "hush" not in repr(frame)
+
+
+def nul_parser():
+    """A parser as it is after the login to a broker that writes a line end behind each frame."""
+    parser = FrameParser(1000)
+    parser.text_may_hold_nul = True
+    return parser
+
+
+TEXTS_WITH_NUL = [b"a\0b", b"\0", b"\0\0\0", b"a\0\nb", b"\0\nMESSAGER\n", b"a\0\n\n\0b\nMESS\0", b"\0 \0\r\n \0\r"]
+
+
+@pytest.mark.parametrize("text", TEXTS_WITH_NUL)
+def test_text_with_nul_is_read_to_the_end_of_its_frame(text):
+    data = HEAD + b"\n\n" + text + b"\0\n"
+    frames = nul_parser().feed(data + data + b"RECEIPT\nreceipt-id:1\n\n\0\n")
+    assert [(frame.cmd, frame.body) for frame in frames] == [("MESSAGE", text), ("MESSAGE", text), ("RECEIPT", b"")]
+
+
+@pytest.mark.parametrize("text", [text for text in TEXTS_WITH_NUL if b"\0\n" not in text])
+def test_text_with_nul_that_trickles_in_is_read_whole(text):
+    parser, data = nul_parser(), (HEAD + b"\n\n" + text + b"\0\n") * 2
+    frames = [frame for place in range(len(data)) for frame in parser.feed(data[place : place + 1])]
+    assert [frame.body for frame in frames] == [text, text]
+
+
+def test_text_over_the_limit_is_refused_whatever_nul_it_holds():
+    with pytest.raises(ConnectionLostError, match="limit"):
+        nul_parser().feed(HEAD + b"\n\n" + b"a\0" * 501)
+
+
+@pytest.mark.parametrize(("behind", "told"), [(b"\n", True), (b"", False)])
+def test_the_line_end_behind_connected_is_noted(behind, told):
+    parser = FrameParser(1000)
+    parser.feed(b"CONNECTED\nversion:1.2\n\n\0" + behind)
+    assert parser.connected_ends_line is told
