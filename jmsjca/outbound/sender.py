@@ -2,14 +2,16 @@
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import (
     ConnectionLostError,
+    InvalidArgumentError,
     JMSError,
+    NotSupportedError,
     ReplyTimeoutError,
     TransactionInDoubtError,
 )
@@ -158,7 +160,7 @@ class Sender:
         duplicate_id: str | None = None,
         **options: Unpack[SendOptions],
     ) -> list[Message]:
-        """Send messages as one unit: all or none, where the broker has transactions.
+        """Send messages as one unit: all or none, where the broker has transactions; elsewhere one after the other.
 
         Args:
             destination: As for `send`.
@@ -171,14 +173,17 @@ class Sender:
 
         Raises:
             TransactionInDoubtError: The messages may or may not have been sent.
-            JMSError: No message was sent.
+            InvalidArgumentError: A message object stands twice in the bodies.
+            JMSError: No message was sent; without transactions, the last ones were not.
         """
         to = _destination(destination)
         messages = [_message(self._converters.to_message(body), options) for body in bodies]
+        if len({id(message) for message in messages}) < len(messages):
+            raise InvalidArgumentError("A message stands twice in bodies: send copies, each of which gets its own id.")
         if duplicate_id is not None:
             _set_duplicate_ids(messages, duplicate_id or uuid.uuid4().hex)
         given = _producer_options(options)
-        self._repeat(partial(self._send, to, messages, given), in_doubt=duplicate_id is not None)
+        self._repeat(_Sending(self._pool, to, messages, given, has_ids=duplicate_id is not None))
         return messages
 
     async def send_async(
@@ -237,43 +242,92 @@ class Sender:
             raise ReplyTimeoutError(f"No reply to the request to {to} arrived within {timeout} s.")
         return reply
 
-    def _send(self, to: Destination, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
-        transacted = len(messages) > 1
-        with self._pool.session(transacted) as session:
-            producer = session.create_producer(to)
-            for message in messages:
-                producer.send(message, **given)
-            if transacted:
-                session.commit()
-
-    def _repeat(self, send: Callable[[], T], *, in_doubt: bool) -> T:
+    def _repeat(self, sending: "_Sending") -> None:
         """Send, and repeat it after an error as long as that is safe."""
         try:
-            return send()
+            sending.attempt()
         except JMSError as error:
-            if not (self._retry_timeout and self._is_repeatable(error, in_doubt=in_doubt)):
+            if not (self._retry_timeout and sending.is_repeatable(error)):
                 raise
+        else:
+            return
         import tenacity  # noqa: PLC0415  # slow to import, and rarely needed
 
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(partial(self._is_repeatable, in_doubt=in_doubt)),
+            retry=tenacity.retry_if_exception(sending.is_repeatable),
             wait=tenacity.wait_random_exponential(0.1, max=_LONGEST_PAUSE),
             stop=tenacity.stop_after_delay(self._retry_timeout),
             reraise=True,
         )
-        return attempts(send)
+        attempts(sending.attempt)
 
-    def _is_repeatable(self, error: BaseException, *, in_doubt: bool) -> bool:
-        if isinstance(error, TransactionInDoubtError):
-            return in_doubt and self._removes_duplicates()
-        return isinstance(error, ConnectionLostError)
 
-    def _removes_duplicates(self) -> bool:
+class _Sending:
+    """Messages on their way: how many are sent, and whether an attempt is in doubt.
+
+    Args:
+        pool: The pool.
+        to: The destination.
+        messages: The messages.
+        given: The options of the producer.
+        has_ids: True if each message has a duplicate id.
+    """
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        to: Destination,
+        messages: Sequence[Message],
+        given: Mapping[str, Any],
+        *,
+        has_ids: bool,
+    ) -> None:
+        self._pool = pool
+        self._to = to
+        self._messages = messages
+        self._given = given
+        self._has_ids = has_ids
+        self._sent = 0
+        self._doubt: TransactionInDoubtError | None = None
+        self._removes_duplicates = False
+        self._refused = False
+
+    def attempt(self) -> None:
+        """Send the messages that are not sent yet.
+
+        Raises:
+            TransactionInDoubtError: This attempt is in doubt, or failed after one that was.
+            JMSError: Nothing is in doubt, and the messages of this attempt are not sent.
+        """
         try:
-            with self._pool.connection() as connection:
-                return connection.capabilities.duplicate_detection
-        except JMSError:
-            return False
+            self._attempt()
+        except TransactionInDoubtError as error:
+            self._doubt = error
+            raise
+        except JMSError as error:
+            if self._doubt is None or isinstance(error, ConnectionLostError | NotSupportedError):
+                raise
+            self._refused = True
+            raise self._doubt from error
+
+    def _attempt(self) -> None:
+        with self._pool.connection() as connection:
+            can = connection.capabilities
+            self._removes_duplicates = can.duplicate_detection
+            session = connection.create_session(can.atomic and len(self._messages) - self._sent > 1)
+            producer = session.create_producer(self._to)
+            for message in self._messages[self._sent :]:
+                producer.send(message, **self._given)
+                self._sent += not session.transacted
+            if session.transacted:
+                session.commit()
+            self._sent = len(self._messages)
+
+    def is_repeatable(self, error: BaseException) -> bool:
+        """Return True if another attempt cannot send a message twice."""
+        if isinstance(error, TransactionInDoubtError):
+            return self._has_ids and self._removes_duplicates and not self._refused
+        return isinstance(error, ConnectionLostError)
 
 
 def _destination(destination: str | Destination) -> Destination:

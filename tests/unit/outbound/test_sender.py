@@ -1,0 +1,163 @@
+"""The sender, over pooled connections of an embedded broker."""
+
+import asyncio
+import threading
+import uuid
+
+import pytest
+
+from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
+from jmsjca.errors import ConnectionLostError, InvalidArgumentError, ReplyTimeoutError, TransactionInDoubtError
+from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.pool import ConnectionPool
+from jmsjca.outbound.sender import Sender
+from jmsjca.outbound.session import Session
+from tests.unit.outbound.pooling import LOST, ScriptedFactory
+
+
+@pytest.fixture
+def url():
+    return f"embedded://sender-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def adapter(url):
+    with ResourceAdapter(url) as adapter:
+        yield adapter
+
+
+def received(url, queue="orders"):
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        consumer, found = session.create_consumer(Queue(queue)), []
+        while (message := consumer.receive(timeout=0)) is not None:
+            found.append(message)
+        return found
+
+
+def test_message_has_its_headers_and_properties(adapter, url):
+    sent = adapter.send(
+        "orders",
+        "a pear",
+        properties={"region": "EU"},
+        correlation_id="c",
+        reply_to=Queue("r"),
+        type="order",
+        priority=7,
+    )
+    (message,) = received(url)
+    assert (message.body, message.message_id, message.get_string_property("region")) == (
+        "a pear",
+        sent.message_id,
+        "EU",
+    )
+    assert (message.correlation_id, message.reply_to, message.type, message.priority) == ("c", Queue("r"), "order", 7)
+
+
+def test_destination_is_a_name_or_an_object(adapter, url):
+    adapter.naming.bind("jms/orders", Queue("orders"))
+    adapter.send("orders", "1")
+    adapter.send(Queue("orders"), TextMessage("2"))
+    adapter.send("lookup://jms/orders", b"3")
+    adapter.send(Topic("nobody"), "4")
+    assert [message.body for message in received(url)] == ["1", "2", b"3"]
+
+
+def test_many_messages_are_one_unit(adapter, url):
+    class NoBody:
+        pass
+
+    with pytest.raises(ValueError, match="NoBody"):
+        adapter.send_many("orders", ["a", NoBody()])
+    assert received(url) == []
+    assert len(adapter.send_many("orders", ["a", "b", "c"])) == 3
+    assert [message.body for message in received(url)] == ["a", "b", "c"]
+    twice = TextMessage("a")
+    with pytest.raises(InvalidArgumentError, match="stands twice"):
+        adapter.send_many("orders", [twice, twice])
+
+
+def test_single_send_is_committed_where_every_session_is_transacted(url):
+    factory = ConnectionFactory(url, options={"JMSJCA.IgnoreTx": "true"})
+    factory.send("orders", "a")
+    factory.close()
+    assert [message.body for message in received(url)] == ["a"]
+
+
+def test_fifty_threads_send_at_once(adapter, url):
+    threads = [threading.Thread(target=adapter.send, args=("orders", str(number))) for number in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(int(message.body) for message in received(url)) == list(range(50))
+
+
+def test_coroutine_sends(adapter, url):
+    asyncio.run(adapter.send_async("orders", "a"))
+    assert [message.body for message in received(url)] == ["a"]
+
+
+def test_request_gets_its_reply_or_a_timeout(adapter):
+    @adapter.listener("quotes")
+    def quote(message):
+        return f"one {message.body}"
+
+    assert adapter.request("quotes", "pear", timeout=30).body == "one pear"
+    with pytest.raises(ReplyTimeoutError, match="queue:nobody"):
+        adapter.request("nobody", "pear", timeout=0)
+
+
+def test_send_is_repeated_while_the_broker_cannot_be_reached(url):
+    factory = ScriptedFactory(url)
+    factory.failures = [LOST, LOST]
+    with ConnectionPool(factory) as pool:
+        Sender(pool).send("orders", "a")
+        factory.failures = [LOST]
+    with ConnectionPool(factory) as pool, pytest.raises(ConnectionLostError):
+        Sender(pool, retry_timeout=0).send("orders", "b")
+    assert [message.body for message in received(url)] == ["a"]
+
+
+@pytest.fixture
+def doubtful(monkeypatch):
+    """Lets the commits of sessions succeed, and raises errors in place of their confirmations."""
+    errors, commit = [], Session.commit
+
+    def committed(session):
+        commit(session)
+        if errors:
+            raise errors.pop(0)
+
+    monkeypatch.setattr(Session, "commit", committed)
+    return errors
+
+
+def test_send_in_doubt_is_not_repeated_without_a_duplicate_id(url, doubtful):
+    doubtful.append(TransactionInDoubtError("no answer"))
+    with ConnectionPool(ConnectionFactory(url)) as pool, pytest.raises(TransactionInDoubtError):
+        Sender(pool).send_many("orders", ["a", "b"])
+    assert len(received(url)) == 2
+
+
+def test_send_in_doubt_is_repeated_with_a_duplicate_id_and_arrives_once(url, doubtful):
+    doubtful.append(TransactionInDoubtError("no answer"))
+    with ConnectionPool(ConnectionFactory(url)) as pool:
+        Sender(pool).send_many("orders", ["a", "b"], duplicate_id="")
+    assert [message.body for message in received(url)] == ["a", "b"]
+
+
+def test_failure_after_a_send_in_doubt_leaves_it_in_doubt(url, doubtful, monkeypatch):
+    doubtful.append(TransactionInDoubtError("no answer"))
+    with ConnectionPool(ConnectionFactory(url)) as pool:
+        sender, create = Sender(pool), Connection.create_session
+        calls = []
+
+        def refused_later(connection, *arguments):
+            calls.append(1)
+            if len(calls) > 1:
+                raise InvalidArgumentError("refused")
+            return create(connection, *arguments)
+
+        monkeypatch.setattr(Connection, "create_session", refused_later)
+        with pytest.raises(TransactionInDoubtError):
+            sender.send_many("orders", ["a", "b"], duplicate_id="x")
