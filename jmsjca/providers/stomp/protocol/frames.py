@@ -288,7 +288,7 @@ class FrameParser:
         self._max_body = max_body
         self._buffer = bytearray()
         self._start = 0  # offset of the frame that is being read
-        self._seen = 0  # offset up to which its end has been searched
+        self._seen: int = 0  # offset up to which its end has been searched
         self._head: tuple[str, dict[str, str], int, int | None] | None = None
         self.version = "1.2"
         self.text_may_hold_nul = self.connected_ends_line = False
