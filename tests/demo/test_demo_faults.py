@@ -16,6 +16,7 @@ pytestmark = pytest.mark.demo
 HERE = Path(__file__).parent
 
 
+@pytest.mark.timeout(0)  # a busy machine makes the run long; the fixture ends one without progress
 def test_a_crash_among_all_flights_loses_nothing(demo, flights):
     done, account = demo(*flights, "--poison", "0.01", "--crash")
     assert_balanced(done, account, 20_000)
