@@ -302,12 +302,13 @@ def _refuse(target: str, message: Message) -> object:
     )
 
 
-def _plain_body(kind: type, message: Message) -> object:
+def _plain_body(kind: type[object], message: Message) -> object:
     return message.get_body(kind)
 
 
 def _optional(read: Read, message: Message) -> object:
-    return None if message.body is None else read(message)
+    body: object = message.body
+    return None if body is None else read(message)
 
 
 def _read_with(from_message: Read, target: str, message: Message) -> object:

@@ -97,13 +97,14 @@ def _jsonable(value: Any) -> object:
     Raises:
         TypeError: There is none.
     """
-    if isinstance(value, type | Iterator) or hasattr(type(value), "__await__"):
-        raise TypeError(type(value).__name__)
-    if isinstance(value, Mapping):
-        return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if issubclass(kind, type | Iterator) or hasattr(kind, "__await__"):
+        raise TypeError(kind.__name__)
+    if issubclass(kind, Mapping):
+        return dict(value)
     if is_model(value):
-        return _adapter_of(type(value)).dump_python(value, mode="json")  # type: ignore[arg-type]  # as above
-    if (msgspec := _msgspec_of(type(value))) is not None:
+        return _adapter_of(kind).dump_python(value, mode="json")  # type: ignore[arg-type]  # a class is hashable
+    if (msgspec := _msgspec_of(kind)) is not None:
         return msgspec.to_builtins(value)
     from pydantic_core import to_jsonable_python  # noqa: PLC0415  # slow to import
 
@@ -152,13 +153,14 @@ def _has_json_form(value: object) -> bool:
 
 
 def _children(value: Any) -> Iterable[tuple[object, object]]:
-    if isinstance(value, Mapping):
-        return value.items()  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list | tuple):
-        return enumerate(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, type):
+    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if issubclass(kind, Mapping):
+        return [(name, value[name]) for name in value]
+    if issubclass(kind, list | tuple):
+        return enumerate(value)  # pyright: ignore[reportUnknownVariableType]
+    if issubclass(kind, type):
         return ()
-    names = [it.name for it in fields(value)] if is_dataclass(value) else getattr(type(value), "model_fields", ())
+    names = [it.name for it in fields(kind)] if is_dataclass(kind) else getattr(kind, "model_fields", ())
     return [(name, getattr(value, name)) for name in names]
 
 
