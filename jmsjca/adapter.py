@@ -270,7 +270,7 @@ class ResourceAdapter(SendsMessages):
             kind: "unified", or "queue" or "topic" for a factory of one messaging domain.
             credentials: As for `ConnectionFactory`.
             client_id: Client id of the connections.
-            producer_pooling: True to keep closed producers for reuse.
+            producer_pooling: As for `ConnectionFactory`.
             idle_timeout: As for `ConnectionFactory`.
 
         Raises:

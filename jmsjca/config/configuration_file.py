@@ -87,7 +87,7 @@ class FactorySection(_Section):
         password: The password of ``user_name``.
         client_id: The client id of the connections.
         options: Options, which override those of the adapter.
-        producer_pooling: True to keep closed producers for reuse.
+        producer_pooling: As for `ConnectionFactory`.
         idle_timeout: Seconds without a successful use after which a pooled connection is checked.
     """
 

@@ -52,7 +52,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             `parse_options`. Options in the URL take precedence.
         limits: Bounds of each connection; None for the defaults.
         hooks: Hooks around sends, the outermost first. They are pickled with the factory.
-        producer_pooling: True to keep closed producers for reuse; the option ``JMSJCA.producerpooling`` overrides it.
+        producer_pooling: Recorded, and without effect in this release; ``JMSJCA.producerpooling`` overrides it.
         idle_timeout: Seconds without a successful use after which a pooled connection is checked; the option
             ``JMSJCA.idletimeout`` overrides it.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`. It is not pickled.
@@ -139,7 +139,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
 
     @property
     def producer_pooling(self) -> bool:
-        """True if closed producers are kept for reuse."""
+        """The configured producer pooling, which has no effect in this release."""
         return self._producer_pooling
 
     @property
