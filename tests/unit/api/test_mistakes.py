@@ -208,7 +208,7 @@ CALLS = [
     (
         "producer.send(Odd(Secretive()))",
         MessageFormatError,
-        "fields of Odd have no JSON form .* Send text or a mapping",
+        "of type Odd, has no JSON form at thing: a value of type Secretive .* Register a converter for its type",
     ),
     ("producer.send('a', priority='7')", MessageFormatError, "priority must be a whole number from 0 to 9, not '7'"),
     ("producer.send('a', priority=10)", MessageFormatError, "a whole number from 0 to 9, not 10"),
