@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Literal
 
 import pytest
 
+from jmsjca.config.settings import Deadline
 from jmsjca.destinations import Destination, Queue, Subscription, TemporaryQueue, TemporaryTopic, Topic
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.testing.contract.harness import Contract, Harness, bodies
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
 
 __all__ = ["TestTemporaryDestinations", "TestTemporaryQueues", "TestTemporaryTopics"]
 
@@ -208,6 +210,9 @@ class TestTemporaryQueues(Contract):
         asking.close()
         admin = harness.connection.admin()
         assert admin is not None
+        deadline = Deadline(PATIENCE)  # Artemis deletes the queue some time after the connection has closed
+        while admin.depth(made).total and deadline.remaining():
+            time.sleep(0.01)
         assert admin.depth(made).total == 0
         if harness.connection.capabilities.lists_destinations:
             assert made.name not in {d.name for d in admin.destinations()}
