@@ -124,7 +124,7 @@ class JMSContext(BaseSession):
             InvalidArgumentError: There is no such option, or its value has a wrong type.
         """
         with self._lock:
-            return JMSProducer(self._send, self._lock, self._asynchronous, **options)
+            return JMSProducer(self._send, self._lock, self._asynchronous, self._context.resolve, **options)
 
     def start(self) -> None:
         """Start the delivery of messages to all consumers of the connection. ``auto_start`` makes it superfluous."""

@@ -2,7 +2,7 @@
 
 import itertools
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Self, TypedDict, Unpack
@@ -32,6 +32,10 @@ from jmsjca.outbound.session_lock import SessionLock
 __all__ = ["JMSProducer", "MessageProducer", "ProducerOptions"]
 
 
+Resolve = Callable[[Destination], Destination]
+"""Returns a destination as it is at the broker, see `ConnectionContext.resolve`."""
+
+
 class BaseProducer(DeliveryOptions):
     """Base of both producers: sets the headers and sends.
 
@@ -39,13 +43,19 @@ class BaseProducer(DeliveryOptions):
         send: Sends in the unit of the session, inside all hooks.
         lock: The lock of the session.
         asynchronous: The asynchronous sends of the session.
+        resolve: Returns each destination as it is at the broker.
     """
 
-    def __init__(self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends) -> None:
+    def __init__(self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, resolve: Resolve) -> None:
         self._send_in_unit = send
         self._lock = lock
         self._asynchronous = asynchronous
+        self._resolve = resolve
         self._message_ids = _message_ids()
+
+    def _resolved(self, destination: Destination) -> Destination:
+        check_destination(destination)
+        return self._resolve(destination)
 
     def _sender_to(self, futures: "list[Future[Message]]", on_completion: OnCompletion | None) -> Send:
         """Return a function that sends asynchronously, and appends the future."""
@@ -96,6 +106,7 @@ class MessageProducer(BaseProducer, Closeable):
         send: Sends in the unit of the session, inside all hooks.
         lock: The lock of the session.
         asynchronous: The asynchronous sends of the session.
+        resolve: Returns each destination as it is at the broker.
         destination: The destination; None if each send names one.
 
     Raises:
@@ -103,13 +114,16 @@ class MessageProducer(BaseProducer, Closeable):
     """
 
     def __init__(
-        self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, destination: Destination | None
+        self,
+        send: Send,
+        lock: SessionLock,
+        asynchronous: AsynchronousSends,
+        resolve: Resolve,
+        destination: Destination | None,
     ) -> None:
-        super().__init__(send, lock, asynchronous)
+        super().__init__(send, lock, asynchronous, resolve)
         self._closed = False
-        if destination is not None:
-            check_destination(destination)
-        self._destination = destination
+        self._destination = None if destination is None else self._resolved(destination)
 
     @property
     def closed(self) -> bool:
@@ -251,8 +265,7 @@ class MessageProducer(BaseProducer, Closeable):
             )
         if destination is None:
             return self._destination  # type: ignore[return-value]  # not None: checked above
-        check_destination(destination)
-        return destination
+        return self._resolved(destination)
 
 
 def _closed_error() -> IllegalStateError:
@@ -325,9 +338,14 @@ class JMSProducer(BaseProducer):
     on_completion = SendOption[OnCompletion | None, OnCompletion | None](checked_listener)
 
     def __init__(
-        self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, **options: Unpack[ProducerOptions]
+        self,
+        send: Send,
+        lock: SessionLock,
+        asynchronous: AsynchronousSends,
+        resolve: Resolve,
+        **options: Unpack[ProducerOptions],
     ) -> None:
-        super().__init__(send, lock, asynchronous)
+        super().__init__(send, lock, asynchronous, resolve)
         self._properties = Properties()
         self.set(**options)
 
@@ -373,7 +391,8 @@ class JMSProducer(BaseProducer):
             JMSError: The broker refuses the message.
         """
         send = None if self._on_completion is None else self._sender_to([], self._on_completion)
-        self._send(self._message(destination, body), destination, send)
+        to = self._resolved(destination)
+        self._send(self._message(body), to, send)
         return self
 
     def send_async(self, destination: Destination, body: Message | Body | None) -> "Future[Message]":
@@ -390,12 +409,12 @@ class JMSProducer(BaseProducer):
             JMSError: As `send`, if the message is refused before it is on its way.
         """
         futures: list[Future[Message]] = []
-        self._send(self._message(destination, body), destination, self._sender_to(futures, self._on_completion))
+        to = self._resolved(destination)
+        self._send(self._message(body), to, self._sender_to(futures, self._on_completion))
         return futures[0]
 
-    def _message(self, destination: Destination, body: Message | Body | None) -> Message:
+    def _message(self, body: Message | Body | None) -> Message:
         """Return the message to send, with the headers and properties of this producer."""
-        check_destination(destination)
         message = body if isinstance(body, Message) else message_from_body(body)
         self._apply_overrides(message)
         return message

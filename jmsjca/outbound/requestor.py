@@ -47,12 +47,7 @@ class Requestor(Closeable):
         self._prefix = f"request-{uuid.uuid4().hex}-"
         self._numbers = itertools.count(1)
         self._session = session
-        self._producer = MessageProducer(
-            session._send,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API: for this class only
-            session._lock,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            session._asynchronous,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            destination,
-        )
+        self._producer = session._producer_for(destination)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
         self._open_reply_queue()
 
     @property

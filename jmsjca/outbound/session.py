@@ -392,6 +392,9 @@ class BaseSession(MessageFactory, Closeable):
         self._check_open()
         return self._context.resolve(Topic(name))
 
+    def _producer_for(self, destination: Destination | None) -> MessageProducer:
+        return MessageProducer(self._send, self._lock, self._asynchronous, self._context.resolve, destination)
+
     def _check_open(self) -> None:
         self._lock.check_open()
 
@@ -411,8 +414,7 @@ class Session(BaseSession):
             InvalidDestinationError: The value is no destination.
         """
         with self._lock:
-            resolved = self._context.resolve(destination) if isinstance(destination, Destination) else destination
-            return MessageProducer(self._send, self._lock, self._asynchronous, resolved)
+            return self._producer_for(destination)
 
 
 def session_for_delivery(context: ConnectionContext, unit: UnitOfWork) -> Session:

@@ -276,3 +276,29 @@ def test_descriptors_start_an_adapter_that_receives_and_sends(tmp_path):
     with adapter:
         send(adapter.naming.lookup("jms/CF"), "Queue1", "one")
         inbox.take(1)
+
+
+def test_producers_that_name_their_destination_in_each_send_look_it_up(adapter):
+    adapter.naming.bind("jms/out", Queue("out3"))
+    named, factory = Queue("lookup://jms/out"), adapter.connection_factory()
+    with factory.create_connection() as connection, connection.create_session() as session:
+        session.create_producer().send(TextMessage("classic"), named)
+        session.create_producer().send_async(TextMessage("pipelined"), named).result(30)
+    with factory.create_context() as context:
+        context.create_producer().send(named, "simplified")
+    assert [received(factory, "out3") for _ in range(3)] == ["classic", "pipelined", "simplified"]
+    with adapter.connection_factory(kind="topic").create_connection() as connection:
+        producer = connection.create_session().create_producer()
+        with pytest.raises(IllegalStateError, match="the connection is for topics only"):
+            producer.send(TextMessage("x"), Queue("q"))
+
+
+def test_request_looks_its_destination_up(adapter):
+    adapter.naming.bind("jms/quotes", Queue("quotes3"))
+
+    @adapter.listener("quotes3")
+    def quote(message):
+        return f"one {message.body}"
+
+    with adapter:
+        assert adapter.request("lookup://jms/quotes", "pear", timeout=30).body == "one pear"
