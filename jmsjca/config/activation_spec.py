@@ -21,6 +21,7 @@ from pydantic_core import ErrorDetails
 from jmsjca.arguments import did_you_mean, enum_member
 from jmsjca.config.activation_spec_fields import ActivationSpecFields
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.credentials import is_url
 from jmsjca.config.deployment_descriptor import InvalidProperty, describe, fields_from_properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
@@ -285,6 +286,13 @@ class ActivationSpec(BaseModel):
         if durability == "Durable" and others.data.get("destination_type") == "queue":
             raise ValueError("a queue keeps its messages without a subscription: leave it out, or name a topic")
         return durability
+
+    @field_validator("user_name")
+    @classmethod
+    def _check_user_name(cls, name: str | None) -> str | None:
+        if is_url(name):  # it may hold a password, which a user name does not
+            raise ValueError("it is a URL: name the broker in connection_url")
+        return name
 
     @field_validator("subscription_name")
     @classmethod

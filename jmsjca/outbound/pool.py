@@ -5,14 +5,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Protocol, Self
+from typing import Self
 
-from jmsjca.config.options import OutboundOptions
 from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadline
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, PoolTimeoutError, ResourceAllocationError
 from jmsjca.forking import reset_in_child
 from jmsjca.outbound.connection import Connection
-from jmsjca.outbound.pooled_connection import PooledConnection
+from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection
 from jmsjca.outbound.session import Session
 
 __all__ = ["ConnectionPool"]
@@ -26,18 +25,6 @@ _COUNTERS = (
 
 _Key = tuple[str | None, str | None]
 """The user name and password of a connection; (None, None) for those of the factory."""
-
-
-class PoolableFactory(Protocol):
-    """A `ConnectionFactory`, as the pool uses it."""
-
-    @property
-    def client_id(self) -> str | None: ...
-    @property
-    def options(self) -> OutboundOptions: ...
-    @property
-    def idle_timeout(self) -> float: ...
-    def create_connection(self, user_name: str | None = None, password: str | None = None, /) -> Connection: ...
 
 
 class ConnectionPool:

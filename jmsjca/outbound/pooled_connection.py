@@ -1,10 +1,11 @@
-"""A connection of a pool, as its borrower sees it."""
+"""A connection of a pool, as its borrower sees it, and the factory behind it."""
 
 import logging
 from collections.abc import Callable
-from typing import Self
+from typing import Protocol, Self
 
 from jmsjca import spi
+from jmsjca.config.options import OutboundOptions
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
@@ -12,9 +13,32 @@ from jmsjca.outbound.connection import Connection, ConnectionMetaData, Exception
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session import Session
 
-__all__ = ["PooledConnection"]
+__all__ = ["PoolableFactory", "PooledConnection"]
 
 logger = logging.getLogger("jmsjca.outbound")
+
+
+class PoolableFactory(Protocol):
+    """A `ConnectionFactory`, as a pool uses it."""
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id of the connections."""
+        ...
+
+    @property
+    def options(self) -> OutboundOptions:
+        """The options of JMSJCA."""
+        ...
+
+    @property
+    def idle_timeout(self) -> float:
+        """Seconds without a successful use after which a connection is replaced."""
+        ...
+
+    def create_connection(self, user_name: str | None = None, password: str | None = None, /) -> Connection:
+        """Open a connection."""
+        ...
 
 
 class PooledConnection(Closeable):

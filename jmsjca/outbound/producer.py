@@ -62,6 +62,7 @@ class BaseProducer(DeliveryOptions):
         checked_listener("on_completion", on_completion)
 
         def send(message: Message, to: Destination) -> None:
+            """Begin to send a message."""
             futures.append(self._asynchronous.send(message, to, on_completion))
 
         return send

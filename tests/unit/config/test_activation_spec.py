@@ -275,3 +275,11 @@ def test_text_form_shows_no_password():
     assert HIDDEN not in f"{spec} {spec!r} {spec.dump()}"
     assert spec.password is not None
     assert spec.password.get_secret_value() == HIDDEN
+
+
+def test_url_as_user_name_is_refused_without_being_shown():
+    with pytest.raises(
+        InvalidActivationSpecError, match="user_name: it is a URL: name the broker in connection_url"
+    ) as told:
+        ActivationSpec(destination="q", user_name="amqp://host?username=u&password=geheim")
+    assert "geheim" not in str(told.value)
