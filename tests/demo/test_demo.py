@@ -49,6 +49,7 @@ def arguments_of(process):
     return ""
 
 
+@pytest.mark.timeout(0)  # a busy machine makes the run long; the run itself ends when it makes no progress
 def test_a_crash_loses_nothing_doubles_nothing_and_tells_no_password(tmp_path):
     """On a broker that was there before, which is as it was when the run is over."""
     broker = f"{tmp_path}/broker.db"
