@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -195,10 +196,19 @@ class HookRecorder(Hooks):
         return self._outcomes.get(timeout=PATIENCE)[0]
 
     def await_outcome(self, expected: Outcome, messages: int = 1) -> None:
-        """Wait until units with so many messages in all have ended so; other outcomes are passed over."""
+        """Wait until units with so many messages in all have ended so.
+
+        Other outcomes are passed over, but they do not extend the time limit.
+
+        Raises:
+            queue.Empty: If no unit with the expected outcome is settled in time.
+        """
+        deadline = time.monotonic() + PATIENCE
         while messages > 0:
-            outcome, count = self._outcomes.get(timeout=PATIENCE)
-            messages -= count if outcome is expected else 0
+            outcome, count = self._outcomes.get(timeout=max(0.0, deadline - time.monotonic()))
+            if outcome is expected:
+                messages -= count
+                deadline = time.monotonic() + PATIENCE
 
 
 class SeededChance:

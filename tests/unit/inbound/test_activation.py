@@ -69,17 +69,22 @@ def test_starting_again_after_a_stop(adapter, recorder):
 
 
 def test_stop_waits_for_the_handler_at_work(adapter, recorder):
-    working, go_on = threading.Event(), threading.Event()
+    working, go_on, ended = threading.Event(), threading.Event(), []
 
     def handler(message: Message) -> None:
         working.set()
         assert go_on.wait(PATIENCE)
+        ended.append("handler")
+
+    def stop() -> None:
+        activation.stop()
+        ended.append("stop")
 
     activation = activate(adapter, handler)
     activation.start()
     send(adapter, "a")
     assert working.wait(PATIENCE)
-    stopper = in_thread(activation.stop)
+    stopper = in_thread(stop)
     recorder.await_status("Connecting", "Up", "Disconnecting")
     with pytest.raises(IllegalStateError, match="being stopped"):
         activation.start()
@@ -87,7 +92,7 @@ def test_stop_waits_for_the_handler_at_work(adapter, recorder):
     go_on.set()
     stopper.join(PATIENCE)
     recorder.await_outcome(Outcome.COMMITTED)
-    assert (activation.status, waiting(adapter)) == ("Down", [])
+    assert (activation.status, waiting(adapter), ended) == ("Down", [], ["handler", "stop"])
 
 
 @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])

@@ -55,6 +55,8 @@ def test_one_handler_after_the_other_on_one_thread(listening, mode, destination)
     bodies, threads = zip(*(seen.get(timeout=PATIENCE) for _ in range(9)), strict=True)
     assert (list(bodies), len(set(threads))) == ([f"{number}" for number in range(9)], 1)
     assert activation.stats.n_highest_active_endpoints == 1
+    activation.stop()
+    assert seen.empty()  # a second receiver of a topic would have had copies of its own
 
 
 def test_in_mode_cc_a_message_may_overtake_another(listening):
