@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import queue
-import time
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Lock
