@@ -63,6 +63,10 @@ class AcknowledgementRegistry:
                 del held[message_id]
             self._remember(ended, outcome or Outcome.LOST)
 
+    def is_held(self, message_id: str) -> bool:
+        """Return True while a message with this id waits for its acknowledgement, or for the others of its unit."""
+        return message_id in self._held
+
     def settle(self, message_id: str, action: str) -> Settlement:
         """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
 

@@ -185,6 +185,14 @@ class Activation:
         run.stop_intake()
         return True
 
+    def is_held(self, message_id: str) -> bool:
+        """Return True while the unit of a message with this id waits for acknowledgements.
+
+        Args:
+            message_id: The id of the message.
+        """
+        return self._endpoint.held.is_held(message_id)
+
     def settle(self, message_id: str, action: str) -> Settlement:
         """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
 

@@ -186,10 +186,16 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         self._contexts.append(context)
         self.endpoint.held.register(context)
         if not end_of_batch:
-            requested = requested_timeout(message, self.endpoint.limits.acknowledgement_timeout)
-            if requested is not None:
-                self.timeout = requested if self.timeout is None else min(requested, self.timeout)
+            self._limit_wait(requested_timeout(message, self.endpoint.limits.acknowledgement_timeout))
         return context
+
+    def _limit_wait(self, requested: float | None) -> None:
+        """Use the time that a message requests instead of the listener's; in a batch the shortest time counts."""
+        seconds = self.endpoint.settings.acknowledgement_timeout if requested is None else requested
+        if len(self._contexts) == 1 or self.timeout is None:
+            self.timeout = seconds
+        elif seconds is not None:
+            self.timeout = min(seconds, self.timeout)
 
     def _run_guarded(self, deliveries: "Sequence[spi.Delivery]", act: "Callable[[], None]") -> None:
         self._contexts_before_call = len(self._contexts)

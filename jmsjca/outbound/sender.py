@@ -1,11 +1,13 @@
 """The sender: sends messages from any thread, over pooled connections."""
 
+import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
+from jmsjca.arguments import check_timeout
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import (
     ConnectionLostError,
@@ -25,6 +27,7 @@ __all__ = ["SendOptions", "Sender", "SendsMessages"]
 T = TypeVar("T")
 
 _DUPLICATE_ID = "_AMQ_DUPL_ID"
+_ACKNOWLEDGEMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
 _PRODUCER_OPTIONS = ("delivery_mode", "priority", "time_to_live", "delivery_delay")
 _LONGEST_PAUSE = 5.0  # seconds
 
@@ -41,6 +44,8 @@ class SendOptions(TypedDict, total=False):
         priority: 0 to 9; 4 is normal.
         time_to_live: Seconds until the message expires; 0 means never.
         delivery_delay: Seconds until the message may be delivered.
+        acknowledgement_timeout: Seconds after which a listener with held acknowledgement rolls the message back: the
+            integer property ``JBXAcknowledgmentTimeout``, rounded up, at least 1.
     """
 
     properties: Mapping[str, bool | int | float | str | None]
@@ -51,6 +56,7 @@ class SendOptions(TypedDict, total=False):
     priority: int
     time_to_live: float
     delivery_delay: float
+    acknowledgement_timeout: float
 
 
 class SendsMessages(ABC):
@@ -346,7 +352,14 @@ def _message(message: Message, options: SendOptions) -> Message:
         message.reply_to = options["reply_to"]
     if "type" in options:
         message.type = options["type"]
+    if "acknowledgement_timeout" in options:
+        message.set_int_property(_ACKNOWLEDGEMENT_TIMEOUT, _whole_seconds(options["acknowledgement_timeout"]))
     return message
+
+
+def _whole_seconds(timeout: float) -> int:
+    check_timeout("acknowledgement_timeout", timeout)
+    return max(1, math.ceil(timeout))
 
 
 def _producer_options(options: SendOptions) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""Polled messages that wait for their acknowledgement: open sessions by acknowledge id, with their timeouts."""
+
+from threading import Lock, Timer
+
+from jmsjca.errors import JMSError, TransactionInDoubtError
+from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
+from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.session import Session
+
+__all__ = ["HeldPoll", "HeldPolls"]
+
+
+class HeldPoll:
+    """The open session of a poll. Its messages are locked until it is settled.
+
+    Args:
+        connection: The connection of the poll, which is closed with it.
+        session: The transacted session.
+    """
+
+    def __init__(self, connection: Connection, session: Session) -> None:
+        self._connection = connection
+        self._session = session
+        self.timer: Timer | None = None
+
+    def settle(self, *, roll_back: bool) -> Settlement:
+        """Commit or roll back, and close the connection.
+
+        Args:
+            roll_back: True returns the messages to the queue.
+
+        Returns:
+            The settlement, which has its outcome already.
+        """
+        if self.timer is not None:
+            self.timer.cancel()
+        settlement = Settlement()
+        complete_settlement(settlement, self._finish(roll_back=roll_back))
+        return settlement
+
+    def _finish(self, *, roll_back: bool) -> Outcome:
+        try:
+            if roll_back:
+                self._session.rollback()
+                return Outcome.ROLLED_BACK
+            self._session.commit()
+        except TransactionInDoubtError:
+            return Outcome.IN_DOUBT
+        except JMSError:
+            return Outcome.LOST
+        finally:
+            self._connection.close()
+        return Outcome.COMMITTED
+
+
+class HeldPolls:
+    """The polls that are not acknowledged yet. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: dict[str, HeldPoll] = {}
+
+    def hold(self, acknowledge_id: str, connection: Connection, session: Session, timeout: float | None) -> None:
+        """Hold the messages of a session.
+
+        Args:
+            acknowledge_id: Their id.
+            connection: The connection of the session.
+            session: The session.
+            timeout: Seconds after which the session is rolled back; None for never.
+        """
+        poll = HeldPoll(connection, session)
+        if timeout is not None:
+            poll.timer = Timer(timeout, self._expire, [acknowledge_id])
+            poll.timer.daemon = True
+        with self._lock:
+            self._held[acknowledge_id] = poll
+        if poll.timer is not None:
+            poll.timer.start()
+
+    def take(self, acknowledge_id: str) -> HeldPoll | None:
+        """Remove a poll, for the one caller who settles it; None if it is not held."""
+        with self._lock:
+            return self._held.pop(acknowledge_id, None)
+
+    def close(self) -> None:
+        """Roll back all polls."""
+        for acknowledge_id in list(self._held):
+            self._expire(acknowledge_id)
+
+    def _expire(self, acknowledge_id: str) -> None:
+        poll = self.take(acknowledge_id)
+        if poll is not None:
+            poll.settle(roll_back=True)
