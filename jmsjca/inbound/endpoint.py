@@ -285,25 +285,29 @@ class Endpoint:
         """The number of handlers that are still active for abandoned connections."""
         return self._abandoned_count
 
-    def mark_returned(self, deliveries: Iterable[spi.Delivery], *, waited: bool = False) -> None:
+    def mark_returned(
+        self, deliveries: Iterable[spi.Delivery], *, waited: bool = False, uncounted: bool = False
+    ) -> None:
         """Record that messages are returned although they were counted: no handler saw them.
 
         Args:
             deliveries: The returned messages.
             waited: True if they are not to be delayed again when they are redelivered.
+            uncounted: True if the broker does not count the returned deliveries.
         """
         for delivery in deliveries:
             if was_delivered_before(delivery):
-                self.redelivery.encounter(message_identity(delivery)).mark_returned(waited=waited)
+                encounter = self.redelivery.encounter(message_identity(delivery))
+                encounter.mark_returned(waited=waited, uncounted=uncounted)
 
-    def mark_returned_uncounted(self, deliveries: Iterable[spi.Delivery]) -> None:
-        """Record that the broker does not count the delivery of returned messages."""
+    def mark_return_failed(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Record that the broker may count the deliveries of messages that could not be returned."""
         for delivery in deliveries:
             if (
                 was_delivered_before(delivery)
                 and (known := self.redelivery.find_encounter(message_identity(delivery))) is not None
             ):
-                known.mark_returned_uncounted()
+                known.mark_return_failed()
 
     def _remove_running(self, deliveries: Sequence[spi.Delivery]) -> None:
         for message_id in map(message_identity, deliveries):

@@ -132,10 +132,14 @@ class MessageMover:
         unit = self._connection.unit()
         unit.take([delivery])
         if encounter is not None:
-            encounter.mark_returned(waited=True)
-        unit.rollback(delay=seconds, unused=[delivery])
-        if encounter is not None and self._connection.capabilities.give_back == "uncounted":
-            encounter.mark_returned_uncounted()
+            uncounted = self._connection.capabilities.give_back == "uncounted"
+            encounter.mark_returned(waited=True, uncounted=uncounted)
+        try:
+            unit.rollback(delay=seconds, unused=[delivery])
+        except BaseException:
+            if encounter is not None:
+                encounter.mark_return_failed()
+            raise
 
     def _encounter(self, identity: str) -> Encounter:
         return self._endpoint.redelivery.encounter(identity)

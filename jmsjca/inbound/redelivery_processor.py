@@ -89,10 +89,13 @@ class RedeliveryProcessor:
         Raises:
             JMSError: They cannot be released; on a lost connection the broker redelivers them anyway.
         """
-        self._endpoint.mark_returned(deliveries, waited=waited)
-        consumer.release(deliveries)
-        if self._connection.capabilities.give_back == "uncounted":
-            self._endpoint.mark_returned_uncounted(deliveries)
+        uncounted = self._connection.capabilities.give_back == "uncounted"
+        self._endpoint.mark_returned(deliveries, waited=waited, uncounted=uncounted)
+        try:
+            consumer.release(deliveries)
+        except BaseException:
+            self._endpoint.mark_return_failed(deliveries)
+            raise
 
     def process(self, delivery: spi.Delivery) -> float | Outcome:
         """Return the delay in seconds before the handler sees a message, or the outcome of its move or deletion."""

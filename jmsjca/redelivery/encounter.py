@@ -109,19 +109,22 @@ class Encounter:
             before, self.count = self.count, known
             return self.count, waited and self.count == before
 
-    def mark_returned(self, *, waited: bool = False) -> None:
+    def mark_returned(self, *, waited: bool = False, uncounted: bool = False) -> None:
         """Mark the delivery as returned to the broker unseen by the handler: its next arrival is not counted.
+
+        Call this before the return: another thread may receive the message before the return is confirmed.
 
         Args:
             waited: True if the broker holds the message during its delay, so that the delay is over when it returns.
+            uncounted: True if the broker does not count the returned delivery.
         """
         with self._lock:
-            self._returned, self._waited, self._uncounted = True, waited, False
+            self._returned, self._waited, self._uncounted = True, waited, uncounted
 
-    def mark_returned_uncounted(self) -> None:
-        """Mark a returned delivery as uncounted by the broker. By default it may count, as after a lost connection."""
+    def mark_return_failed(self) -> None:
+        """Mark a return as failed: the broker may count the delivery, as it does after a lost connection."""
         with self._lock:
-            self._uncounted = self._returned
+            self._uncounted = False
 
     def begin_move(self) -> int:
         """Count a move as failed until its result is known: if the message returns, another thread may get it at once.

@@ -56,6 +56,31 @@ def test_a_failure_elsewhere_is_counted_after_the_broker_held_the_message(connec
     assert counts == [1, 2, 3, 4]
 
 
+def test_a_failure_elsewhere_is_counted_before_the_return_of_the_message_is_confirmed(connected, monkeypatch):
+    """Another receiver of this process may take the message before the thread that returned it goes on."""
+    link = connected()
+    endpoint = endpoint_of(lambda message: None, terms("sync", redelivery=AN_HOUR))
+    put(link, "a")
+    fail_elsewhere(link)
+    consumer = link.consumer(Queue("q"))
+    [delivery] = consumer.receive(1, PATIENCE)
+    decisions = [endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=delivery.count)]
+    unit = link.unit()
+    roll_back = unit.rollback
+
+    def roll_back_and_receive(**arguments):
+        roll_back(**arguments)
+        fail_elsewhere(link)
+        [again] = consumer.receive(1, PATIENCE)
+        decisions.append(endpoint.redelivery.decide("ID:a", redelivered=True, delivery_count=again.count))
+
+    monkeypatch.setattr(unit, "rollback", roll_back_and_receive)
+    monkeypatch.setattr(link, "unit", iter([unit, link.unit()]).__next__)
+    MessageMover(endpoint, link).delay_at_broker(delivery, 0.001)
+    consumer.close()
+    assert [decision.count for decision in decisions] == [1, 2]
+
+
 def test_of_two_adapters_on_a_file_both_count_as_the_broker_does(broker_file):
     """Whoever has the message: its count is that of the deliveries, less one."""
     got = queue.Queue()

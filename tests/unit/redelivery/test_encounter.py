@@ -73,11 +73,10 @@ def test_a_delay_is_not_over_if_somebody_else_saw_the_message_meanwhile():
 def test_failures_elsewhere_count_where_the_broker_does_not_count_what_is_put_off():
     encounter = Encounter()
     encounter.count_arrival(5)
-    encounter.mark_returned(waited=True)
-    encounter.mark_returned_uncounted()
+    encounter.mark_returned(waited=True, uncounted=True)
     assert encounter.count_arrival(8) == (7, False)
-    encounter.mark_returned_uncounted()  # too late: it is here again
-    encounter.mark_returned()
+    encounter.mark_returned(uncounted=True)
+    encounter.mark_return_failed()
     assert encounter.count_arrival(9) == (7, False)
 
 
