@@ -98,8 +98,7 @@ class Activities:
             transacted: True holds each message until it is acknowledged; with False, a message is acknowledged when
                 the operation returns.
             acknowledge_mode: "AUTO" or "DUPS_OK", only without a transacted session; None for "AUTO".
-            acknowledgement_timeout: Seconds after which a message that nobody acknowledged is rolled back; None for
-                never. The property ``JBXAcknowledgmentTimeout`` of a message takes precedence.
+            acknowledgement_timeout: Seconds after which an unacknowledged message is rolled back; None for never. The property ``JBXAcknowledgmentTimeout`` of a message takes precedence.
             max_outstanding: The number of units that wait for an acknowledgement at the same time. With the default, 1,
                 the next message is taken only after the previous one is finished.
             batch_size: Messages of one unit at most; 0 or 1 for one.
@@ -160,7 +159,7 @@ class Activities:
             acknowledge_id: The acknowledge id of a listen or poll activity, instead of the message id.
 
         Returns:
-            The settlement of the unit, whose ``wait`` returns the outcome.
+            The settlement of the unit; its ``wait`` returns the outcome.
 
         Raises:
             ConfigurationError: The action is neither of the two.
@@ -269,7 +268,7 @@ class Activities:
                 return PollResponse(responses, unit)
             session.commit()
         except BaseException:
-            connection.close()  # gives back what no unit has committed
+            connection.close()  # releases the messages
             raise
         connection.close()
         return PollResponse(responses, None)

@@ -1,4 +1,4 @@
-"""What the activities return: messages with their payload as text or bytes, and the id that acknowledges them."""
+"""Responses of the activities: messages with their payload as text or bytes, and the id that acknowledges them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ class PollResponse:
 
     Attributes:
         responses: The messages, in the order of the queue; empty if none was waiting.
-        acknowledge_id: The id with which `Activities.acknowledge` settles all of them; None if they are removed
-            already, because the session was not transacted, or there is none.
+        acknowledge_id: The id with which `Activities.acknowledge` settles all of them; None if nothing waits for an
+            acknowledgement: the session was not transacted, or the queue was empty.
     """
 
     responses: Sequence[ListenResponse]
