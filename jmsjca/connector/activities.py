@@ -98,7 +98,8 @@ class Activities:
             transacted: True holds each message until it is acknowledged; with False, a message is acknowledged when
                 the operation returns.
             acknowledge_mode: "AUTO" or "DUPS_OK", only without a transacted session; None for "AUTO".
-            acknowledgement_timeout: Seconds after which an unacknowledged message is rolled back; None for never. The property ``JBXAcknowledgmentTimeout`` of a message takes precedence.
+            acknowledgement_timeout: Seconds after which an unacknowledged message is rolled back; None for
+                never. The property ``JBXAcknowledgmentTimeout`` of a message takes precedence.
             max_outstanding: The number of units that wait for an acknowledgement at the same time. With the default, 1,
                 the next message is taken only after the previous one is finished.
             batch_size: Messages of one unit at most; 0 or 1 for one.

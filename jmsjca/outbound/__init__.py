@@ -1,4 +1,4 @@
-"""Outbound: connection factories, connections, sessions, contexts, producers, consumers, browsers and requestors."""
+"""Outbound: connection factories, connections, pools, sessions, producers, consumers, browsers, senders, requestors."""
 
 from jmsjca.outbound.asynchronous_sends import CompletionListener
 from jmsjca.outbound.browser import QueueBrowser
@@ -6,8 +6,10 @@ from jmsjca.outbound.connection import Connection, ConnectionMetaData
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.context import JMSContext
 from jmsjca.outbound.factory import ConnectionFactory, QueueConnectionFactory, TopicConnectionFactory
+from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.producer import JMSProducer, MessageProducer
 from jmsjca.outbound.requestor import Requestor
+from jmsjca.outbound.sender import Sender
 from jmsjca.outbound.session import Session
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "Connection",
     "ConnectionFactory",
     "ConnectionMetaData",
+    "ConnectionPool",
     "JMSContext",
     "JMSProducer",
     "MessageConsumer",
@@ -22,6 +25,7 @@ __all__ = [
     "QueueBrowser",
     "QueueConnectionFactory",
     "Requestor",
+    "Sender",
     "Session",
     "TopicConnectionFactory",
 ]
