@@ -87,10 +87,18 @@ class ListenerHarness:
         connection.close()
         return bodies
 
-    def forward_many(self, *, ordered: bool = False) -> None:
-        """Send many messages to `source`: each comes to `out` once, and nothing is left when the listeners stop."""
+    def forward_many(self, *, ordered: bool = False, own_transactions: bool = False) -> None:
+        """Send many messages to `source`: each comes to `out` once, and nothing is left when the listeners stop.
+
+        Args:
+            ordered: True if they come in the order of their sends.
+            own_transactions: True if the sends of the handlers do not commit with the receipts, so that the last
+                receipts have to be waited for.
+        """
         bodies = self.send_many()
         came = self.arrive(self.out, self.many)
+        if own_transactions:
+            self.heard.await_outcome(Outcome.COMMITTED, self.many)
         self.adapter.stop()
         assert (came if ordered else sorted(came)) == bodies
         self.expect_remaining(self.source)

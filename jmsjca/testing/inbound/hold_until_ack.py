@@ -69,14 +69,14 @@ class TestHeldMessages(ListenerContract):
     def test_transactions_of_the_handler(self, stage: ListenerHarness, mode: str) -> None:
         """The receipt has none, the handler makes its own (JMSJCA: testHUAUT, testHUAUTCC)."""
         stage.listen(OwnTransactionHandler(stage), concurrency_mode=mode, hold_until_ack=True, transaction="none")
-        stage.forward_many()
+        stage.forward_many(own_transactions=True)
 
     @modes
     def test_handler_rolls_back_both(self, stage: ListenerHarness, mode: str) -> None:
         """Its own transaction and the receipt (JMSJCA: testHUAUTRB, testHUAUTRBCC)."""
         handler = OwnTransactionHandler(stage, rollbacks=0.05)
         stage.listen(handler, concurrency_mode=mode, hold_until_ack=True, transaction="none")
-        stage.forward_many()
+        stage.forward_many(own_transactions=True)
         stage.expect_remaining(stage.never)
 
 

@@ -1,0 +1,278 @@
+"""The transactional outbox: messages that commit with the application's database transaction, and are sent afterwards.
+
+::
+
+    outbox = Outbox(metadata)
+    with Session(engine) as session, session.begin():
+        session.add(order)
+        outbox.add(session, "orders", {"id": order.id}, key=order.customer)
+    Relay(outbox, factory, engine).run()
+"""
+
+import json
+import sys
+import time
+import uuid
+from collections.abc import Awaitable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
+from zlib import crc32
+
+from jmsjca.arguments import wrong_argument
+from jmsjca.destinations import Destination, Queue, check_destination
+from jmsjca.errors import ConfigurationError, InvalidArgumentError, ProviderNotInstalledError
+from jmsjca.messages.converters import Converters
+from jmsjca.messages.message import DeliveryMode
+from jmsjca.messages.properties import DUPLICATE_ID
+from jmsjca.transactions.stored_message import encode_message
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy.orm import Session
+except ImportError as error:
+    raise ProviderNotInstalledError('The outbox needs SQLAlchemy: pip install "jmsjca[transactions]".') from error
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+    from sqlalchemy.sql.dml import Insert
+
+__all__ = ["PARTITIONS", "Outbox", "OutboxStatistics"]
+
+PARTITIONS = 16
+"""Parts of the table that relays lease. All messages with one key are in one part."""
+
+_LONGEST_KEY = 255
+
+
+@dataclass(frozen=True)
+class OutboxStatistics:
+    """The state of an outbox.
+
+    Attributes:
+        depth: The number of messages that are not sent yet.
+        oldest: Seconds since the oldest of them was added; None if there are none.
+        failing: The number of messages that the broker has refused at least once.
+    """
+
+    depth: int
+    oldest: float | None
+    failing: int
+
+
+class Outbox:
+    """A table of messages that are to be sent. Add a message in any transaction; a `Relay` sends it after the commit.
+
+    The tables are created by the application, with its own: ``metadata.create_all(engine)`` or a migration.
+
+    Args:
+        metadata: The application's metadata. The tables ``jmsjca_outbox`` and ``jmsjca_outbox_lease`` are added to it.
+        name: Name of the table, and prefix of that of the leases.
+        schema: Schema of the tables; None for that of the metadata.
+        engine: The engine of the relay, if it is not given one.
+
+    Attributes:
+        table: The table of the messages.
+        leases: The table of the relays' leases.
+
+    Raises:
+        ProviderNotInstalledError: SQLAlchemy is not installed (when the module is imported).
+    """
+
+    def __init__(
+        self,
+        metadata: sa.MetaData,
+        *,
+        name: str = "jmsjca_outbox",
+        schema: str | None = None,
+        engine: sa.Engine | None = None,
+    ) -> None:
+        if not isinstance(metadata, sa.MetaData):
+            raise wrong_argument("metadata", metadata, "a sqlalchemy.MetaData")
+        self.engine = engine
+        self.table = sa.Table(
+            name,
+            metadata,
+            # SQLite counts up only a column of the type INTEGER.
+            sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+            sa.Column("duplicate_id", sa.String(64), nullable=False, unique=True),
+            sa.Column("part", sa.SmallInteger, nullable=False),
+            sa.Column("ordering_key", sa.String(_LONGEST_KEY)),
+            sa.Column("kind", sa.String(8), nullable=False),
+            sa.Column("destination", sa.String(1024), nullable=False),
+            sa.Column("headers", sa.Text, nullable=False),
+            sa.Column("body", sa.LargeBinary),
+            sa.Column("options", sa.Text, nullable=False),
+            sa.Column("added", sa.Float, nullable=False),
+            sa.Column("attempts", sa.Integer, nullable=False, default=0),
+            sa.Column("retry_at", sa.Float, nullable=False, default=0.0),
+            sa.Column("error", sa.Text),
+            sa.Index(f"{name}_order", "part", "id"),
+            sa.Index(f"{name}_key", "ordering_key", "id"),
+            schema=schema,
+        )
+        self.leases = sa.Table(
+            f"{name}_lease",
+            metadata,
+            sa.Column("name", sa.String(100), primary_key=True),
+            sa.Column("owner", sa.String(64), nullable=False),
+            sa.Column("token", sa.BigInteger, nullable=False),
+            sa.Column("expires", sa.Float, nullable=False),
+            schema=schema,
+        )
+
+    @overload
+    def add(
+        self,
+        session: "AsyncSession | AsyncConnection",
+        destination: str | Destination,
+        message: object,
+        *,
+        key: str | None = None,
+        delivery_mode: DeliveryMode = ...,
+        priority: int = 4,
+        time_to_live: float = 0.0,
+        delivery_delay: float = 0.0,
+    ) -> Awaitable[str]: ...
+
+    @overload
+    def add(
+        self,
+        session: "Session | sa.Connection",
+        destination: str | Destination,
+        message: object,
+        *,
+        key: str | None = None,
+        delivery_mode: DeliveryMode = ...,
+        priority: int = 4,
+        time_to_live: float = 0.0,
+        delivery_delay: float = 0.0,
+    ) -> str: ...
+
+    def add(
+        self,
+        session: "Session | sa.Connection | AsyncSession | AsyncConnection",
+        destination: str | Destination,
+        message: object,
+        *,
+        key: str | None = None,
+        delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT,
+        priority: int = 4,
+        time_to_live: float = 0.0,
+        delivery_delay: float = 0.0,
+    ) -> str | Awaitable[str]:
+        """Add a message to the transaction of a session: it is sent if, and only if, the transaction commits.
+
+        Args:
+            session: A `Session` or `Connection` of SQLAlchemy, or their asynchronous kinds: then the call is awaited.
+            destination: The name of a queue, or a `Queue` or a `Topic`.
+            message: A message, or a body as for ``adapter.send``. A message may be added again: its content is copied.
+            key: Messages with the same key are sent in the order in which they were added; None for no order.
+            delivery_mode: Whether the message survives a restart of the broker.
+            priority: 0 to 9; 4 is normal.
+            time_to_live: Seconds from the send until the message expires; 0 means never.
+            delivery_delay: Seconds from the send until the message may be delivered.
+
+        Returns:
+            The duplicate id: the message's own property ``_AMQ_DUPL_ID``, or a new one.
+
+        Raises:
+            InvalidDestinationError: The destination is invalid, or temporary.
+            InvalidArgumentError: The key is too long, or an option is out of range.
+            MessageFormatError: The message cannot be stored.
+        """
+        options = {
+            "delivery_mode": int(delivery_mode),
+            "priority": priority,
+            "time_to_live": time_to_live,
+            "delivery_delay": delivery_delay,
+        }
+        duplicate_id, statement = self._insert(destination, message, key, options)
+        if _is_asynchronous(session):
+            return _execute_later(session, statement, duplicate_id)
+        if not isinstance(session, Session | sa.Connection):
+            raise wrong_argument("session", session, "a session or a connection of SQLAlchemy")
+        session.execute(statement)
+        return duplicate_id
+
+    def get_stats(self, connection: "sa.Connection | Session", now: float | None = None) -> OutboxStatistics:
+        """Return the number of waiting messages and the age of the oldest one.
+
+        Args:
+            connection: A connection or session of SQLAlchemy.
+            now: Seconds since the epoch; None for the present.
+        """
+        columns = self.table.c
+        depth, oldest, failing = connection.execute(
+            sa.select(sa.func.count(), sa.func.min(columns.added), sa.func.count().filter(columns.attempts > 0))
+        ).one()
+        now = time.time() if now is None else now
+        return OutboxStatistics(depth, None if oldest is None else max(now - oldest, 0.0), failing)
+
+    def _insert(
+        self, destination: str | Destination, message: object, key: str | None, options: dict[str, Any]
+    ) -> "tuple[str, Insert]":
+        to = Queue(destination) if isinstance(destination, str) else destination
+        check_destination(to)
+        if to.temporary:
+            raise InvalidArgumentError(f"{to} is temporary: it is gone when the relay sends the message.")
+        if key is not None and not 0 < len(key) <= _LONGEST_KEY:
+            raise InvalidArgumentError(f"key has {len(key)} characters; it may have 1 to {_LONGEST_KEY}.")
+        _check_options(options)
+        content = Converters.default().to_message(message)
+        headers, body = encode_message(content)
+        duplicate_id = str(content.properties.get(DUPLICATE_ID) or uuid.uuid4().hex)
+        row = {
+            "duplicate_id": duplicate_id,
+            "part": crc32((key or duplicate_id).encode()) % PARTITIONS,
+            "ordering_key": key,
+            "kind": to.kind,
+            "destination": to.name,
+            "headers": headers,
+            "body": body,
+            "options": json.dumps(options),
+            "added": time.time(),
+        }
+        return duplicate_id, sa.insert(self.table).values(row)
+
+
+def _is_asynchronous(session: object) -> "TypeGuard[AsyncSession | AsyncConnection]":
+    """Return True for the asynchronous kinds, without importing them: that needs greenlet."""
+    module = sys.modules.get("sqlalchemy.ext.asyncio")
+    return module is not None and isinstance(session, (module.AsyncSession, module.AsyncConnection))
+
+
+def _execute_later(
+    session: "AsyncSession | AsyncConnection", statement: "Insert", duplicate_id: str
+) -> Coroutine[Any, Any, str]:
+    async def execute() -> str:
+        """Execute the statement, and return the id of the message."""
+        await session.execute(statement)
+        return duplicate_id
+
+    return execute()
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    if not isinstance(options["priority"], int) or not 0 <= options["priority"] <= 9:  # noqa: PLR2004  # JMS
+        raise InvalidArgumentError(f"priority={options['priority']!r}: give a whole number from 0 to 9.")
+    for name in ("time_to_live", "delivery_delay"):
+        if not isinstance(options[name], int | float) or not 0 <= options[name] < float("inf"):
+            raise InvalidArgumentError(f"{name}={options[name]!r}: give seconds from 0 on.")
+
+
+def engine_of(outbox: Outbox, engine: sa.Engine | None) -> sa.Engine:
+    """Return the engine of a relay.
+
+    Args:
+        outbox: The outbox.
+        engine: The engine that the relay was given; None for the outbox's.
+
+    Raises:
+        ConfigurationError: Neither has an engine.
+    """
+    found = engine or outbox.engine
+    if found is None:
+        raise ConfigurationError(
+            "The relay needs an engine: Relay(outbox, factory, engine) or Outbox(…, engine=engine)."
+        )
+    return found

@@ -1,0 +1,252 @@
+"""The relay of an outbox: sends the committed messages in order, and survives its own death at any point."""
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+
+from jmsjca.arguments import check_timeout
+from jmsjca.destinations import Destination, destination
+from jmsjca.errors import ConnectionLostError, InvalidArgumentError, JMSError, TransactionInDoubtError
+from jmsjca.messages.message import DeliveryMode
+from jmsjca.messages.properties import DUPLICATE_ID
+from jmsjca.transactions.leases import Leases
+from jmsjca.transactions.outbox import PARTITIONS, Outbox, OutboxStatistics, engine_of
+from jmsjca.transactions.stored_message import decode_message
+
+__all__ = ["Relay", "RelayFactory"]
+
+logger = logging.getLogger("jmsjca.transactions")
+
+_LONGEST_PAUSE = 300.0  # seconds until a refused message is sent again
+_LONGEST_ERROR = 1000
+
+
+class RelayFactory(Protocol):
+    """What a relay needs of a connection factory: a `jmsjca.ConnectionFactory` has it."""
+
+    def create_connection(self) -> Any:
+        """Return a new connection."""
+        ...
+
+
+class Relay:
+    """Sends the messages of an outbox. Use one thread for each relay, and as many relays as you like.
+
+    A message is deleted from the table after the broker has confirmed it. A relay that dies in between leaves the
+    message to the next one, which sends it again with the same duplicate id: a broker that detects duplicates
+    (capability ``duplicate_detection``) drops it, elsewhere it arrives twice, and the receiver has to recognise it by
+    the property ``_AMQ_DUPL_ID``.
+
+    Messages with one key are sent in the order of the table. If the broker refuses one, the later ones with its key
+    wait; it is sent again after 1, 2, 4 … seconds, at most five minutes, and its row has the error.
+
+    Args:
+        outbox: The outbox.
+        factory: The connection factory of the broker.
+        engine: The engine of the database; None for the outbox's.
+        batch_size: Messages that are sent as one unit at most.
+        poll_interval: Seconds between two looks at an empty table.
+        lease: Seconds for which the relay reserves its parts of the table; the messages of a relay that died wait for
+            so long.
+        clock: Returns seconds since the epoch.
+
+    Raises:
+        ConfigurationError: There is no engine.
+        InvalidArgumentError: A number is out of range.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        factory: RelayFactory,
+        engine: sa.Engine | None = None,
+        *,
+        batch_size: int = 100,
+        poll_interval: float = 0.5,
+        lease: float = 30.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if batch_size < 1:
+            raise InvalidArgumentError(f"batch_size={batch_size!r}: give 1 or more.")
+        check_timeout("poll_interval", poll_interval)
+        check_timeout("lease", lease)
+        self._outbox = outbox
+        self._table = outbox.table
+        self._factory = factory
+        self._engine = engine_of(outbox, engine)
+        self._batch_size = batch_size
+        self._poll_interval = poll_interval
+        self._clock = clock
+        self._leases = Leases(outbox.leases, uuid.uuid4().hex, PARTITIONS, lease)
+        self._tokens: dict[int, int] = {}
+        self._connection: Any = None
+        self._one_by_one = True
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Send messages until `stop` is called, from another thread or a signal handler.
+
+        Errors of the broker and of the database are logged, and the relay tries again after ``poll_interval``.
+        """
+        self._stopping.clear()
+        try:
+            while not self._stopping.is_set():
+                try:
+                    busy = self.run_once() > 0
+                except (JMSError, sa.exc.SQLAlchemyError) as error:
+                    logger.warning("The relay of %s tries again in %g s: %s", self._table, self._poll_interval, error)
+                    busy = False
+                if not busy:
+                    self._stopping.wait(self._poll_interval)
+        finally:
+            self.close()
+
+    def stop(self) -> None:
+        """Let `run` return after the batch that it is sending."""
+        self._stopping.set()
+
+    def run_once(self) -> int:
+        """Send one batch of waiting messages.
+
+        Returns:
+            The number of messages that were sent; 0 if none is due, or other relays have all parts of the table.
+
+        Raises:
+            JMSError: The broker cannot be reached, or the outcome is in doubt: the messages stay in the table.
+            sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
+        """
+        with self._engine.begin() as connection:
+            tokens = self._leases.renew(connection, self._clock())
+        if tokens.items() - self._tokens.items():
+            self._one_by_one = True  # the last relay of these parts may have sent some of the messages
+        self._tokens = tokens
+        with self._engine.connect() as connection:
+            rows = connection.execute(self._due()).all()
+        if not rows:
+            self._one_by_one = False
+            return 0
+        sending = _Sending(rows)
+        try:
+            self._send(sending)
+        finally:
+            self._record(sending)
+        self._one_by_one = False
+        return len(sending.sent)
+
+    def get_stats(self) -> OutboxStatistics:
+        """Return the number of waiting messages and the age of the oldest one."""
+        with self._engine.connect() as connection:
+            return self._outbox.get_stats(connection, self._clock())
+
+    def close(self) -> None:
+        """Close the connection to the broker, and release the parts of the table for other relays."""
+        self._drop_connection()
+        with suppress(sa.exc.SQLAlchemyError), self._engine.begin() as connection:
+            self._leases.release_all(connection)
+        self._tokens = {}
+
+    def _due(self) -> sa.Select[Any]:
+        """Select the first messages of the relay's parts, but those behind a refused one of the same key."""
+        table, other, now = self._table, self._table.alias(), self._clock()
+        blocked = sa.exists().where(
+            other.c.ordering_key == table.c.ordering_key, other.c.id < table.c.id, other.c.retry_at > now
+        )
+        due = sa.select(table).where(table.c.part.in_(self._tokens), table.c.retry_at <= now, ~blocked)
+        return due.order_by(table.c.id).limit(self._batch_size)
+
+    def _send(self, sending: "_Sending") -> None:
+        try:
+            if self._connection is None:
+                self._connection = self._factory.create_connection()
+            if self._one_by_one or not self._connection.capabilities.atomic or not self._send_as_unit(sending):
+                self._send_one_by_one(sending)
+        except JMSError:
+            self._drop_connection()
+            self._one_by_one = True
+            raise
+
+    def _send_as_unit(self, sending: "_Sending") -> bool:
+        """Send all messages in one transaction; False if the broker refused it, so that one of them is at fault."""
+        with self._connection.create_session(transacted=True) as session:
+            try:
+                for row in sending.rows:
+                    _send_row(session, row)
+                session.commit()
+            except (ConnectionLostError, TransactionInDoubtError):
+                raise
+            except JMSError as error:
+                logger.debug("A batch of %s was refused; its messages are sent one by one: %s", self._table, error)
+                return False
+        sending.sent.extend(row.id for row in sending.rows)
+        return True
+
+    def _send_one_by_one(self, sending: "_Sending") -> None:
+        """Send each message, confirmed, so that the broker drops each duplicate by itself."""
+        with self._connection.create_session() as session:
+            for row in sending.rows:
+                if row.ordering_key is not None and row.ordering_key in sending.blocked:
+                    continue
+                try:
+                    _send_row(session, row)
+                except (ConnectionLostError, TransactionInDoubtError):
+                    raise
+                except JMSError as error:
+                    logger.warning(
+                        "The broker refused the message %s of %s to %s:%s: %s",
+                        *(row.id, self._table, row.kind, row.destination, error),
+                    )
+                    sending.refused[row.id] = str(error)[:_LONGEST_ERROR]
+                    sending.blocked.add(row.ordering_key)
+                else:
+                    sending.sent.append(row.id)
+
+    def _record(self, sending: "_Sending") -> None:
+        """Delete what was sent, and record what was refused, in the parts that the relay still has."""
+        columns, now = self._table.c, self._clock()
+        with self._engine.begin() as connection:
+            mine = self._leases.still_mine(connection, self._tokens)
+            done = [row.id for row in sending.rows if row.id in set(sending.sent) and row.part in mine]
+            if done:
+                connection.execute(sa.delete(self._table).where(columns.id.in_(done)))
+            for row in sending.rows:
+                if row.id in sending.refused and row.part in mine:
+                    pause = min(2.0 ** min(row.attempts, 20), _LONGEST_PAUSE)
+                    changes = {"attempts": row.attempts + 1, "retry_at": now + pause, "error": sending.refused[row.id]}
+                    connection.execute(sa.update(self._table).where(columns.id == row.id).values(changes))
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(JMSError):
+                connection.close()
+
+
+class _Sending:
+    """A batch on its way.
+
+    Args:
+        rows: The rows of the messages.
+    """
+
+    def __init__(self, rows: Sequence[sa.Row[Any]]) -> None:
+        self.rows = rows
+        self.sent: list[int] = []
+        self.refused: dict[int, str] = {}
+        self.blocked: set[str] = set()
+
+
+def _send_row(session: Any, row: sa.Row[Any]) -> None:
+    """Send the message of a row with its duplicate id."""
+    message = decode_message(row.headers, row.body)
+    message.set_string_property(DUPLICATE_ID, row.duplicate_id)
+    options = json.loads(row.options)
+    to: Destination = destination(row.destination, row.kind)
+    options["delivery_mode"] = DeliveryMode(options["delivery_mode"])
+    session.create_producer(to).send(message, **options)

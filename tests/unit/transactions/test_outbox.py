@@ -1,0 +1,486 @@
+"""The outbox and its relay: messages that commit with the database, and are sent in order afterwards."""
+
+import asyncio
+import itertools
+import os
+import random
+import signal
+import threading
+from contextlib import contextmanager
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.orm import Session
+
+from jmsjca import (
+    Byte,
+    BytesMessage,
+    ConnectionFactory,
+    DeliveryMode,
+    Float,
+    Long,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Queue,
+    Short,
+    StreamMessage,
+    TextMessage,
+    Topic,
+)
+from jmsjca.destinations import TemporaryQueue
+from jmsjca.errors import ConfigurationError, ConnectionLostError, InvalidArgumentError, JMSError, MessageFormatError
+from jmsjca.transactions import Outbox, Relay
+from jmsjca.transactions.outbox import PARTITIONS
+from jmsjca.transactions.stored_message import decode_message, encode_message
+
+_numbers = itertools.count()
+LEASE = 30.0
+
+
+class Clock:
+    """Seconds since the epoch, as a test sets them."""
+
+    def __init__(self):
+        self.now = 1_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def engine(tmp_path):
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/application.db")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def outbox(engine):
+    metadata = sa.MetaData()
+    outbox = Outbox(metadata, engine=engine)
+    metadata.create_all(engine)
+    return outbox
+
+
+@pytest.fixture
+def factory():
+    return ConnectionFactory(f"embedded://outbox-{next(_numbers)}")
+
+
+@pytest.fixture
+def broker(factory):
+    """Keeps the broker in memory alive, and reads its queues."""
+    with factory.create_connection() as connection:
+        yield connection
+
+
+@pytest.fixture
+def relay(outbox, factory, clock):
+    relay = Relay(outbox, factory, clock=clock, lease=LEASE)
+    yield relay
+    relay.close()
+
+
+def add(engine, outbox, *bodies, **options):
+    with Session(engine) as session, session.begin():
+        return [outbox.add(session, "orders", body, **options) for body in bodies]
+
+
+def received(connection, queue="orders"):
+    with connection.create_session() as session:
+        return list(session.create_browser(Queue(queue)))
+
+
+def texts(connection, queue="orders"):
+    return [message.body for message in received(connection, queue)]
+
+
+class TestAdd:
+    def test_a_message_is_sent_after_the_commit(self, engine, outbox, relay, broker):
+        with Session(engine) as session, session.begin():
+            outbox.add(session, "orders", "a pear")
+            assert relay.get_stats().depth == 0
+        assert relay.run_once() == 1
+        assert texts(broker) == ["a pear"]
+        assert relay.run_once() == 0
+
+    def test_a_rollback_takes_the_message_back(self, engine, outbox, relay, broker):
+        with Session(engine) as session:
+            outbox.add(session, "orders", "a pear")
+            session.rollback()
+        assert (relay.run_once(), texts(broker)) == (0, [])
+
+    def test_headers_properties_and_options_arrive(self, engine, outbox, relay, broker):
+        message = TextMessage("a pear")
+        message.correlation_id, message.reply_to, message.type = "c", Topic("answers"), "order"
+        message.set_object_property("weight", Short(3))
+        with engine.begin() as connection:
+            duplicate_id = outbox.add(
+                connection,
+                Queue("orders"),
+                message,
+                priority=7,
+                time_to_live=60,
+                delivery_mode=DeliveryMode.NON_PERSISTENT,
+            )
+        relay.run_once()
+        (sent,) = received(broker)
+        assert (sent.body, sent.correlation_id, sent.reply_to, sent.type) == ("a pear", "c", Topic("answers"), "order")
+        assert (sent.priority, sent.delivery_mode) == (7, DeliveryMode.NON_PERSISTENT)
+        assert (sent.expiration - sent.timestamp).total_seconds() == 60
+        assert dict(sent.properties) == {"weight": Short(3), "_AMQ_DUPL_ID": duplicate_id}
+
+    def test_a_delay_counts_from_the_send(self, engine, outbox, relay, broker):
+        add(engine, outbox, "later", delivery_delay=3600)
+        relay.run_once()
+        assert texts(broker) == []
+        assert broker.admin.depth(Queue("orders")).total == 1
+
+    def test_a_topic(self, engine, outbox, relay, broker):
+        with broker.create_session() as session:
+            consumer = session.create_consumer(Topic("news"))
+            with engine.begin() as connection:
+                outbox.add(connection, Topic("news"), {"id": 1})
+            relay.run_once()
+            assert consumer.receive(timeout=60).body == '{"id":1}'
+
+    def test_an_asynchronous_session(self, tmp_path, engine, outbox, relay, broker):
+        async def add_and_commit():
+            asynchronous = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/application.db")
+            async with asynchronous.begin() as connection:
+                await outbox.add(connection, "orders", "a pear")
+            await asynchronous.dispose()
+
+        asyncio.run(add_and_commit())
+        relay.run_once()
+        assert texts(broker) == ["a pear"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "options", "error"),
+        [
+            ((TemporaryQueue("x"), "a"), {}, InvalidArgumentError),
+            ((5, "a"), {}, JMSError),
+            (("orders", object()), {}, MessageFormatError),
+            (("orders", TextMessage("\ud800")), {}, MessageFormatError),
+            (("orders", "a"), {"key": ""}, InvalidArgumentError),
+            (("orders", "a"), {"key": "k" * 256}, InvalidArgumentError),
+            (("orders", "a"), {"priority": 10}, InvalidArgumentError),
+            (("orders", "a"), {"time_to_live": -1}, InvalidArgumentError),
+            (("orders", "a"), {"delivery_delay": "1"}, InvalidArgumentError),
+        ],
+    )
+    def test_a_mistake_is_an_error_and_adds_nothing(  # noqa: PLR0917
+        self, engine, outbox, relay, arguments, options, error
+    ):
+        with engine.begin() as connection, pytest.raises(error):
+            outbox.add(connection, *arguments, **options)
+        assert relay.get_stats().depth == 0
+
+    def test_other_mistakes(self, outbox, factory):
+        with pytest.raises(InvalidArgumentError, match="session"):
+            outbox.add(None, "orders", "a")
+        with pytest.raises(InvalidArgumentError, match="MetaData"):
+            Outbox("sqlite://")
+        with pytest.raises(ConfigurationError, match="engine"):
+            Relay(Outbox(sa.MetaData()), factory)
+        with pytest.raises(InvalidArgumentError, match="batch_size"):
+            Relay(outbox, factory, batch_size=0)
+
+
+PROPERTIES = st.dictionaries(
+    st.from_regex(r"\Ax_[a-z0-9]{0,5}\Z"),
+    st.one_of(
+        st.booleans(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=False),
+        st.text(st.characters(exclude_categories=["Cs"])),
+        st.builds(Byte, st.integers(-128, 127)),
+        st.builds(Short, st.integers(-(2**15), 2**15 - 1)),
+        st.builds(Long, st.integers(-(2**63), 2**63 - 1)),
+        st.builds(Float, st.floats(width=32, allow_nan=False)),
+    ),
+)
+MESSAGES = st.one_of(
+    st.builds(TextMessage, st.text(st.characters(exclude_categories=["Cs"]))),
+    st.builds(BytesMessage, st.binary()),
+    st.builds(MapMessage, PROPERTIES),
+    st.builds(StreamMessage, st.lists(st.one_of(st.integers(-5, 5), st.binary(), st.builds(Byte, st.just(1))))),
+    st.builds(ObjectMessage, st.dictionaries(st.text(max_size=3), st.integers())),
+    st.builds(Message),
+)
+
+
+@given(MESSAGES, PROPERTIES)
+def test_a_stored_message_is_the_same(message, properties):
+    for name, value in properties.items():
+        message.set_object_property(name, value)
+    stored = decode_message(*encode_message(message))
+    assert type(stored) is type(message)
+    assert encode_message(stored) == encode_message(message)
+    if not isinstance(message, ObjectMessage):
+        assert stored.body == message.body
+    assert stored.properties == message.properties
+    assert {name: type(value) for name, value in stored.properties.items()} == {
+        name: type(value) for name, value in message.properties.items()
+    }
+
+
+@pytest.mark.parametrize("headers", ["", "[]", '{"kind":"no"}', '{"kind":"text"}', '{"kind":"text","properties":5}'])
+def test_a_damaged_row_is_a_message_format_error(headers):
+    with pytest.raises(MessageFormatError):
+        decode_message(headers, b"a")
+
+
+class TestRelay:
+    def test_messages_of_a_key_are_sent_in_order(self, engine, outbox, relay, broker):
+        for number in range(20):
+            add(engine, outbox, f"{number}", key="customer")
+        while relay.run_once():
+            pass
+        assert texts(broker) == [f"{number}" for number in range(20)]
+
+    def test_a_refused_message_blocks_its_key_and_nothing_else(self, engine, outbox, relay, broker, clock):
+        damaged = add(engine, outbox, "1", "2", key="a")[0]
+        add(engine, outbox, "3", key="b")
+        with engine.begin() as connection:
+            where = outbox.table.c.duplicate_id == damaged
+            headers = connection.execute(sa.select(outbox.table.c.headers).where(where)).scalar_one()
+            connection.execute(sa.update(outbox.table).where(where).values(headers="{"))
+        assert relay.run_once() == 1
+        assert (texts(broker), relay.get_stats().depth, relay.get_stats().failing) == (["3"], 2, 1)
+        assert relay.run_once() == 0
+        with engine.begin() as connection:
+            (error,) = connection.execute(sa.select(outbox.table.c.error).where(where)).scalars()
+            assert "holds no message" in error
+            connection.execute(sa.update(outbox.table).where(where).values(headers=headers))
+        clock.now += 10
+        assert relay.run_once() == 2
+        assert texts(broker) == ["3", "1", "2"]
+
+    def test_many_refused_messages_do_not_starve_the_others(self, engine, outbox, factory, broker, clock):
+        add(engine, outbox, *"abc")
+        with engine.begin() as connection:
+            connection.execute(sa.update(outbox.table).values(headers="{"))
+        add(engine, outbox, "good")
+        relay = Relay(outbox, factory, clock=clock, batch_size=2)
+        assert [relay.run_once() for _ in range(2)] == [0, 1]
+        assert texts(broker) == ["good"]
+        relay.close()
+
+    def test_what_was_sent_before_the_death_of_a_relay_arrives_once(self, engine, outbox, factory, broker, clock):
+        add(engine, outbox, *"abc", key="k")
+        first = Relay(outbox, factory, clock=clock, lease=LEASE)
+        first._record = lambda sending: None  # it dies after the send
+        assert first.run_once() == 3
+        second = Relay(outbox, factory, clock=clock, lease=LEASE)
+        assert (second.run_once(), second.get_stats().depth) == (0, 3)
+        clock.now += LEASE + 1
+        assert second.run_once() == 3
+        assert (texts(broker), second.get_stats().depth) == (list("abc"), 0)
+        second.close()
+        first.close()
+
+    def test_a_relay_that_lost_its_lease_deletes_nothing(self, engine, outbox, factory, broker, clock):
+        add(engine, outbox, "a")
+        paused, other = (Relay(outbox, factory, clock=clock, lease=LEASE) for _ in range(2))
+        send = paused._send
+
+        def send_after_a_pause(sending):
+            clock.now += LEASE + 1
+            assert other.run_once() == 1
+            with engine.begin() as connection:  # the same message once more, for the other relay
+                outbox.add(connection, "orders", "b")
+            send(sending)
+
+        paused._send = send_after_a_pause
+        paused.run_once()
+        assert texts(broker) == ["a"]
+        assert other.get_stats().depth == 1
+        for relay in (paused, other):
+            relay.close()
+
+    def test_relays_share_the_parts_of_the_table(self, outbox, factory, engine, clock):
+        relays = [Relay(outbox, factory, clock=clock, lease=LEASE) for _ in range(3)]
+        for _ in range(4):
+            for relay in relays:
+                relay.run_once()
+        shares = [set(relay._tokens) for relay in relays]
+        assert sorted(map(len, shares)) == [4, 6, 6]
+        assert set().union(*shares) == set(range(PARTITIONS))
+        relays[0].close()
+        for _ in range(2):
+            for relay in relays[1:]:
+                relay.run_once()
+        assert set().union(*(set(relay._tokens) for relay in relays[1:])) == set(range(PARTITIONS))
+        for relay in relays[1:]:
+            relay.close()
+
+    def test_a_lost_connection_is_replaced(self, engine, outbox, factory, broker, clock):
+        add(engine, outbox, "a")
+
+        class Flaky:
+            failures = 1
+
+            def create_connection(self):
+                if self.failures:
+                    self.failures -= 1
+                    raise ConnectionLostError("The broker is down.")
+                return factory.create_connection()
+
+        relay = Relay(outbox, Flaky(), clock=clock)
+        with pytest.raises(ConnectionLostError):
+            relay.run_once()
+        assert relay.run_once() == 1
+        assert texts(broker) == ["a"]
+        relay.close()
+
+    def test_run_sends_until_it_is_stopped(self, engine, outbox, factory, broker):
+        relay = Relay(outbox, factory, poll_interval=0.01)
+        running = threading.Thread(target=relay.run)
+        running.start()
+        with broker.create_session() as session:
+            consumer = session.create_consumer(Queue("orders"))
+            add(engine, outbox, "a")
+            assert consumer.receive(timeout=60).body == "a"
+        relay.stop()
+        running.join(60)
+        assert not running.is_alive()
+
+    def test_statistics_tell_the_depth_and_the_age(self, engine, outbox, relay):
+        assert relay.get_stats().oldest is None
+        add(engine, outbox, *"ab")
+        with engine.begin() as connection:
+            connection.execute(sa.update(outbox.table).values(added=relay._clock() - 5))
+        stats = relay.get_stats()
+        assert (stats.depth, stats.oldest, stats.failing) == (2, 5.0, 0)
+
+
+SAMPLE = 12
+BODIES = ["a1", "b1", "a2", "c1", "b2", "a3"]
+
+
+class Steps:
+    """Kills the process at the n-th step of a relay."""
+
+    def __init__(self, last):
+        self.left = last
+
+    def __call__(self, *_):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class SteppingFactory:
+    """A connection factory whose connections count each send and each commit, before and after it."""
+
+    def __init__(self, factory, step):
+        self._factory, self._step = factory, step
+
+    def create_connection(self):
+        self._step()
+        connection = self._factory.create_connection()
+        create_session = connection.create_session
+
+        @contextmanager
+        def stepping(*arguments, **options):
+            with create_session(*arguments, **options) as session:
+                create_producer, commit = session.create_producer, session.commit
+                yield SteppingSession(session, create_producer, commit, self._step)
+
+        return SteppingConnection(connection, stepping)
+
+
+class SteppingConnection:
+    def __init__(self, connection, create_session):
+        self.capabilities, self.create_session, self.close = connection.capabilities, create_session, connection.close
+
+
+class SteppingSession:
+    def __init__(self, session, create_producer, commit, step):
+        self._create_producer, self._commit, self._step = create_producer, commit, step
+
+    def create_producer(self, to):
+        producer = self._create_producer(to)
+
+        class Stepping:
+            def send(_, message, **options):  # noqa: N805
+                self._step()
+                producer.send(message, **options)
+                self._step()
+
+        return Stepping()
+
+    def commit(self):
+        self._step()
+        self._commit()
+        self._step()
+
+
+def relay_in_child(folder, last):
+    """Run a relay in a forked child that dies at a step; 0 for none. Return how it ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            step = Steps(last)
+            engine = sa.create_engine(f"sqlite:///{folder}/application.db")
+            sa.event.listen(engine, "before_cursor_execute", step)
+            sa.event.listen(engine, "commit", step)
+            outbox = Outbox(sa.MetaData(), engine=engine)
+            factory = SteppingFactory(ConnectionFactory(f"embedded://{folder}/broker.db"), step)
+            relay = Relay(outbox, factory, clock=Clock(), batch_size=4)
+            while relay.run_once():
+                pass
+            (folder / "steps").write_text(f"{last - step.left}")
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def outcome_of_a_kill(folder, last):
+    """Kill a relay at a step, let another one finish, and return the bodies that arrived."""
+    folder.mkdir()
+    engine = sa.create_engine(f"sqlite:///{folder}/application.db")
+    metadata = sa.MetaData()
+    outbox = Outbox(metadata, engine=engine)
+    metadata.create_all(engine)
+    for body in BODIES:
+        add(engine, outbox, body, key=body[0])
+    engine.dispose()
+    assert relay_in_child(folder, last) == (-signal.SIGKILL if last else 0)
+    clock = Clock()
+    clock.now += 2 * LEASE
+    factory = ConnectionFactory(f"embedded://{folder}/broker.db")
+    relay = Relay(outbox, factory, clock=clock)
+    while relay.run_once():
+        pass
+    assert relay.get_stats().depth == 0
+    relay.close()
+    with factory.create_connection() as connection:
+        arrived = texts(connection)
+    engine.dispose()
+    return arrived
+
+
+def test_a_relay_killed_at_any_step_loses_nothing_and_doubles_nothing(tmp_path, capsys):
+    """A seeded sample of the steps; all of them with JMSJCA_ALL_STEPS=1."""
+    assert sorted(outcome_of_a_kill(tmp_path / "whole", 0)) == sorted(BODIES)
+    total = int((tmp_path / "whole" / "steps").read_text())
+    steps = range(1, total + 1)
+    visited = steps if os.environ.get("JMSJCA_ALL_STEPS") else sorted(random.Random(20).sample(steps, SAMPLE))
+    for last in visited:
+        arrived = outcome_of_a_kill(tmp_path / f"{last}", last)
+        for key in "abc":
+            assert [body for body in arrived if body[0] == key] == [body for body in BODIES if body[0] == key], last
+    with capsys.disabled():
+        print(f"\nkills of a relay: {len(visited)} of {total} steps visited")
