@@ -50,7 +50,7 @@ class OutboxStatistics:
 
     Attributes:
         depth: The number of messages that are not sent yet.
-        oldest: Seconds since the oldest of them was added; None if there are none.
+        oldest: Seconds since the oldest of them was added; None if the table is empty.
         failing: The number of messages that the broker has refused at least once.
     """
 

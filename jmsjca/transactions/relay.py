@@ -29,7 +29,7 @@ _LONGEST_ERROR = 1000
 
 
 class RelayFactory(Protocol):
-    """What a relay needs of a connection factory: a `jmsjca.ConnectionFactory` has it."""
+    """Opens the connections of a relay: a `jmsjca.ConnectionFactory` does."""
 
     def create_connection(self) -> Any:
         """Return a new connection."""
@@ -109,7 +109,7 @@ class Relay:
             self.close()
 
     def stop(self) -> None:
-        """Let `run` return after the batch that it is sending."""
+        """End `run` after the batch that it is sending."""
         self._stopping.set()
 
     def run_once(self) -> int:
