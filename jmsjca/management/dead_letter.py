@@ -1,0 +1,118 @@
+"""A dead letter: the copy of a message that a listener moved, with its origin and its failure, and the way back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from jmsjca.destinations import JAVA_TYPES, Destination, destination
+from jmsjca.messages.message import Message
+from jmsjca.messages.properties import GROUP_ID
+from jmsjca.messages.value_types import Int
+from jmsjca.messages.vendor_properties import PREFIX, rollback_key, vendor_names
+from jmsjca.redelivery.moved_copy import plain_copy
+
+__all__ = ["REPLAY_COUNT", "DeadLetterRecord", "replay_copy"]
+
+REPLAY_COUNT = f"{PREFIX}ReplayCount"
+"""The property that counts the replays of a message; a copy that is moved again keeps it."""
+
+_KINDS = {java: kind for kind, java in JAVA_TYPES.items()}
+_FACTS = (
+    *("RedeliveryCount", "OriginalDestinationName", "OriginalDestinationType", "OriginalTimestamp"),
+    *("OriginalJMSMessageID", "OriginalJMSCorrelationID", "SubscriberName", "OriginalClientID", "ContextName"),
+    *("ExceptionClass", "ExceptionMessage", "ExceptionStackTrace"),
+)
+_FACT_NAMES = frozenset(name for fact in _FACTS for name in vendor_names(fact))
+# The delivery count and the duplicate id are not restored: with the latter the broker would drop the message.
+_RESTORED = (GROUP_ID, "JMSXGroupSeq")
+_RENAMED = f"{PREFIX}JMSX"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRecord:
+    """The origin and the failure that a moved copy records.
+
+    Attributes:
+        message_id: The id of the copy in the dead-letter queue.
+        origin: The destination that the message came from; None if the copy has no record of it.
+        reason: The class of the last exception; None if the handler never failed.
+        error: The text of the last exception.
+        stack_trace: The stack trace of the last exception.
+        redeliveries: The number of redeliveries before the move; None if the copy has no record of it.
+        replays: The number of earlier replays: a number above 0 means that the message failed again.
+        moved: The time of the move, timezone-aware.
+        original_id: The id of the message before the move.
+        user_data: The user rollback data that the handler set.
+    """
+
+    message_id: str | None
+    origin: Destination | None
+    reason: str | None = None
+    error: str | None = None
+    stack_trace: str | None = None
+    redeliveries: int | None = None
+    replays: int = 0
+    moved: datetime | None = None
+    original_id: str | None = None
+    user_data: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def of(cls, message: Message) -> "DeadLetterRecord":
+        """Return the record of a message from a dead-letter queue.
+
+        Raises:
+            MessageFormatError: The message cannot be decoded.
+        """
+        return cls(
+            message_id=message.message_id,
+            origin=_origin(message),
+            reason=_fact(message, "ExceptionClass"),
+            error=_fact(message, "ExceptionMessage"),
+            stack_trace=_fact(message, "ExceptionStackTrace"),
+            redeliveries=_fact(message, "RedeliveryCount"),
+            replays=_replays(message),
+            moved=message.timestamp,
+            original_id=_fact(message, "OriginalJMSMessageID"),
+            user_data=_user_data(message),
+        )
+
+
+def replay_copy(message: Message) -> Message:
+    """Return the copy of a dead letter to replay: the message as its sender sent it, with its replays counted.
+
+    The record of the failure is left out, and the message group is restored. The duplicate id stays renamed, because
+    the broker would drop a second message with it. The message does not expire.
+
+    Args:
+        message: The dead letter, which is not changed.
+    """
+    copy, original = plain_copy(message), message.properties
+    for name in original:
+        if name in _FACT_NAMES or name.startswith(_RENAMED) or rollback_key(name) is not None:
+            copy.properties.pop(name, None)
+    for name in _RESTORED:
+        if (value := original.get(PREFIX + name)) is not None:
+            copy.properties[name] = value
+    copy.properties[REPLAY_COUNT] = Int(_replays(message) + 1)
+    return copy
+
+
+def _fact(message: Message, name: str) -> Any:
+    found = (message.properties.get(spelling) for spelling in vendor_names(name))
+    return next((value for value in found if value is not None), None)
+
+
+def _origin(message: Message) -> Destination | None:
+    name, kind = _fact(message, "OriginalDestinationName"), _KINDS.get(_fact(message, "OriginalDestinationType"))
+    return destination(name, kind) if isinstance(name, str) and name and kind else None
+
+
+def _replays(message: Message) -> int:
+    count = message.properties.get(REPLAY_COUNT)
+    return count if isinstance(count, int) else 0
+
+
+def _user_data(message: Message) -> dict[str, str]:
+    keys = {name: rollback_key(name) for name in message.properties}
+    return {key: str(message.properties[name]) for name, key in keys.items() if key is not None}

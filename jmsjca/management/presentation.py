@@ -1,0 +1,142 @@
+"""Options and output of all commands: the URL option, tables, JSON, and messages as rows."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.errors import ConfigurationError, MessageFormatError, excerpt
+from jmsjca.messages.message import Message
+from jmsjca.messages.properties import Properties
+
+__all__ = [
+    "JsonOption",
+    "SelectorOption",
+    "UrlOption",
+    "broker_url",
+    "message_row",
+    "parse_destination",
+    "print_json",
+    "print_rows",
+]
+
+UrlOption = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        envvar="JMSJCA_URL",
+        help="The connection URL; env:NAME reads it from an environment variable, which process lists do not show.",
+    ),
+]
+SelectorOption = Annotated[str | None, typer.Option("--selector", "-s", help="Only the messages that it selects.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")]
+
+_MAX_CELL = 200
+_REFERENCE = "env:"
+
+
+def broker_url(url: str) -> str:
+    """Return the connection URL of the option ``--url``.
+
+    Raises:
+        ConfigurationError: The option names an environment variable that is not set.
+    """
+    if not url.startswith(_REFERENCE):
+        return url
+    name = url.removeprefix(_REFERENCE)
+    if not os.environ.get(name):
+        raise ConfigurationError(
+            f"The environment variable {excerpt(name)!r} of --url is not set: export it with the broker's URL."
+        )
+    return os.environ[name]
+
+
+def parse_destination(text: str) -> Destination:
+    """Return the destination of ``name``, ``queue:name`` or ``topic:name``."""
+    kind, colon, name = text.partition(":")
+    if colon and kind in {"queue", "topic"}:
+        return Queue(name) if kind == "queue" else Topic(name)
+    return Queue(text)
+
+
+def print_json(value: object, *, lines: bool = False) -> None:
+    """Write a value as one JSON text.
+
+    Args:
+        value: The value.
+        lines: True for a single line; False for indented text.
+    """
+    typer.echo(json.dumps(value, indent=None if lines else 2, ensure_ascii=False, default=str))
+
+
+def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
+    """Write rows as a table with aligned columns, or as a JSON array.
+
+    Control characters are escaped in a table: names and texts come from other programs, and could control the terminal.
+
+    Args:
+        rows: The rows, with equal keys.
+        as_json: True for JSON.
+    """
+    found = list(rows)
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        typer.echo("nothing found")
+        return
+    table = [
+        [name.replace("_", " ") for name in found[0]],
+        *([_cell(value) for value in row.values()] for row in found),
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        typer.echo(_aligned(line, widths))
+
+
+def message_row(message: Message) -> dict[str, object]:
+    """Return the headers, the properties and the body of a message, as values that JSON can hold."""
+    return {
+        "message_id": message.message_id,
+        "kind": type(message).__name__,
+        "timestamp": _text(message.timestamp),
+        "redelivered": message.redelivered,
+        "priority": int(message.priority),
+        "correlation_id": message.correlation_id,
+        "type": message.type,
+        "properties": _plain(message.properties),
+        "body": _body(message),
+    }
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else excerpt(value, _MAX_CELL)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _plain(properties: Properties) -> dict[str, object]:
+    return dict(properties)
+
+
+def _body(message: Message) -> Any:
+    """Return the body; a pickled object is never loaded, and bytes that are no text are shown in hexadecimal."""
+    try:
+        body = message.get_body(object)
+    except MessageFormatError:
+        return None
+    if isinstance(body, bytes):
+        try:
+            return body.decode()
+        except UnicodeDecodeError:
+            return f"0x{body.hex()}"
+    return body

@@ -1,0 +1,194 @@
+"""The commands on queues and messages, and those that explain selectors, ladders and capabilities."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import InvalidArgumentError
+from jmsjca.management.dead_letter_commands import print_changes
+from jmsjca.management.insight import DestinationInfo, Insight
+from jmsjca.management.presentation import (
+    JsonOption,
+    SelectorOption,
+    UrlOption,
+    broker_url,
+    message_row,
+    parse_destination,
+    print_rows,
+)
+from jmsjca.messages.message import TextMessage
+from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.redelivery.policy import Action, Delay, Deliver, Move, RedeliveryPolicy
+from jmsjca.selectors import Selector
+
+__all__ = ["queue_app", "selector_app"]
+
+queue_app = typer.Typer(rich_markup_mode=None)
+selector_app = typer.Typer(rich_markup_mode=None, help="Check selectors.")
+
+_QueueArgument = Annotated[str, typer.Argument(help="The queue.")]
+_PropertyOption = Annotated[list[str] | None, typer.Option("--property", "-p", help="A text property, NAME=VALUE.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the messages, and change nothing.")]
+
+
+@queue_app.command()
+def queues(url: UrlOption, json: JsonOption = False) -> None:
+    """List queues with their depths, and topics."""
+    print_rows(map(_destination_row, Insight(broker_url(url)).destinations()), as_json=json)
+
+
+@queue_app.command()
+def browse(  # noqa: PLR0917  # typer calls it by name
+    queue: _QueueArgument,
+    url: UrlOption,
+    selector: SelectorOption = None,
+    page: Annotated[int, typer.Option(help="The page, from 1.")] = 1,
+    page_size: Annotated[int, typer.Option(help="Messages of a page.")] = 50,
+    json: JsonOption = False,
+) -> None:
+    """Show the messages that wait in a queue, without consuming them."""
+    found = Insight(broker_url(url)).messages(queue, selector, page=page, page_size=page_size)
+    print_rows(map(message_row, found), as_json=json)
+
+
+@queue_app.command()
+def send(
+    destination: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
+    body: Annotated[str, typer.Argument(help="The text.")],
+    url: UrlOption,
+    properties: _PropertyOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Send a text message."""
+    message = TextMessage(body, properties=dict(map(_pair, properties or [])))
+    with ConnectionFactory(broker_url(url)).create_connection() as connection, connection.create_session() as session:
+        session.create_producer(parse_destination(destination)).send(message)
+    print_rows([message_row(message)], as_json=json)
+
+
+@queue_app.command()
+def receive(
+    queue: _QueueArgument,
+    url: UrlOption,
+    selector: SelectorOption = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait.")] = 1.0,
+    json: JsonOption = False,
+) -> int:
+    """Receive one message, which is written before it is acknowledged. Without a message the exit status is 1."""
+    factory = ConnectionFactory(broker_url(url))
+    with factory.create_connection() as connection, connection.create_session(acknowledge_mode="client") as session:
+        message = session.create_consumer(Queue(queue), selector).receive(timeout)
+        print_rows([] if message is None else [message_row(message)], as_json=json)
+        session.acknowledge()
+    return int(message is None)
+
+
+@queue_app.command()
+def move(  # noqa: PLR0917  # typer calls it by name
+    queue: _QueueArgument,
+    to: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
+    url: UrlOption,
+    selector: SelectorOption = None,
+    dry_run: _DryRun = False,
+    json: JsonOption = False,
+) -> int:
+    """Move messages to another destination, each in one transaction. The exit status is 1 if one is gone."""
+    target = parse_destination(to)
+    return print_changes(Insight(broker_url(url)).move(queue, selector, to=target, dry_run=dry_run), as_json=json)
+
+
+@queue_app.command()
+def purge(  # noqa: PLR0917  # typer calls it by name
+    queue: _QueueArgument,
+    url: UrlOption,
+    selector: SelectorOption = None,
+    all_messages: Annotated[bool, typer.Option("--all", help="Delete all; needed without a selector.")] = False,
+    dry_run: _DryRun = False,
+    json: JsonOption = False,
+) -> int:
+    """Delete the messages that wait in a queue."""
+    if not (selector or all_messages or dry_run):
+        raise typer.BadParameter("Without --selector this deletes every message: add --all to do that.")
+    return print_changes(Insight(broker_url(url)).delete(queue, selector, dry_run=dry_run), as_json=json)
+
+
+@queue_app.command()
+def capabilities(url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")], json: JsonOption = False) -> None:
+    """Show the capabilities of a broker."""
+    found = asdict(Insight(broker_url(url)).capabilities())
+    print_rows(({"capability": name, "value": value} for name, value in found.items()), as_json=json)
+
+
+@queue_app.command()
+def explain(
+    handling: Annotated[str, typer.Argument(help="A redelivery handling, 3:25; 5:move(queue:dlq.$) for example.")],
+    source: Annotated[str, typer.Option(help="The listener's destination: NAME, queue:NAME or topic:NAME.")] = "orders",
+    json: JsonOption = False,
+) -> None:
+    """Draw the ladder of a redelivery handling."""
+    listened = parse_destination(source)
+    policy = RedeliveryPolicy.parse(handling, listened.name, listened.kind)
+    print_rows(_ladder(policy), as_json=json)
+
+
+@selector_app.command("test")
+def check_selector(
+    selector: Annotated[str, typer.Argument(help="The selector.")],
+    properties: _PropertyOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Check a selector against the properties of a message. The exit status is 1 if it does not match."""
+    matches = Selector.parse(selector).matches(TextMessage("", properties=dict(map(_typed_pair, properties or []))))
+    print_rows([{"selector": selector, "matches": matches}], as_json=json)
+    return int(not matches)
+
+
+def _destination_row(info: DestinationInfo) -> dict[str, object]:
+    depth = info.depth
+    return {
+        "kind": info.destination.kind,
+        "name": info.destination.name,
+        "ready": depth and depth.ready,
+        "held": depth and depth.held,
+        "scheduled": depth and depth.scheduled,
+    }
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise InvalidArgumentError(f"The property {text!r:.100} must be NAME=VALUE.")
+    return name, value
+
+
+def _typed_pair(text: str) -> tuple[str, object]:
+    """Return a property; a value that is a number, true or false is one."""
+    name, value = _pair(text)
+    if value.lower() in {"true", "false"}:
+        return name, value.lower() == "true"
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value
+
+
+def _ladder(policy: RedeliveryPolicy) -> Iterator[dict[str, object]]:
+    """Yield one row for each action, with the encounters that it applies to."""
+    rules = [(0, policy.action(0)), *policy.rules]
+    ends = [str(index - 1) for index, _ in rules[1:]] + [""]
+    for (start, action), end in zip(rules, ends, strict=True):
+        span = str(start) if end == str(start) else f"{start}-{end}" if end else f"{start} and later"
+        yield {"redelivery": span, "action": _described(action)}
+
+
+def _described(action: Action) -> str:
+    if isinstance(action, Deliver):
+        return "deliver at once"
+    if isinstance(action, Delay):
+        return f"deliver after {action.milliseconds} ms"
+    return f"move to {action.destination}" if isinstance(action, Move) else "delete"

@@ -1,0 +1,128 @@
+"""The commands for queues and dead letters, as a person on call calls them."""
+
+import json
+
+import pytest
+
+from jmsjca import Queue
+from jmsjca.management.cli import run
+from tests.unit.management.test_dead_letters import fail, letter, listen, send
+
+
+@pytest.fixture(autouse=True)
+def url(tmp_path, monkeypatch):
+    url = f"embedded://{tmp_path}/broker.db"
+    monkeypatch.setenv("JMSJCA_URL", url)
+    return url
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command; return its exit status, its output and its errors."""
+
+    def _call(*arguments):
+        status = run(arguments)
+        return status, *capsys.readouterr()
+
+    return _call
+
+
+@pytest.fixture
+def read(call):
+    """Run a command with ``--json``; return what it writes."""
+    return lambda *arguments: json.loads(call(*arguments, "--json")[1])
+
+
+def test_a_message_is_sent_browsed_moved_and_received(call, read):
+    [sent] = read("send", "orders", "a pear", "-p", "shop=Bern")
+    assert read("browse", "orders", "-s", "shop = 'Bern'") == [sent]
+    assert read("browse", "orders", "-s", "shop = 'Basel'") == []
+    assert read("queues") == [{"kind": "queue", "name": "orders", "ready": 1, "held": 0, "scheduled": 0}]
+    assert [each["outcome"] for each in read("move", "orders", "audit")] == ["done"]
+    assert [each["body"] for each in read("receive", "audit")] == ["a pear"]
+    assert call("receive", "audit", "--timeout", "0.01")[:2] == (1, "nothing found\n")
+
+
+def test_a_broken_listener_is_mended_and_its_message_processed(url, call, read):
+    assert call("send", "orders", "a pear")[0] == 0
+    listen(url, fail, 1)
+    [listed] = read("dlq", "list", "dlq.orders")
+    assert (listed["origin"], listed["reason"]) == ("queue:orders", "ValueError")
+    shown = call("dlq", "show", "dlq.orders", listed["message_id"])[1]
+    assert "body:         a pear" in shown
+    assert "no price for a pear" in shown
+    assert "in fail" in shown
+    assert read("dlq", "show", "dlq.orders", listed["message_id"])["user_data"] == {"shop": "Bern"}
+    assert [each["outcome"] for each in read("dlq", "replay", "dlq.orders", "--dry-run")] == ["planned"]
+    assert [each["outcome"] for each in read("dlq", "replay", "dlq.orders")] == ["done"]
+    got = []
+    listen(url, lambda message: got.append(message.body), 1)
+    assert got == ["a pear"]
+
+
+def test_letters_are_exported_as_json_lines_and_dropped(url, call):
+    send(url, letter("x"), letter("y"), to="dlq.orders")
+    exported = [json.loads(line) for line in call("dlq", "export", "dlq.orders")[1].splitlines()]
+    assert [each["body"] for each in exported] == ["x", "y"]
+    assert exported[0]["properties"]["_JMSJCA_OriginalDestinationName"] == "orders"
+    assert call("dlq", "drop", "dlq.orders")[0] == 2
+    assert call("dlq", "drop", "dlq.orders", "-s", "shop = 'x'")[0] == 0
+    assert call("purge", "dlq.orders")[0] == 2
+    assert call("purge", "dlq.orders", "--all")[0] == 0
+    assert call("dlq", "list", "dlq.orders")[:2] == (0, "nothing found\n")
+
+
+def test_a_table_has_no_control_characters(url, call):
+    send(url, letter("\x1b[2J\nred"), to="dlq.orders")
+    assert call("browse", "dlq.orders")[1].count("\n") == 2
+    assert "\x1b" not in call("browse", "dlq.orders")[1]
+    [row] = json.loads(call("dlq", "list", "dlq.orders", "--json")[1])
+    assert "\x1b" not in call("dlq", "show", "dlq.orders", row["message_id"])[1]
+
+
+def test_the_ladder_of_a_redelivery_handling_is_drawn(call):
+    assert call("explain", "1:25; 2:50; 5:move(same:dlq.$)", "--source", "topic:news")[1].splitlines() == [
+        "redelivery   action",
+        "0            deliver at once",
+        "1            deliver after 25 ms",
+        "2-4          deliver after 50 ms",
+        "5 and later  move to topic:dlq.news",
+    ]
+    assert call("explain", "")[1].splitlines()[1:] == ["0 and later  deliver at once"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "status"), [("n > 3 AND eu", 0), ("n > 4 AND eu", 1), ("shop LIKE 'B%'", 0), ("price = 1.5", 0)]
+)
+def test_a_selector_is_tested(call, selector, status):
+    values = [each for pair in ("n=4", "eu=true", "shop=Bern", "price=1.5") for each in ("-p", pair)]
+    assert call("selector", "test", selector, *values)[0] == status
+
+
+def test_capabilities_are_shown(url, read):
+    found = {each["capability"]: each["value"] for each in read("capabilities", url)}
+    assert found["atomic"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["queues", "--url", "env:NOT_SET"], 2, "The environment variable 'NOT_SET' of --url is not set: export it"),
+        (["explain", "3:forget"], 2, "wrong in element 0"),
+        (["browse", "orders", "-s", "a >"], 1, "selector"),
+        (["selector", "test", "a = 1", "-p", "a"], 1, "must be NAME=VALUE"),
+        (["dlq", "show", "dlq.orders", "ID:1"], 1, "jmsjca dlq list dlq.orders shows the ids"),
+    ],
+)
+def test_a_mistake_is_one_line_with_a_remedy(call, arguments, status, text):
+    found, output, errors = call(*arguments)
+    assert (found, output) == (status, "")
+    assert text in errors
+    assert errors.count("\n") == 1
+
+
+def test_the_url_is_read_from_a_variable(url, monkeypatch, read):
+    monkeypatch.delenv("JMSJCA_URL")
+    monkeypatch.setenv("SHOP", url)
+    send(url, letter("x"))
+    assert [each["name"] for each in read("queues", "--url", "env:SHOP")] == [Queue("orders").name]

@@ -1,0 +1,184 @@
+"""Dead letters that real listeners moved: listed, replayed, moved and deleted, each exactly once."""
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import pytest
+
+from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
+from jmsjca.errors import InvalidArgumentError, InvalidDestinationError
+from jmsjca.management.insight import Insight
+from jmsjca.redelivery import MoveFacts, moved_copy
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"embedded://{tmp_path}/broker.db"
+
+
+def send(url, *messages, to="orders"):
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session(True) as session:
+        producer = session.create_producer(Queue(to))
+        for message in messages:
+            producer.send(message)
+        session.commit()
+
+
+def drain(url, queue):
+    """Receive everything that a queue has."""
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        consumer = session.create_consumer(Queue(queue))
+        return list(iter(consumer.receive_no_wait, None))
+
+
+class Told(Hooks):
+    """Counts the messages that a listener processed or moved."""
+
+    def __init__(self):
+        self.done = threading.Semaphore(0)
+
+    def dead_lettered(self, endpoint, letter):
+        self.done.release()
+
+
+def listen(url, handler, messages):
+    """Run a listener of orders until each of as many messages is processed or moved."""
+    told = Told()
+    adapter = ResourceAdapter(url, hooks=[told])
+
+    @adapter.listener("orders", redelivery_handling="1:move(queue:dlq.$)")
+    def handle(message):
+        handler(message)
+        told.done.release()
+
+    with adapter:
+        for _ in range(messages):
+            assert told.done.acquire(timeout=60)
+
+
+def fail(message):
+    message.user_rollback_data["shop"] = "Bern"
+    raise ValueError(f"no price for {message.body}")
+
+
+def letter(body, **facts):
+    facts.setdefault("destination", Queue("orders"))
+    return moved_copy(TextMessage(body, properties={"shop": body}), MoveFacts(count=1, **facts))
+
+
+def test_a_letter_tells_its_origin_and_its_failure(url):
+    send(url, TextMessage("a pear"))
+    listen(url, fail, 1)
+    [found] = Insight(url).dead_letters("dlq.orders")
+    assert (found.origin, found.redeliveries, found.replays) == (Queue("orders"), 1, 0)
+    assert (found.reason, found.error) == ("ValueError", "no price for a pear")
+    assert "in fail" in found.stack_trace
+    assert found.user_data == {"shop": "Bern"}
+    assert found.original_id != found.message_id
+
+
+def test_letters_are_sorted_by_origin_reason_and_age(url):
+    send(url, letter("z", destination=Queue("b")), letter("y", destination=Queue("a")), letter("x"), to="dlq.orders")
+    found = Insight(url).dead_letters("dlq.orders")
+    assert [each.origin.name for each in found] == ["a", "b", "orders"]
+
+
+def test_a_replayed_letter_is_processed_as_its_sender_sent_it(url):
+    send(url, TextMessage("a pear", properties={"JMSXGroupID": "g", "_AMQ_DUPL_ID": "1", "n": 3}, correlation_id="c"))
+    listen(url, fail, 1)
+    [change] = Insight(url).replay("dlq.orders")
+    assert (change.outcome, change.target) == ("done", Queue("orders"))
+    got = []
+    listen(url, lambda message: got.append((message.body, message.correlation_id, dict(message.properties))), 1)
+    [(body, correlation_id, properties)] = got
+    assert (body, correlation_id) == ("a pear", "c")
+    assert properties.pop("_JMSJCA_ReplayCount") == 1
+    assert properties.pop("_JMSJCA__AMQ_DUPL_ID") == "1"
+    assert properties == {"JMSXGroupID": "g", "n": 3}
+    assert drain(url, "dlq.orders") == []
+
+
+def test_a_second_failure_is_told(url):
+    send(url, TextMessage("a pear"))
+    insight = Insight(url)
+    for earlier in range(3):
+        listen(url, fail, 1)
+        [found] = insight.dead_letters("dlq.orders")
+        assert (found.replays, found.error) == (earlier, "no price for a pear")
+        assert [each.replays for each in insight.replay("dlq.orders")] == [earlier]
+
+
+def test_a_dry_run_changes_nothing(url):
+    send(url, letter("x"), to="dlq.orders")
+    insight = Insight(url)
+    for change in (insight.replay, insight.delete):
+        assert [each.outcome for each in change("dlq.orders", dry_run=True)] == ["planned"]
+    assert [each.body for each in drain(url, "dlq.orders")] == ["x"]
+
+
+def test_a_selector_and_a_target_restrict_a_replay(url):
+    send(url, letter("x"), letter("y"), to="dlq.orders")
+    assert len(list(Insight(url).replay("dlq.orders", "shop = 'y'", to=Queue("repair")))) == 1
+    assert [each.body for each in drain(url, "repair")] == ["y"]
+    assert [each.body for each in drain(url, "dlq.orders")] == ["x"]
+
+
+def test_a_letter_without_an_origin_stops_the_replay_before_it_begins(url):
+    send(url, letter("x"), TextMessage("y"), to="dlq.orders")
+    with pytest.raises(InvalidDestinationError, match="no record of its origin: name the destination"):
+        list(Insight(url).replay("dlq.orders"))
+    assert len(drain(url, "dlq.orders")) == 2
+
+
+def test_a_letter_that_is_consumed_meanwhile_is_gone(url, monkeypatch):
+    monkeypatch.setattr("jmsjca.management.insight._PATIENCE", 0.01)
+    send(url, *(letter(str(number)) for number in range(60)), to="dlq.orders")
+    changes = Insight(url).delete("dlq.orders")
+    assert next(changes).outcome == "done"
+    taken = len(drain(url, "dlq.orders"))
+    assert taken > 0
+    assert Counter(each.outcome for each in changes) == {"done": 59 - taken, "gone": taken}
+
+
+def test_messages_are_moved_and_deleted_by_selector(url):
+    send(url, *(TextMessage(str(number), properties={"n": number}) for number in range(120)))
+    insight = Insight(url)
+    assert len(list(insight.delete("orders", "n < 10"))) == 10
+    assert len(list(insight.move("orders", "n < 100", to=Queue("audit")))) == 90
+    assert sorted(int(each.body) for each in drain(url, "audit")) == list(range(10, 100))
+    assert sorted(int(each.body) for each in drain(url, "orders")) == list(range(100, 120))
+
+
+def test_pages_cover_a_queue_once(url):
+    send(url, *(TextMessage(str(number)) for number in range(7)))
+    pages = [[each.body for each in Insight(url).messages("orders", page=n, page_size=3)] for n in (1, 2, 3, 4)]
+    assert pages == [["0", "1", "2"], ["3", "4", "5"], ["6"], []]
+    with pytest.raises(InvalidArgumentError, match="page=0"):
+        Insight(url).messages("orders", page=0)
+
+
+def test_destinations_of_an_adapter_have_depths(url):
+    send(url, TextMessage("a pear"))
+    [found] = Insight(ResourceAdapter(url)).destinations()
+    assert (found.destination, found.depth.ready) == (Queue("orders"), 1)
+
+
+def test_a_replay_that_is_killed_in_the_middle_and_repeated_processes_each_letter_once(url):
+    send(url, *(letter(str(number)) for number in range(400)), to="dlq.orders")
+    command = [sys.executable, "-m", "jmsjca", "dlq", "replay", "dlq.orders", "--url", url]
+    processed = Counter()
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        consumer = session.create_consumer(Queue("orders"))
+        replay = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        for _ in range(60):
+            processed[consumer.receive(timeout=60).body] += 1
+        replay.kill()
+        assert replay.wait() == -9
+    left = len(Insight(url).dead_letters("dlq.orders"))
+    assert 0 < left < 400
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    processed.update(each.body for each in drain(url, "orders"))
+    assert processed == Counter(map(str, range(400)))
+    assert drain(url, "dlq.orders") == []
