@@ -18,7 +18,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from jmsjca.arguments import wrong_argument
+from jmsjca.arguments import check_instance
 from jmsjca.connector.held_polls import HeldPolls
 from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
 from jmsjca.destinations import Destination, Queue, Topic
@@ -336,8 +336,7 @@ class Activities:
             ArgumentTypeError: The payload is neither text nor bytes.
             JMSError: As `ResourceAdapter.send`.
         """
-        if not isinstance(payload, str | bytes):
-            raise wrong_argument("payload", payload, "text or bytes")
+        check_instance("payload", payload, (str, bytes), "text or bytes")
         if isinstance(destination, str):
             destination = Topic(destination) if destination_type == "topic" else Queue(destination)
         options: SendOptions = {

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from math import ceil
 
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
 __all__ = ["Leases"]
 
@@ -98,7 +99,7 @@ class Leases:
         try:
             with connection.begin_nested():
                 connection.execute(sa.insert(self._table).values(name=name, owner="", token=0, expires=0.0))
-        except sa.exc.IntegrityError:  # another relay was faster
+        except IntegrityError:  # another relay was faster
             return
 
     def _release(self, connection: sa.Connection, rows: Iterable[sa.Row[tuple[str, str, int, float]]]) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, overload
 from zlib import crc32
 
-from jmsjca.arguments import wrong_argument
+from jmsjca.arguments import check_instance, wrong_argument
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import ConfigurationError, InvalidArgumentError, ProviderNotInstalledError
 from jmsjca.messages.converters import Converters
@@ -86,8 +86,7 @@ class Outbox:
         schema: str | None = None,
         engine: sa.Engine | None = None,
     ) -> None:
-        if not isinstance(metadata, sa.MetaData):
-            raise wrong_argument("metadata", metadata, "a sqlalchemy.MetaData")
+        check_instance("metadata", metadata, sa.MetaData, "a sqlalchemy.MetaData")
         self.engine = engine
         self.table = sa.Table(
             name,

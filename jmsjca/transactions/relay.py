@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
 from jmsjca.arguments import check_timeout
 from jmsjca.destinations import Destination, destination
@@ -100,7 +101,7 @@ class Relay:
             while not self._stopping.is_set():
                 try:
                     busy = self.run_once() > 0
-                except (JMSError, sa.exc.SQLAlchemyError) as error:
+                except (JMSError, SQLAlchemyError) as error:
                     logger.warning("The relay of %s tries again in %g s: %s", self._table, self._poll_interval, error)
                     busy = False
                 if not busy:
@@ -148,7 +149,7 @@ class Relay:
     def close(self) -> None:
         """Close the connection to the broker, and release the parts of the table for other relays."""
         self._drop_connection()
-        with suppress(sa.exc.SQLAlchemyError), self._engine.begin() as connection:
+        with suppress(SQLAlchemyError), self._engine.begin() as connection:
             self._leases.release_all(connection)
         self._tokens = {}
 
@@ -239,7 +240,7 @@ class _Sending:
         self.rows = rows
         self.sent: list[int] = []
         self.refused: dict[int, str] = {}
-        self.blocked: set[str] = set()
+        self.blocked: set[str | None] = set()
 
 
 def _send_row(session: Any, row: sa.Row[Any]) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode, b64encode
-from typing import Any
+from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import EntryValue, Message, ObjectMessage, typed_entry
@@ -81,5 +81,5 @@ def _to_json(value: EntryValue) -> Any:
 def _from_json(value: Any) -> Any:
     if not isinstance(value, list):
         return typed_entry(value)
-    name, plain = value
+    name, plain = cast("tuple[str, Any]", value)
     return typed_entry(b64decode(plain, validate=True) if name == "bytes" else plain, name)
