@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
+from jmsjca.providers.common.modified_utf8 import decode_modified, decode_string
 
 __all__ = [
     "MALFORMED",
@@ -100,6 +101,15 @@ def _var32(make: Callable[[bytes], Any]) -> Reader:
         return make(raw[begin:end]), end
 
     return _read
+
+
+def _text8(raw: bytes, at: int, depth: int) -> tuple[str, int]:  # noqa: ARG001
+    """Read a string with a length of one byte. The call of `_var8` is saved, so that the handler costs nothing."""
+    end = at + 1 + raw[at]
+    try:
+        return raw[at + 1 : end].decode(), end
+    except UnicodeDecodeError as error:
+        return decode_modified(raw[at + 1 : end], error), end
 
 
 def _boolean(raw: bytes, at: int, depth: int) -> tuple[bool, int]:  # noqa: ARG001
@@ -263,10 +273,10 @@ _READERS: dict[int, Reader] = {
     0x94: _fixed(16, lambda encoded: RawDecimal(0x94, encoded)),
     0x98: _fixed(16, lambda encoded: uuid.UUID(bytes=encoded)),
     0xA0: _var8(bytes),
-    0xA1: _var8(bytes.decode),
+    0xA1: _text8,
     0xA3: _var8(lambda encoded: Symbol(encoded, "ascii")),
     0xB0: _var32(bytes),
-    0xB1: _var32(bytes.decode),
+    0xB1: _var32(decode_string),
     0xB3: _var32(lambda encoded: Symbol(encoded, "ascii")),
     0xC0: _compound_reader("B", _read_list),
     0xC1: _compound_reader("B", _read_map),

@@ -47,6 +47,7 @@ from jmsjca.providers.amqp.codec.sections import (
 )
 from jmsjca.providers.common.amqp_types import MALFORMED, read, read_uint32
 from jmsjca.providers.common.lazy_headers import LazyHeaders, to_datetime
+from jmsjca.providers.common.modified_utf8 import decode_string
 
 __all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "decode_body", "decode_usual_body", "undecodable_error"]
 
@@ -314,7 +315,7 @@ def _fast_content(raw: bytes, begin: int, form: _BodyLayout) -> _DecodedBody | N
     content = raw[begin + head :]
     if len(content) != (raw[begin + 1] if head == _VAR8_HEAD else read_uint32(raw, begin + 1)[0]):
         return None  # another section follows, or the body is truncated
-    return form.kind, content.decode() if form is _TEXT_LAYOUT else content
+    return form.kind, decode_string(content) if form is _TEXT_LAYOUT else content
 
 
 def decode(raw: bytes, context: ReceiveContext, arrival_time: float = 0.0, failures: int = 0) -> Message:
