@@ -182,3 +182,32 @@ def test_a_replay_that_is_killed_in_the_middle_and_repeated_processes_each_lette
     processed.update(each.body for each in drain(url, "orders"))
     assert processed == Counter(map(str, range(400)))
     assert drain(url, "dlq.orders") == []
+
+
+# Kills the process around its tenth commit: a kill from outside hardly ever hits the moment between send and commit.
+DYING = """
+import itertools, os, signal, sys
+from jmsjca.management.cli import run
+from jmsjca.outbound.session import BaseSession
+commit, numbers = BaseSession.commit, itertools.count(1)
+def dying_commit(session):
+    tenth = next(numbers) == 10
+    if tenth and sys.argv[1] == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    commit(session)
+    if tenth:
+        os.kill(os.getpid(), signal.SIGKILL)
+BaseSession.commit = dying_commit
+run(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize(("moment", "replayed"), [("before", 9), ("after", 10)])
+def test_a_replay_that_dies_around_a_commit_neither_loses_nor_duplicates_a_letter(url, moment, replayed):
+    send(url, *(letter(str(number)) for number in range(20)), to="dlq.orders")
+    arguments = ["dlq", "replay", "dlq.orders", "--url", url]
+    died = subprocess.run([sys.executable, "-c", DYING, moment, *arguments], check=False)
+    assert died.returncode == -9
+    assert len(Insight(url).messages("orders")) == replayed
+    assert {each.outcome for each in Insight(url).replay("dlq.orders")} == {"done"}
+    assert Counter(each.body for each in drain(url, "orders")) == Counter(map(str, range(20)))
