@@ -13,10 +13,21 @@ blocks the event loop. No object is bound to an event loop: a connection may be 
 from jmsjca.aio.base import AwaitableContextManager
 from jmsjca.aio.connection import Connection, connect
 from jmsjca.aio.consumer import Consumer
+from jmsjca.aio.pool import ConnectionPool, PooledConnection
 from jmsjca.aio.producer import Producer
 from jmsjca.aio.session import Session
 
-__all__ = ["AwaitableContextManager", "Connection", "Consumer", "Opening", "Producer", "Session", "connect"]
+__all__ = [
+    "AwaitableContextManager",
+    "Connection",
+    "ConnectionPool",
+    "Consumer",
+    "Opening",
+    "PooledConnection",
+    "Producer",
+    "Session",
+    "connect",
+]
 
 Opening = AwaitableContextManager
 """The earlier name of `AwaitableContextManager`, kept for one release."""

@@ -9,9 +9,10 @@ from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThrea
 from jmsjca.aio.session import Session
 from jmsjca.arguments import check_callable, check_instance
 from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.outbound.pooled_connection import PooledConnection
 from jmsjca.outbound.session_checks import checked_acknowledge_mode
 
-__all__ = ["Connection", "connect"]
+__all__ = ["Connection", "SessionOwner", "connect"]
 
 T = TypeVar("T")
 
@@ -40,14 +41,14 @@ def connect(
     return AwaitableContextManager(opened, "connect(…)")
 
 
-class Connection(AsyncCloseable):
-    """A `jmsjca.Connection` for asyncio. `connect` creates it; any number of tasks may share it.
+class SessionOwner(AsyncCloseable):
+    """A connection for asyncio, with its sessions and their threads.
 
     Args:
         wrapped: The blocking connection.
     """
 
-    def __init__(self, wrapped: outbound.Connection) -> None:
+    def __init__(self, wrapped: outbound.Connection | PooledConnection) -> None:
         self._wrapped = wrapped
         self._sessions: list[tuple[Session, SingleThreadExecutor]] = []
 
@@ -86,17 +87,8 @@ class Connection(AsyncCloseable):
             lambda: self._opened(partial(self._wrapped.create_session, transacted, mode)), "create_session(…)"
         )
 
-    async def run_sync(self, function: Callable[[outbound.Connection], T]) -> T:
-        """Call a function with the blocking connection on another thread, for calls that have no method here.
-
-        Args:
-            function: For example ``lambda connection: connection.admin.depth(queue)``.
-        """
-        check_callable("function", function)
-        return await run_in_thread(partial(function, self._wrapped))
-
     async def close(self) -> None:
-        """Close all sessions, which roll back, end their threads, and close the connection to the broker. Idempotent.
+        """Close all sessions, which roll back, end their threads, and close or return the connection. Idempotent.
 
         A waiting receive returns None; other calls in progress are waited for. Cancellation does not interrupt it.
         """
@@ -122,3 +114,24 @@ class Connection(AsyncCloseable):
         finally:
             for _, executor in self._sessions:
                 executor.join()
+
+
+class Connection(SessionOwner):
+    """A `jmsjca.Connection` for asyncio. `connect` creates it; any number of tasks may share it.
+
+    Args:
+        wrapped: The blocking connection.
+    """
+
+    def __init__(self, wrapped: outbound.Connection) -> None:
+        super().__init__(wrapped)
+        self._connection = wrapped
+
+    async def run_sync(self, function: Callable[[outbound.Connection], T]) -> T:
+        """Call a function with the blocking connection on another thread, for calls that have no method here.
+
+        Args:
+            function: For example ``lambda connection: connection.admin.depth(queue)``.
+        """
+        check_callable("function", function)
+        return await run_in_thread(partial(function, self._connection))
