@@ -12,6 +12,8 @@
     │   └── InvalidRedeliveryHandlingError
     ├── ActivationFailedError
     │   └── ActivationTimeoutError (TimeoutError)
+    ├── DataHandlerError (ValueError)
+    │   └── UnknownBusinessObjectError (LookupError)
     ├── IllegalStateError (RuntimeError)
     ├── InvalidArgumentError (ValueError)
     │   └── ArgumentTypeError (TypeError)
@@ -49,6 +51,7 @@ __all__ = [
     "ArgumentTypeError",
     "ConfigurationError",
     "ConnectionLostError",
+    "DataHandlerError",
     "IllegalStateError",
     "InvalidActivationSpecError",
     "InvalidArgumentError",
@@ -77,6 +80,7 @@ __all__ = [
     "StoreError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "UnknownBusinessObjectError",
     "UnknownSchemeError",
     "WrongProtocolError",
     "excerpt",
@@ -121,6 +125,14 @@ class ActivationFailedError(JMSError):
 
 class ActivationTimeoutError(ActivationFailedError, TimeoutError):
     """Listeners are not up in time; the message has each with the error of its latest attempt. They go on trying."""
+
+
+class DataHandlerError(JMSError, ValueError):
+    """A data handler cannot convert a body or a business object; the message has the attribute and the value."""
+
+
+class UnknownBusinessObjectError(DataHandlerError, LookupError):
+    """Neither the message body nor the caller names the type of the business object."""
 
 
 class IllegalStateError(JMSError, RuntimeError):
