@@ -78,3 +78,13 @@ def test_unknown_mime_type_lists_the_known_ones():
 def test_json_names_type_and_verb():
     text = data_handler("application/json").to_content(BusinessObject("Customer", "Update", {"Name": "Ada"}))
     assert json.loads(text) == {"_type": "Customer", "_verb": "Update", "Name": "Ada"}
+
+
+def test_entry_point_of_a_package_adds_a_data_handler(tmp_path, monkeypatch):
+    package = tmp_path / "handlers_of_ours-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: handlers-of-ours\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[jmsjca.data_handlers]\ntext/ours = handlers_of_ours:Handler\n")
+    (tmp_path / "handlers_of_ours.py").write_text("class Handler:\n    ours = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert data_handler("text/ours").ours
