@@ -1,0 +1,93 @@
+"""The data manager of a unit of work: its receipts and sends commit last when a transaction commits."""
+
+from typing import Any
+
+from jmsjca.errors import IllegalStateError, NotSupportedError
+from jmsjca.spi import Connection, Unit
+from jmsjca.transactions.joined_transaction import JoinedTransaction
+
+__all__ = ["BrokerDataManager", "join_unit"]
+
+_KEY = object()
+
+
+def join_unit(unit: Unit, connection: Connection, transaction: JoinedTransaction) -> None:
+    """Join a unit of work to a transaction.
+
+    Args:
+        unit: The unit; only the transaction may commit it or roll it back.
+        connection: The unit's connection.
+        transaction: A transaction of the `transaction` package, which no other unit has joined.
+
+    Raises:
+        NotSupportedError: The broker does not commit units atomically.
+        IllegalStateError: Another unit has joined the transaction.
+    """
+    if not connection.capabilities.atomic:
+        raise NotSupportedError(
+            "This broker does not commit units atomically (capability 'atomic'), so that its units "
+            "cannot join a transaction. Use local units."
+        )
+    try:
+        transaction.data(_KEY)
+    except KeyError:
+        manager = BrokerDataManager(unit)
+        transaction.join(manager)
+        transaction.set_data(_KEY, manager)
+    else:
+        raise IllegalStateError("A unit has joined the transaction already. Use one broker unit for each transaction.")
+
+
+class BrokerDataManager:
+    """Commits a unit as its vote, after the votes of all databases.
+
+    Args:
+        unit: The unit of work.
+    """
+
+    transaction_manager: Any = None
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self._is_ended = False
+
+    def sortKey(self) -> str:  # noqa: N802  # the name in the transaction package
+        """Return the position among the data managers: the last."""
+        return "~~jmsjca"
+
+    def savepoint(self) -> Any:
+        """Refuse a savepoint: a unit cannot be rolled back in part.
+
+        Raises:
+            NotSupportedError: Always.
+        """
+        raise NotSupportedError("A transaction that a broker's unit has joined has no savepoints.")
+
+    def tpc_begin(self, _transaction: JoinedTransaction) -> None:
+        """Begin to commit: nothing to do."""
+
+    def commit(self, _transaction: JoinedTransaction) -> None:
+        """Prepare to commit: nothing reaches the broker before the vote."""
+
+    def tpc_vote(self, _transaction: JoinedTransaction) -> None:
+        """Commit the unit.
+
+        Raises:
+            TransactionRolledBackError: The broker rolled back; the databases have committed.
+            TransactionInDoubtError: The broker may or may not have committed; the databases have.
+        """
+        self._is_ended = True  # a failed commit has released the deliveries already
+        self._unit.commit()
+
+    def tpc_finish(self, _transaction: JoinedTransaction) -> None:
+        """Finish: the vote has committed."""
+
+    def tpc_abort(self, _transaction: JoinedTransaction) -> None:
+        """Roll back, unless the vote has ended the unit."""
+        self.abort(_transaction)
+
+    def abort(self, _transaction: JoinedTransaction) -> None:
+        """Roll back, unless the vote has ended the unit."""
+        if not self._is_ended:
+            self._is_ended = True
+            self._unit.rollback()
