@@ -120,12 +120,24 @@ class ConnectionURL:
         return replace(self, query=provider_options(self.query)) if own else self
 
     def __str__(self) -> str:
-        user = f"{self.user_name}@" if self.user_name else ""
         query = "?…" if self.query else ""
+        if self._may_show_a_password():
+            _, at, rest = self.path.rpartition("@")
+            return f"{self.protocol}://…{at}{rest if at else ''}{query}"
+        user = f"{self.user_name}@" if self.user_name else ""
         return f"{self.protocol}://{user}{','.join(map(str, self.addresses))}{self.path}{query}"
 
     def __repr__(self) -> str:
         return f"<ConnectionURL {self}>"
+
+    def _may_show_a_password(self) -> bool:
+        """Return whether an ``@`` behind the hosts may end a password that has a ``/`` or ``?`` not percent-encoded.
+
+        ``amqp://joe:12/x@host`` parses as the host joe, the port 12 and the path ``/x@host``. A path without a host, as
+        of a file, has no user name in front.
+        """
+        authority = any(host or port is not None for host, port in self.addresses)
+        return authority and ("@" in self.path or any("@" in key for key in self.query))
 
 
 def _parse_addresses(hosts: str, text: str, userinfo: str) -> list[Address]:

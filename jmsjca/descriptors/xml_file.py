@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
+from xml.parsers.expat import ErrorString
 
 from jmsjca.errors import ConfigurationError, excerpt
 
@@ -31,20 +32,31 @@ def parse(path: Path) -> Element:
     parser.parser.StartDoctypeDeclHandler = _refuse_internal_subset
     try:
         parser.feed(path.read_bytes())
-        root: Element = parser.close()
+        return _without_namespaces(parser.close())
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error}.") from error
-    except (ParseError, DefusedXmlException, ConfigurationError, ValueError) as error:
+    except ParseError as error:
+        line, column = error.position
+        reason = f"{ErrorString(error.code)}: line {line}, column {column}"
+    except LookupError:
+        reason = "its encoding is unknown"
+    except (DefusedXmlException, ConfigurationError, ValueError) as error:
         raise ConfigurationError(f"{path} is refused: {excerpt(error, 200)}.") from error
-    for element in root.iter():
-        element.tag = _local_name(element.tag)
-    return root
+    # Raised out here, without a chain: the parser's text names an undefined entity, which is part of a password that
+    # has an & not escaped.
+    raise ConfigurationError(f"{path} is refused: {reason}.")
 
 
 def _refuse_internal_subset(name: str, system_id: Any, public_id: Any, has_internal_subset: Any) -> None:
     del system_id, public_id
     if has_internal_subset:
         raise ConfigurationError(f"the document type {name} declares a DTD of its own; remove it")
+
+
+def _without_namespaces(root: Element) -> Element:
+    for element in root.iter():
+        element.tag = _local_name(element.tag)
+    return root
 
 
 def _local_name(tag: Any) -> str:

@@ -4,8 +4,10 @@ import pytest
 
 from jmsjca import ActivationSpec, ConnectionFactory
 from jmsjca.config.configuration_file import AdapterSection, Configuration, FactorySection, read_configuration
+from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.credentials import decode_password, resolve_source
 from jmsjca.descriptors import to_toml
+from jmsjca.descriptors.xml_file import parse
 from jmsjca.errors import ConfigurationError, JMSError
 from jmsjca.reconnection import ConnectionSettings
 
@@ -81,3 +83,54 @@ def test_url_as_user_name_hides_its_password():
     whole = Configuration(adapters={"a": adapter}, factories={"f": factory})
     texts = [repr(each) for each in (adapter, factory, whole, ConnectionSettings("embedded://a", url))]
     assert_unseen("hush-4711", *texts, to_toml(whole))
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("amqp://joe:4711/hush@h:5672/v?a=b", "amqp://…@h:5672/v?…"),
+        ("amqp://joe:4711/hu@sh@h", "amqp://…@h"),
+        ("amqp://joe:/hush-4711@h", "amqp://…@h"),
+        ("amqp://:4711/hush@h", "amqp://…@h"),
+        ("amqp://joe:a@b:4711/hush@h", "amqp://…@h"),
+        ("amqp://joe:4711/hush?x@h/?a=b", "amqp://…?…"),
+        ("amqp://joe:4711?hush@h/?a=b", "amqp://…?…"),
+    ],
+)
+def test_password_with_a_raw_delimiter_behind_digits_is_not_shown(url, text):
+    parsed = ConnectionURL.parse(url)
+    assert (str(parsed), repr(parsed)) == (text, f"<ConnectionURL {text}>")
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("embedded:///var/joe@home/a.db", "embedded:///var/joe@home/a.db"),
+        ("amqp://joe:hush@h:5672/v", "amqp://joe@h:5672/v"),
+        ("amqp://h:5672/v?username=joe@home", "amqp://h:5672/v?…"),
+    ],
+)
+def test_url_without_a_password_in_its_path_shows_its_hosts_and_path(url, text):
+    assert str(ConnectionURL.parse(url)) == text
+
+
+def test_connection_url_hides_a_password_in_user_information_and_query():
+    parsed = ConnectionURL.parse("amqp://joe:hush-1@one:5672,two:5673/v?password=hush-2")
+    texts = [form(each) for each in (parsed, *parsed.rotations(0)) for form in (str, repr)]
+    assert_unseen("hush", *texts)
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ("<a><password>joe&hush;</password></a>", "undefined entity: line 1, column 16"),
+        ("<!DOCTYPE a SYSTEM 'a.dtd'><a><password>joe&hush;</password></a>", "undefined entity: line 1, column 43"),
+        ("<?xml version='1.0' encoding='hush'?><a/>", "its encoding is unknown"),
+        ("<a><password>hush</a>", "mismatched tag: line 1, column 19"),
+    ],
+)
+def test_refused_descriptor_is_not_in_the_chain(tmp_path, document, reason):
+    (tmp_path / "ra.xml").write_text(document)
+    with pytest.raises(ConfigurationError, match=f"ra.xml is refused: {reason}[.]") as raised:
+        parse(tmp_path / "ra.xml")
+    assert_unseen("hush", *shown(raised.value))
