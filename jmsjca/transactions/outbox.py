@@ -93,7 +93,7 @@ class Outbox:
             metadata,
             # SQLite counts up only a column of the type INTEGER.
             sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
-            sa.Column("duplicate_id", sa.String(64), nullable=False, unique=True),
+            sa.Column("duplicate_id", sa.String(_LONGEST_KEY), nullable=False, unique=True),
             sa.Column("part", sa.SmallInteger, nullable=False),
             sa.Column("ordering_key", sa.String(_LONGEST_KEY)),
             sa.Column("kind", sa.String(8), nullable=False),
@@ -176,7 +176,7 @@ class Outbox:
 
         Raises:
             InvalidDestinationError: The destination is invalid, or temporary.
-            InvalidArgumentError: The key is too long, or an option is out of range.
+            InvalidArgumentError: The key or the duplicate id is too long, or an option is out of range.
             MessageFormatError: The message cannot be stored.
         """
         options = {
@@ -220,6 +220,10 @@ class Outbox:
         content = Converters.default().to_message(message)
         headers, body = encode_message(content)
         duplicate_id = str(content.properties.get(DUPLICATE_ID) or uuid.uuid4().hex)
+        if len(duplicate_id) > _LONGEST_KEY:
+            raise InvalidArgumentError(
+                f"{DUPLICATE_ID} has {len(duplicate_id)} characters; at most {_LONGEST_KEY} fit."
+            )
         row = {
             "duplicate_id": duplicate_id,
             "part": crc32((key or duplicate_id).encode()) % PARTITIONS,

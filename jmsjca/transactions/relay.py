@@ -96,7 +96,6 @@ class Relay:
 
         Errors of the broker and of the database are logged, and the relay tries again after ``poll_interval``.
         """
-        self._stopping.clear()
         try:
             while not self._stopping.is_set():
                 try:
@@ -107,10 +106,11 @@ class Relay:
                 if not busy:
                     self._stopping.wait(self._poll_interval)
         finally:
+            self._stopping.clear()  # not at the start: that would lose a stop from before the thread came here
             self.close()
 
     def stop(self) -> None:
-        """End `run` after the batch that it is sending."""
+        """End `run` after the batch that it is sending; a `run` that has not begun yet ends at once."""
         self._stopping.set()
 
     def run_once(self) -> int:

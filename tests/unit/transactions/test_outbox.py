@@ -185,6 +185,15 @@ class TestAdd:
             outbox.add(connection, *arguments, **options)
         assert relay.get_stats().depth == 0
 
+    def test_a_duplicate_id_of_the_application_is_kept_or_refused(self, engine, outbox):
+        message = TextMessage("a")
+        message.set_string_property("_AMQ_DUPL_ID", "d" * 255)
+        with engine.begin() as connection:
+            assert outbox.add(connection, "orders", message) == "d" * 255
+            message.set_string_property("_AMQ_DUPL_ID", "d" * 256)
+            with pytest.raises(InvalidArgumentError, match="_AMQ_DUPL_ID"):
+                outbox.add(connection, "orders", message)
+
     def test_other_mistakes(self, outbox, factory):
         with pytest.raises(InvalidArgumentError, match="session"):
             outbox.add(None, "orders", "a")
@@ -354,6 +363,15 @@ class TestRelay:
         relay.stop()
         running.join(60)
         assert not running.is_alive()
+
+    def test_a_stop_before_the_run_is_kept(self, engine, outbox, relay, broker):
+        add(engine, outbox, "a")
+        relay.stop()
+        running = threading.Thread(target=relay.run, daemon=True)
+        running.start()
+        running.join(60)
+        assert not running.is_alive()
+        assert texts(broker) == []
 
     def test_statistics_tell_the_depth_and_the_age(self, engine, outbox, relay):
         assert relay.get_stats().oldest is None
