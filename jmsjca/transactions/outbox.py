@@ -164,7 +164,8 @@ class Outbox:
         Args:
             session: A `Session` or `Connection` of SQLAlchemy, or their asynchronous kinds: then the call is awaited.
             destination: The name of a queue, or a `Queue` or a `Topic`.
-            message: A message, or a body as for ``adapter.send``. A message may be added again: its content is copied.
+            message: A message, or a body as for ``adapter.send``. Its content is copied, so it may be
+                added again, unless it has a duplicate id of its own, which is unique in the table.
             key: Messages with the same key are sent in the order in which they were added; None for no order.
             delivery_mode: Whether the message survives a restart of the broker.
             priority: 0 to 9; 4 is normal.

@@ -27,6 +27,7 @@ logger = logging.getLogger("jmsjca.transactions")
 
 _LONGEST_PAUSE = 300.0  # seconds until a refused message is sent again
 _LONGEST_ERROR = 1000
+_LARGEST_BATCH = 1000  # databases limit the number of parameters of a statement
 
 
 class RelayFactory(Protocol):
@@ -52,7 +53,7 @@ class Relay:
         outbox: The outbox.
         factory: The connection factory of the broker.
         engine: The engine of the database; None for the outbox's.
-        batch_size: Messages that are sent as one unit at most.
+        batch_size: Messages that are sent as one unit at most, up to 1,000.
         poll_interval: Seconds between two looks at an empty table.
         lease: Seconds for which the relay reserves its parts of the table; the messages of a relay that died wait for
             so long.
@@ -74,8 +75,8 @@ class Relay:
         lease: float = 30.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if batch_size < 1:
-            raise InvalidArgumentError(f"batch_size={batch_size!r}: give 1 or more.")
+        if not 1 <= batch_size <= _LARGEST_BATCH:
+            raise InvalidArgumentError(f"batch_size={batch_size!r}: give a number from 1 to {_LARGEST_BATCH}.")
         check_timeout("poll_interval", poll_interval)
         check_timeout("lease", lease)
         self._outbox = outbox

@@ -201,8 +201,9 @@ class TestAdd:
             Outbox("sqlite://")
         with pytest.raises(ConfigurationError, match="engine"):
             Relay(Outbox(sa.MetaData()), factory)
-        with pytest.raises(InvalidArgumentError, match="batch_size"):
-            Relay(outbox, factory, batch_size=0)
+        for batch_size in (0, 1001):
+            with pytest.raises(InvalidArgumentError, match="batch_size"):
+                Relay(outbox, factory, batch_size=batch_size)
 
 
 PROPERTIES = st.dictionaries(
@@ -382,19 +383,20 @@ class TestRelay:
         assert (stats.depth, stats.oldest, stats.failing) == (2, 5.0, 0)
 
 
-SAMPLE = 12
+SAMPLE = 4
 BODIES = ["a1", "b1", "a2", "c1", "b2", "a3"]
 
 
 class Steps:
-    """Kills the process at the n-th step of a relay."""
+    """Records the kinds of the steps of a relay, and kills the process at the n-th one."""
 
     def __init__(self, last):
-        self.left = last
+        self.last = last
+        self.kinds = []
 
-    def __call__(self, *_):
-        self.left -= 1
-        if self.left == 0:
+    def __call__(self, kind):
+        self.kinds.append(kind)
+        if len(self.kinds) == self.last:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -405,7 +407,7 @@ class SteppingFactory:
         self._factory, self._step = factory, step
 
     def create_connection(self):
-        self._step()
+        self._step("connect")
         connection = self._factory.create_connection()
         create_session = connection.create_session
 
@@ -432,16 +434,16 @@ class SteppingSession:
 
         class Stepping:
             def send(_, message, **options):  # noqa: N805
-                self._step()
+                self._step("before a send")
                 producer.send(message, **options)
-                self._step()
+                self._step("after a send")
 
         return Stepping()
 
     def commit(self):
-        self._step()
+        self._step("before the broker's commit")
         self._commit()
-        self._step()
+        self._step("after the broker's commit")
 
 
 def relay_in_child(folder, last):
@@ -451,14 +453,14 @@ def relay_in_child(folder, last):
         try:
             step = Steps(last)
             engine = sa.create_engine(f"sqlite:///{folder}/application.db")
-            sa.event.listen(engine, "before_cursor_execute", step)
-            sa.event.listen(engine, "commit", step)
+            sa.event.listen(engine, "before_cursor_execute", lambda *call: step(call[2].split()[0]))
+            sa.event.listen(engine, "commit", lambda connection: step("before a commit"))
             outbox = Outbox(sa.MetaData(), engine=engine)
             factory = SteppingFactory(ConnectionFactory(f"embedded://{folder}/broker.db"), step)
             relay = Relay(outbox, factory, clock=Clock(), batch_size=4)
             while relay.run_once():
                 pass
-            (folder / "steps").write_text(f"{last - step.left}")
+            (folder / "steps").write_text("\n".join(step.kinds))
             os._exit(0)
         finally:
             os._exit(1)
@@ -493,12 +495,15 @@ def outcome_of_a_kill(folder, last):
 def test_a_relay_killed_at_any_step_loses_nothing_and_doubles_nothing(tmp_path, capsys):
     """A seeded sample of the steps; all of them with JMSJCA_ALL_STEPS=1."""
     assert sorted(outcome_of_a_kill(tmp_path / "whole", 0)) == sorted(BODIES)
-    total = int((tmp_path / "whole" / "steps").read_text())
-    steps = range(1, total + 1)
-    visited = steps if os.environ.get("JMSJCA_ALL_STEPS") else sorted(random.Random(20).sample(steps, SAMPLE))
+    kinds = (tmp_path / "whole" / "steps").read_text().splitlines()
+    steps = [*enumerate(kinds, 1)]
+    # The first and the last step of each kind, and some others.
+    chosen = {*{kind: n for n, kind in steps}.values(), *{kind: n for n, kind in reversed(steps)}.values()}
+    chosen |= set(random.Random(20).sample(range(1, len(kinds) + 1), SAMPLE))
+    visited = range(1, len(kinds) + 1) if os.environ.get("JMSJCA_ALL_STEPS") else sorted(chosen)
     for last in visited:
         arrived = outcome_of_a_kill(tmp_path / f"{last}", last)
         for key in "abc":
             assert [body for body in arrived if body[0] == key] == [body for body in BODIES if body[0] == key], last
     with capsys.disabled():
-        print(f"\nkills of a relay: {len(visited)} of {total} steps visited")
+        print(f"\nkills of a relay: {len(visited)} of {len(kinds)} steps visited")
