@@ -1,6 +1,22 @@
-"""Event connectors on top of the adapter: the activities of Jitterbit's JMS connector."""
+"""Event connectors on top of the adapter: a polling connector for business objects, and Jitterbit's activities."""
 
 from jmsjca.connector.activities import Activities
+from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.config import ConnectorConfig
+from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.connector.connector import Connector, ConnectorTerminatedError
 from jmsjca.connector.responses import ListenResponse, PollResponse
+from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 
-__all__ = ["Activities", "ListenResponse", "PollResponse"]
+__all__ = [
+    "Activities",
+    "BusinessObject",
+    "Connector",
+    "ConnectorConfig",
+    "ConnectorTerminatedError",
+    "DeliveryOutcome",
+    "InDoubtEvents",
+    "ListenResponse",
+    "PollResponse",
+    "ReturnCode",
+]

@@ -1,0 +1,205 @@
+"""The configuration of an event connector, from Python or from the properties of IBM's adapters."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Unpack, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.naming import LOOKUP
+from jmsjca.connector.config_fields import DOCUMENTED_NAMES, ConnectorFields, InDoubtEvents
+from jmsjca.destinations import Destination, Topic, destination
+from jmsjca.errors import ConfigurationError, excerpt
+
+__all__ = ["ConnectorConfig"]
+
+_REQUIRED_IF_STRICT = ("error_destination", "unsubscribed_destination", "archive_destination")
+
+
+def _parse_destination(value: object) -> object:
+    """Return the destination of a text: ``orders`` and ``queue:orders`` are queues, ``topic:news`` is a topic."""
+    if not isinstance(value, str):
+        return value
+    kind, colon, name = value.strip().partition(":")
+    return destination(name, kind) if colon and kind in {"queue", "topic"} else destination(value.strip(), "queue")
+
+
+def _parse_destinations(value: object) -> object:
+    if isinstance(value, str):
+        return [name for name in value.split(";") if name.strip()]
+    return [value] if isinstance(value, Destination) else value
+
+
+def _parse_in_doubt_events(value: object) -> object:
+    known = {mode.lower(): mode for mode in InDoubtEvents}
+    return known.get(value.lower(), value) if isinstance(value, str) else value
+
+
+def _validate_url(text: str) -> str:
+    if not text.startswith(LOOKUP):
+        ConnectionURL.parse(text)
+    return text
+
+
+_Destination = Annotated[Destination, BeforeValidator(_parse_destination)]
+
+
+class ConnectorConfig(BaseModel):
+    """The configuration of a `Connector`. Frozen.
+
+    A destination is a `Queue`, a `Topic` or a text: ``orders`` and ``queue:orders`` name a queue, ``topic:news`` a
+    topic.
+
+    Attributes:
+        connection_url: The URL of the broker, or ``lookup://name`` of a bound connection factory.
+        input_destination: The destinations to poll, in the order of their turns; as text separated by ``;``.
+        client_id: The client id of the connection. Topics need one: they are read by durable subscriptions that are
+            named like the topic.
+        poll_quantity: The maximum number of messages of each input destination per poll; 1 to 500.
+        poll_frequency: Seconds from the end of a poll to the start of the next one; None disables polling.
+        in_progress_destination: The queue that holds a message while it is delivered; None delivers it within the
+            transaction that receives it. It must belong to one connector.
+        in_doubt_events: The treatment of messages that are in the in-progress destination at the start.
+        archive_destination: Gets a copy of each message that was delivered; None keeps no copy.
+        error_destination: Gets a copy of each message that failed; None discards it with a warning.
+        unsubscribed_destination: Gets a copy of each message without a subscriber; None discards it with a warning.
+        data_handler_mime_type: The MIME type of the data handler.
+        default_verb: The verb of a business object if its message has no verb.
+        restart_retry_count: The maximum number of restarts in a row of `Connector.run`; 0 terminates at once.
+        restart_retry_interval: Seconds before the first restart; doubled for each further one in a row.
+        strict: True refuses a configuration without error, unsubscribed and archive destination.
+
+    Raises:
+        ConfigurationError: Fields are invalid; the message lists all of them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    # A validator sees only the fields above its own, so their order matters.
+    connection_url: Annotated[str, AfterValidator(_validate_url)] = Field(repr=False)  # may hold a password
+    client_id: str | None = Field(default=None, min_length=1)
+    input_destination: Annotated[tuple[_Destination, ...], BeforeValidator(_parse_destinations)] = Field(min_length=1)
+    poll_quantity: int = Field(default=1, ge=1, le=500)
+    poll_frequency: float | None = Field(default=10.0, ge=0, le=1e6, allow_inf_nan=False)
+    in_progress_destination: _Destination | None = None
+    in_doubt_events: Annotated[InDoubtEvents, BeforeValidator(_parse_in_doubt_events)] = InDoubtEvents.REPROCESS
+    archive_destination: _Destination | None = None
+    error_destination: _Destination | None = None
+    unsubscribed_destination: _Destination | None = None
+    data_handler_mime_type: str = Field(default="application/json", min_length=1)
+    default_verb: str = "Create"
+    restart_retry_count: int = Field(default=3, ge=0, le=1_000_000)
+    restart_retry_interval: float = Field(default=60.0, ge=0, le=1e6, allow_inf_nan=False)
+    strict: bool = False
+
+    def __init__(self, **fields: Unpack[ConnectorFields]) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise ConfigurationError(f"The connector's configuration is wrong: {_explain(error)}.") from None
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, object]) -> "ConnectorConfig":
+        """Return a configuration from properties with the names of the documents.
+
+        ``PollFrequency`` is in milliseconds, and ``no`` disables polling; ``RestartRetryInterval`` is in minutes. An
+        ``InputDestination`` lists destinations, separated by ``;``. A ``ConnectionFactoryName`` that is not a URL is
+        looked up as ``lookup://name``.
+
+        Args:
+            properties: The values by name. Names are not case-sensitive; fields of this class are accepted as well, in
+                their own units.
+
+        Raises:
+            ConfigurationError: Properties are unknown or invalid; the message lists all of them.
+        """
+        known = {name.lower(): field for name, field in DOCUMENTED_NAMES.items()}
+        fields: dict[str, object] = {}
+        for name, value in properties.items():
+            field = known.get(name.lower())
+            fields[field or name] = value if field is None else _converted(field, value)
+        return cls(**cast("Any", fields))
+
+    @field_validator("input_destination")
+    @classmethod
+    def _check_inputs(cls, inputs: tuple[Destination, ...], others: ValidationInfo) -> tuple[Destination, ...]:
+        twice = [str(each) for each, count in Counter(inputs).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} is listed twice; poll_quantity sets the number of messages per poll")
+        topic = next((each for each in inputs if isinstance(each, Topic)), None)
+        if topic and not others.data.get("client_id"):
+            raise ValueError(f"{topic} needs a durable subscription, or a restart loses events: set client_id")
+        return inputs
+
+    @field_validator("in_progress_destination")
+    @classmethod
+    def _check_in_progress(cls, queue: Destination | None, others: ValidationInfo) -> Destination | None:
+        inputs = others.data.get("input_destination", ())
+        topic = next((each for each in (queue, *inputs) if isinstance(each, Topic)), None)
+        if queue and topic:
+            raise ValueError(f"an in-progress destination works with queues only, and {topic} is a topic; leave it out")
+        return queue
+
+    @field_validator("in_progress_destination", "archive_destination", "error_destination", "unsubscribed_destination")
+    @classmethod
+    def _check_not_an_input(cls, target: Destination | None, others: ValidationInfo) -> Destination | None:
+        if target and target in others.data.get("input_destination", ()):
+            raise ValueError(f"{target} is an input destination, so its messages would be polled again; use another")
+        if target and target == others.data.get("in_progress_destination"):
+            raise ValueError(f"{target} is the in-progress destination, which holds nothing else; use another one")
+        return target
+
+    @field_validator("strict")
+    @classmethod
+    def _check_strict(cls, strict: bool, others: ValidationInfo) -> bool:
+        missing = [name for name in _REQUIRED_IF_STRICT if others.data.get(name, ...) is None]
+        if strict and missing:
+            raise ValueError(f"messages would be discarded: set {', '.join(missing)}")
+        return strict
+
+
+def _converted(field: str, value: object) -> object:
+    if field == "connection_url" and isinstance(value, str) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
+        return LOOKUP + value
+    if field == "poll_frequency":
+        return _seconds(value, 1 / 1000)
+    return _seconds(value, 60) if field == "restart_retry_interval" else value
+
+
+def _seconds(value: object, unit: float) -> object:
+    """Return seconds; None for ``no``; the value itself if it is no number, which is reported later."""
+    if isinstance(value, str) and value.strip().lower() == "no":
+        return None
+    try:
+        return float(cast("str", value)) * unit
+    except (TypeError, ValueError):
+        return value
+
+
+def _explain(error: ValidationError) -> str:
+    return "; ".join(_problems(error))
+
+
+def _problems(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors(include_url=False):
+        field = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = ", ".join(sorted(ConnectorConfig.model_fields))
+            yield f"{excerpt(field)} is unknown; there are {known}, and {', '.join(DOCUMENTED_NAMES)}"
+        elif problem["type"] == "missing":
+            yield f"{field} is missing"
+        else:
+            reason = problem["msg"].removeprefix("Value error, ")
+            value = "" if field == "connection_url" else f" (value: {excerpt(problem['input'])!r})"
+            yield f"{field}: {reason}{value}"

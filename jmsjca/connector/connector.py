@@ -1,0 +1,203 @@
+"""The event connector: it polls input destinations and delivers each message as a business object.
+
+::
+
+    config = ConnectorConfig(connection_url="amqp://localhost", input_destination="orders", error_destination="errors")
+    with Connector(config, collaboration) as connector:
+        connector.run()
+"""
+
+import logging
+from threading import Event as Flag
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from jmsjca.config import Limits
+from jmsjca.connector.config import ConnectorConfig
+from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.connector.data_handlers import DataHandler, data_handler
+from jmsjca.connector.event_flow import Collaboration, EventFlow
+from jmsjca.connector.polled_session import PolledSession
+from jmsjca.connector.return_codes import ReturnCode
+from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError
+from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.reconnection import is_transient
+
+if TYPE_CHECKING:
+    import tenacity
+
+__all__ = ["Connector", "ConnectorTerminatedError"]
+
+logger = logging.getLogger("jmsjca.connector")
+
+_LONGEST_PAUSE = 3600.0  # seconds between restarts
+
+
+class ConnectorTerminatedError(JMSError):
+    """A connector has terminated: its restarts failed, or it must not start while events are in doubt."""
+
+
+class Connector:
+    """Delivers the messages of input destinations to a collaboration, in order, one at a time.
+
+    It connects at the first poll. `stop` and `close` may be called from any thread.
+
+    Args:
+        config: The configuration.
+        collaboration: Called with each business object, by the thread that polls.
+        data_handler: Converts message bodies to business objects; None uses that of the configured MIME type.
+
+    Raises:
+        ConfigurationError: No data handler is registered for the MIME type, or the connection URL is invalid.
+    """
+
+    def __init__(
+        self, config: ConnectorConfig, collaboration: Collaboration, *, data_handler: DataHandler | None = None
+    ) -> None:
+        self._config = config
+        handler = _registered_handler(config) if data_handler is None else data_handler
+        self._flow = EventFlow(config, handler, collaboration)
+        # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it.
+        limits = Limits(prefetch_messages=0)
+        self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=limits)
+        self._session: PolledSession | None = None
+        self._polling = Lock()
+        self._stopping = Flag()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def poll_for_events(self) -> ReturnCode:
+        """Poll once: deliver up to ``poll_quantity`` messages of each input destination, without waiting for messages.
+
+        The destinations take turns, one message each. In-doubt events are treated before, as configured. After
+        APPRESPONSETIMEOUT the connection is closed; the next poll opens another one, which is a restart.
+
+        Returns:
+            SUCCEED, also when there was no message; APPRESPONSETIMEOUT if the connection failed or the collaboration
+            returned CONNECTOR_NOT_ACTIVE.
+
+        Raises:
+            ConnectorTerminatedError: ``in_doubt_events`` is FailOnStartup, and the in-progress queue has messages.
+            IllegalStateError: The connector is stopped, or another call polls.
+            ConfigurationError: The connection cannot succeed until the configuration is changed; so do
+                JMSSecurityError, NotSupportedError and InvalidSelectorError.
+        """
+        if self._stopping.is_set():
+            raise IllegalStateError("The connector is stopped, so it does not poll; create another one.")
+        return self._poll()
+
+    def run(self) -> None:
+        """Poll until `stop` is called, with a pause of ``poll_frequency`` seconds after each poll.
+
+        After APPRESPONSETIMEOUT the connector restarts: first after ``restart_retry_interval`` seconds, then after
+        twice the time of the restart before, up to an hour. A poll that succeeds resets the count.
+
+        Raises:
+            ConnectorTerminatedError: ``restart_retry_count`` restarts in a row failed; or as `poll_for_events`.
+            ConfigurationError: ``poll_frequency`` is None, so polling is disabled; or as `poll_for_events`.
+        """
+        pause = self._config.poll_frequency
+        if pause is None:
+            raise ConfigurationError("poll_frequency is None, which disables polling: call poll_for_events() instead.")
+        attempts = self._attempts()
+        while not self._stopping.is_set():
+            attempts(self._poll)
+            self._stopping.wait(pause)
+
+    def stop(self) -> None:
+        """End `run`, and a running poll after its current message, without waiting. It cannot poll again."""
+        self._stopping.set()
+        self._close_if_idle()
+
+    def close(self) -> None:
+        """Stop, and close the connection; a running poll closes it after its current message. Idempotent."""
+        self.stop()
+
+    def _poll(self) -> ReturnCode:
+        if not self._polling.acquire(blocking=False):
+            raise IllegalStateError("The connector polls already: a connector has one thread. Wait for the other call.")
+        try:
+            return self._guarded_poll()
+        except BaseException:
+            self._disconnect()
+            raise
+        finally:
+            self._polling.release()
+            if self._stopping.is_set():
+                self._close_if_idle()
+
+    def _guarded_poll(self) -> ReturnCode:
+        try:
+            code = self._opened().poll()
+        except JMSError as error:
+            if isinstance(error, ConnectorTerminatedError) or not is_transient(error):
+                raise
+            logger.error("The poll failed: %s", error, exc_info=error)  # noqa: TRY400  # the same, for a linter
+            code = ReturnCode.APPRESPONSETIMEOUT
+        if code is ReturnCode.APPRESPONSETIMEOUT:
+            self._disconnect()
+        return code
+
+    def _opened(self) -> PolledSession:
+        if self._session is None:
+            self._session = PolledSession(self._factory, self._config, self._flow, self._stopping.is_set)
+            self._check_in_doubt(self._session)
+        return self._session
+
+    def _check_in_doubt(self, session: PolledSession) -> None:
+        mode, queue = self._config.in_doubt_events, self._config.in_progress_destination
+        if mode not in {InDoubtEvents.FAIL_ON_STARTUP, InDoubtEvents.LOG_ERROR} or not session.has_in_doubt_events():
+            return
+        text = f"{queue} has messages whose delivery is in doubt. Move them to an input destination, or delete them."
+        logger.critical("%s", text)
+        if mode is InDoubtEvents.FAIL_ON_STARTUP:
+            raise ConnectorTerminatedError(f"The connector does not start: {text}")
+
+    def _close_if_idle(self) -> None:
+        if self._polling.acquire(blocking=False):
+            try:
+                self._disconnect()
+            finally:
+                self._polling.release()
+
+    def _disconnect(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _attempts(self) -> "tenacity.Retrying":
+        import tenacity  # noqa: PLC0415  # slow to import, and only `run` needs it
+
+        interval = self._config.restart_retry_interval
+        return tenacity.Retrying(
+            retry=tenacity.retry_if_result(lambda code: code is ReturnCode.APPRESPONSETIMEOUT),
+            wait=tenacity.wait_exponential(multiplier=interval, max=max(interval, _LONGEST_PAUSE)),
+            stop=tenacity.stop_when_event_set(self._stopping)
+            | tenacity.stop_after_attempt(self._config.restart_retry_count + 1),
+            sleep=tenacity.sleep_using_event(self._stopping),
+            before_sleep=_report_restart,
+            retry_error_callback=self._terminate,
+        )
+
+    def _terminate(self, state: "tenacity.RetryCallState") -> ReturnCode:
+        if self._stopping.is_set():
+            return ReturnCode.SUCCEED
+        raise ConnectorTerminatedError(
+            f"The connector has terminated: its poll returned {ReturnCode.APPRESPONSETIMEOUT} {state.attempt_number} "
+            f"times in a row (restart_retry_count is {self._config.restart_retry_count}). The log has the reasons."
+        )
+
+
+def _registered_handler(config: ConnectorConfig) -> DataHandler:
+    return data_handler(config.data_handler_mime_type)
+
+
+def _report_restart(state: "tenacity.RetryCallState") -> None:
+    logger.warning("The connector restarts in %.1f seconds (restart %d).", state.upcoming_sleep, state.attempt_number)

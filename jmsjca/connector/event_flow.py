@@ -1,0 +1,153 @@
+"""The flow of one event: message, data handler, business object, collaboration, outcome, and the copies it requires."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.config import ConnectorConfig
+from jmsjca.connector.data_handlers import DataHandler
+from jmsjca.connector.return_codes import DeliveryOutcome
+from jmsjca.destinations import Destination
+from jmsjca.errors import DataHandlerError, JMSError, UnknownBusinessObjectError
+from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.message import Message, TextMessage
+from jmsjca.outbound.session import Session
+from jmsjca.redelivery import MoveFacts, moved_copy
+from jmsjca.redelivery.encounter import Failure
+
+__all__ = ["Collaboration", "Event", "EventFlow"]
+
+logger = logging.getLogger("jmsjca.connector")
+
+Collaboration = Callable[[BusinessObject], DeliveryOutcome | None]
+"""Takes a business object. It returns the outcome; None means SUCCEED. An exception means that the event failed."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A received message with its origin.
+
+    Attributes:
+        message: The message.
+        origin: The input destination that it was polled from.
+        properties: Properties that a copy gets in addition to those of the message; None removes one.
+    """
+
+    message: Message
+    origin: Destination
+    properties: dict[str, object]
+
+
+class EventFlow:
+    """Delivers events to a collaboration, within the transaction of the session that received them.
+
+    Args:
+        config: Names the destinations of copies.
+        data_handler: Converts bodies to business objects.
+        collaboration: Called with each business object.
+    """
+
+    def __init__(self, config: ConnectorConfig, data_handler: DataHandler, collaboration: Collaboration) -> None:
+        self._config = config
+        self._data_handler = data_handler
+        self._collaboration = collaboration
+
+    def process(self, session: Session, event: Event) -> DeliveryOutcome:
+        """Deliver an event and end its transaction.
+
+        The commit removes the message and sends its copy. CONNECTOR_NOT_ACTIVE rolls back, so the message is kept. A
+        lost connection or a failed commit leaves the message with the broker: its event is delivered again.
+
+        Args:
+            session: The session that received the message, in its open transaction.
+            event: The event.
+
+        Returns:
+            The outcome of the delivery.
+
+        Raises:
+            JMSError: The broker refuses a copy or the commit.
+        """
+        outcome, error = self._deliver(event)
+        if outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
+            session.rollback()
+            return outcome
+        self._copy(session, event, outcome, error)
+        session.commit()
+        return outcome
+
+    def _deliver(self, event: Event) -> tuple[DeliveryOutcome, Exception | None]:
+        try:
+            business_object = self._data_handler.to_business_object(_content(event.message))
+        except UnknownBusinessObjectError as error:
+            return DeliveryOutcome.NO_SUBSCRIPTION_FOUND, error
+        except Exception as error:  # noqa: BLE001  # a data handler may belong to the application
+            return DeliveryOutcome.FAIL, error
+        business_object.verb = business_object.verb or self._config.default_verb
+        try:
+            outcome = _outcome(self._collaboration(business_object))
+        except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
+            return DeliveryOutcome.FAIL, error
+        return outcome, _reason(outcome, business_object)
+
+    def _copy(self, session: Session, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
+        target = self._target(outcome)
+        if outcome is not DeliveryOutcome.SUCCEED:
+            logger.warning(
+                "Message %s of %s: %s: %s. The message is %s.",
+                event.message.message_id,
+                event.origin,
+                outcome,
+                error,
+                f"moved to {target}" if target else "discarded, because no destination is configured for it",
+                exc_info=error if outcome is DeliveryOutcome.FAIL else None,
+            )
+        if target:
+            copy = _copy_of(event, error)
+            producer = session.create_producer(target)
+            producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
+
+    def _target(self, outcome: DeliveryOutcome) -> Destination | None:
+        if outcome is DeliveryOutcome.SUCCEED:
+            return self._config.archive_destination
+        if outcome is DeliveryOutcome.NO_SUBSCRIPTION_FOUND:
+            return self._config.unsubscribed_destination
+        return self._config.error_destination
+
+
+def _content(message: Message) -> str | bytes:
+    if isinstance(message, TextMessage | BytesMessage):
+        return message.body or ""
+    raise DataHandlerError(
+        f"The message is a {type(message).__name__}; a data handler converts the body of a text or bytes message."
+    )
+
+
+def _outcome(returned: object) -> DeliveryOutcome:
+    if returned is None:
+        return DeliveryOutcome.SUCCEED
+    if isinstance(returned, DeliveryOutcome):
+        return returned
+    raise TypeError(f"The collaboration returned {returned!r:.100}; it returns a DeliveryOutcome or None.")
+
+
+def _reason(outcome: DeliveryOutcome, business_object: BusinessObject) -> JMSError | None:
+    """Return the failure context of an outcome that the collaboration returned; None for success."""
+    if outcome is DeliveryOutcome.SUCCEED:
+        return None
+    return JMSError(f"The collaboration returned {outcome} for {business_object.type}.{business_object.verb}")
+
+
+def _copy_of(event: Event, error: Exception | None) -> Message:
+    failure = None if error is None else Failure.of(error)
+    copy = moved_copy(event.message, MoveFacts(event.origin, _redeliveries(event.message), failure=failure))
+    for name, value in event.properties.items():
+        copy.properties.pop(name, None)
+        if value is not None:
+            copy.properties[name] = value
+    return copy
+
+
+def _redeliveries(message: Message) -> int:
+    return max((message.delivery_count or 1) - 1, 0)

@@ -1,0 +1,108 @@
+"""The connection of a connector from its start to its end or restart: its consumers in one transacted session."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from jmsjca.connector.config import ConnectorConfig
+from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.connector.event_flow import Event, EventFlow
+from jmsjca.connector.in_progress import InProgress
+from jmsjca.connector.poll_cycle import poll_cycle
+from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
+from jmsjca.destinations import Destination, Topic
+from jmsjca.errors import JMSError
+from jmsjca.outbound.consumer import MessageConsumer
+from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.outbound.session import Session
+
+__all__ = ["PolledSession"]
+
+logger = logging.getLogger("jmsjca.connector")
+
+
+class PolledSession:
+    """An open connection with one consumer per input destination. Like its session, it is for one thread at a time.
+
+    Args:
+        factory: Creates the connection.
+        config: The configuration of the connector.
+        flow: Delivers the events.
+        is_stopping: Returns True once no further message may be received.
+
+    Raises:
+        JMSError: The connection or a consumer cannot be created.
+    """
+
+    def __init__(
+        self, factory: ConnectionFactory, config: ConnectorConfig, flow: EventFlow, is_stopping: Callable[[], bool]
+    ) -> None:
+        self._config = config
+        self._flow = flow
+        self._is_stopping = is_stopping
+        self._connection = factory.create_connection()
+        try:
+            self._connection.start()
+            self._session = self._connection.create_session(transacted=True)
+            self._in_progress = _in_progress(self._session, config)
+            self._consumers = {str(each): (each, _consumer(self._session, each)) for each in config.input_destination}
+        except BaseException:
+            self.close()
+            raise
+
+    def poll(self) -> ReturnCode:
+        """Deliver the in-doubt events that are to be reprocessed, then run one poll cycle over the inputs.
+
+        Raises:
+            JMSError: The connection failed, or the broker refused an operation.
+        """
+        code = self._reprocess()
+        if code is not ReturnCode.SUCCEED:
+            return code
+        return poll_cycle(list(self._consumers), self._config.poll_quantity, self._process_next)
+
+    def has_in_doubt_events(self) -> bool:
+        """Return True if there is an in-progress destination and it has messages.
+
+        Raises:
+            NotSupportedError: The broker cannot browse.
+        """
+        return self._in_progress is not None and not self._in_progress.is_empty()
+
+    def close(self) -> None:
+        """Close the connection, which rolls back the open transaction. Errors of a lost connection are ignored."""
+        with suppress(JMSError):
+            self._connection.close()
+
+    def _reprocess(self) -> ReturnCode:
+        if self._in_progress is None or self._is_stopping():
+            return ReturnCode.SUCCEED
+        for event in self._in_progress.earlier_events():
+            outcome = self._flow.process(self._session, event)
+            if outcome.return_code is not ReturnCode.SUCCEED or self._is_stopping():
+                return outcome.return_code
+        return ReturnCode.SUCCEED
+
+    def _process_next(self, name: str) -> DeliveryOutcome | None:
+        if self._is_stopping():
+            return None
+        source, consumer = self._consumers[name]
+        message = consumer.receive_no_wait()
+        if message is None:
+            return None
+        if self._in_progress is None:
+            return self._flow.process(self._session, Event(message, source, {}))
+        return self._flow.process(self._session, self._in_progress.hold(message, source))
+
+
+def _in_progress(session: Session, config: ConnectorConfig) -> InProgress | None:
+    if config.in_progress_destination is None:
+        return None
+    reprocess = config.in_doubt_events is InDoubtEvents.REPROCESS
+    return InProgress(session, config.in_progress_destination, reprocess=reprocess)
+
+
+def _consumer(session: Session, source: Destination) -> MessageConsumer:
+    if isinstance(source, Topic):
+        return session.create_durable_consumer(source, source.name)
+    return session.create_consumer(source)

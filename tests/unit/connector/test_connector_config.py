@@ -1,0 +1,124 @@
+"""The configuration of the connector: the documents' names, and refusals that name all wrong fields."""
+
+import pytest
+
+from jmsjca import Queue, Topic
+from jmsjca.connector import Connector, ConnectorConfig, InDoubtEvents
+from jmsjca.connector.config_fields import DOCUMENTED_NAMES, ConnectorFields
+from jmsjca.errors import ConfigurationError
+
+URL = "embedded://config"
+
+
+def config(**fields):
+    return ConnectorConfig(**{"connection_url": URL, "input_destination": "A", **fields})
+
+
+def test_the_documented_names():
+    read = ConnectorConfig.from_properties(
+        {
+            "ConnectionFactoryName": URL,
+            "InputDestination": "A;B; topic:C",
+            "client_id": "hub",
+            "PollQuantity": "2",
+            "pollfrequency": "2500",
+            "InDoubtEvents": "logerror",
+            "ArchiveDestination": "archive",
+            "ErrorDestination": "errors",
+            "UnsubscribedDestination": "unsubscribed",
+            "DataHandlerMimeType": "text/xml",
+            "DefaultVerb": "Update",
+            "RestartRetryCount": "5",
+            "RestartRetryInterval": "2",
+        }
+    )
+    assert read == config(
+        input_destination=[Queue("A"), Queue("B"), Topic("C")],
+        client_id="hub",
+        poll_quantity=2,
+        poll_frequency=2.5,
+        in_doubt_events=InDoubtEvents.LOG_ERROR,
+        archive_destination="archive",
+        error_destination=Queue("errors"),
+        unsubscribed_destination="queue:unsubscribed",
+        data_handler_mime_type="text/xml",
+        default_verb="Update",
+        restart_retry_count=5,
+        restart_retry_interval=120.0,
+    )
+
+
+def test_defaults_are_those_of_the_documents():
+    read = config()
+    assert (read.poll_quantity, read.poll_frequency, read.in_doubt_events) == (1, 10.0, InDoubtEvents.REPROCESS)
+    assert (read.restart_retry_count, read.restart_retry_interval, read.default_verb) == (3, 60.0, "Create")
+
+
+def test_polling_can_be_disabled():
+    read = ConnectorConfig.from_properties(
+        {"ConnectionFactoryName": URL, "InputDestination": "A", "PollFrequency": "no"}
+    )
+    assert read.poll_frequency is None
+    with pytest.raises(ConfigurationError, match="disables polling"):
+        Connector(read, print).run()
+
+
+def test_a_name_of_a_factory_is_looked_up():
+    read = ConnectorConfig.from_properties({"ConnectionFactoryName": "jms/hub", "InputDestination": "A"})
+    assert read.connection_url == "lookup://jms/hub"
+
+
+def test_a_configuration_is_frozen_and_hides_its_url():
+    read = config(connection_url="amqp://user:secret@host")
+    assert "secret" not in repr(read)
+    with pytest.raises(ValueError, match="frozen"):
+        read.poll_quantity = 7
+
+
+def test_the_keyword_arguments_are_the_fields():
+    assert set(ConnectorFields.__annotations__) == set(ConnectorConfig.model_fields)
+    assert set(DOCUMENTED_NAMES.values()) <= set(ConnectorConfig.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"poll_quantity": 0}, "poll_quantity: .*greater than or equal to 1"),
+        ({"poll_quantity": 501}, "poll_quantity: .*less than or equal to 500"),
+        ({"poll_frequency": -1}, "poll_frequency"),
+        ({"poll_frequency": "key"}, "poll_frequency"),
+        ({"restart_retry_count": -1}, "restart_retry_count"),
+        ({"input_destination": ""}, "input_destination"),
+        ({"input_destination": ["A", "queue:A"]}, "listed twice"),
+        ({"input_destination": "topic:T"}, "set client_id"),
+        ({"in_progress_destination": "topic:P"}, "topic:P is a topic"),
+        ({"input_destination": "topic:T", "client_id": "c", "in_progress_destination": "P"}, "topic:T is a topic"),
+        ({"in_progress_destination": "A"}, "queue:A is an input destination"),
+        ({"error_destination": "A"}, "queue:A is an input destination"),
+        ({"archive_destination": "P", "in_progress_destination": "P"}, "queue:P is the in-progress destination"),
+        ({"in_doubt_events": "Retry"}, "in_doubt_events"),
+        ({"connection_url": "localhost"}, "connection_url"),
+        ({"strict": True}, "error_destination, unsubscribed_destination, archive_destination"),
+        ({"strict": True, "error_destination": "e", "archive_destination": "a"}, "set unsubscribed_destination"),
+        ({"MonitorQueue": "m"}, "MonitorQueue is unknown"),
+    ],
+)
+def test_a_wrong_field_is_refused(fields, reason):
+    with pytest.raises(ConfigurationError, match=reason):
+        config(**fields)
+
+
+def test_all_wrong_fields_are_reported_at_once():
+    with pytest.raises(ConfigurationError) as caught:
+        config(poll_quantity=501, in_progress_destination="topic:P", strict=True, restart_retry_count=-1, colour="red")
+    for name in ("poll_quantity", "in_progress_destination", "strict", "restart_retry_count", "colour"):
+        assert name in str(caught.value).split("there are")[0]
+
+
+def test_a_strict_configuration_with_all_destinations():
+    assert config(strict=True, error_destination="e", unsubscribed_destination="u", archive_destination="a").strict
+
+
+def test_a_mime_type_without_a_handler_is_refused():
+    with pytest.raises(ConfigurationError, match="text/unheard-of"):
+        Connector(config(data_handler_mime_type="text/unheard-of"), print)
