@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
     from jmsjca import ConnectionFactory
     from jmsjca.adapter import ResourceAdapter
+    from jmsjca.testing.recorder import MessageRecorder
+    from jmsjca.testing.time_travel import TimeTravel
 
-__all__ = ["jms_adapter", "jms_broker_url", "jms_connection_factory"]
+__all__ = ["jms_adapter", "jms_broker_url", "jms_clock", "jms_connection_factory", "jms_recorder"]
 
 # The contract suite is plain asserts in a package: without this a failure would not show the values compared.
 pytest.register_assert_rewrite("jmsjca.testing.contract", "jmsjca.testing.inbound")
@@ -67,6 +69,26 @@ def jms_adapter(jms_broker_url: str) -> Iterator[ResourceAdapter]:
 
     with ResourceAdapter(jms_broker_url) as adapter:
         yield adapter
+
+
+@pytest.fixture
+def jms_recorder() -> MessageRecorder:
+    """Provide a handler that records messages: ``jms_adapter.listener("orders")(jms_recorder)``."""
+    from jmsjca.testing.recorder import MessageRecorder  # noqa: PLC0415  # loaded by the tests that need it
+
+    return MessageRecorder()
+
+
+@pytest.fixture
+def jms_clock(monkeypatch: pytest.MonkeyPatch) -> TimeTravel:
+    """Provide the clock, which ``jms_clock.advance(3600)`` moves forward for the embedded broker and for listeners.
+
+    Args:
+        monkeypatch: Undoes the change after the test.
+    """
+    from jmsjca.testing.time_travel import TimeTravel  # noqa: PLC0415  # loaded by the tests that need it
+
+    return TimeTravel(monkeypatch)
 
 
 @pytest.hookimpl(wrapper=True)
