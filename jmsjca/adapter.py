@@ -86,7 +86,7 @@ class ResourceAdapter(SendsMessages):
         for name, value in unavailable.items():
             if value is not None:
                 raise NotSupportedError(f"ResourceAdapter({name}=…) is not available in this release; leave it out.")
-        check_text_or_none("user_name", user_name)
+        check_text_or_none("user_name", user_name, secret=True)
         check_text_or_none("password", password, secret=True)
         check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
         check_instance("limits", limits, (Limits, NoneType), "a Limits(…) or None")

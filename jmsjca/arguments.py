@@ -69,6 +69,8 @@ def check_instance(
     kind: type | tuple[type, ...],
     wanted: str,
     error: type[JMSError] = ArgumentTypeError,
+    *,
+    secret: bool = False,
 ) -> None:
     """Raise an error for a value of another type.
 
@@ -78,12 +80,13 @@ def check_instance(
         kind: The accepted types.
         wanted: The accepted values in words, with the remedy.
         error: The class of the error.
+        secret: True to show only the type of the value.
 
     Raises:
         JMSError: The value is no instance of ``kind``.
     """
     if not isinstance(value, kind):
-        raise wrong_argument(name, value, wanted, error)
+        raise wrong_argument(name, value, wanted, error, secret=secret)
 
 
 def check_callable(name: str, value: object) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack, cast
 
 from pydantic import (
     AfterValidator,
@@ -274,11 +274,12 @@ class ActivationSpec(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _split_destination(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        destination = fields.get("destination")
+    def _split_destination(cls, fields: object) -> object:
+        given = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
+        destination = given.get("destination")
         if not isinstance(destination, Destination):
-            return fields
-        return {**fields, "destination": destination.name, "destination_type": destination.kind}
+            return fields  # pyright: ignore[reportUnknownVariableType]  # pydantic reports what is no mapping
+        return {**given, "destination": destination.name, "destination_type": destination.kind}
 
     @field_validator("subscription_durability")
     @classmethod
@@ -335,7 +336,7 @@ class _DescriptorSpec(ActivationSpec):
         return type(value)()
 
 
-_SECRET = ("password", "connection_url", "options")
+_SECRET = ("user_name", "password", "connection_url", "options")  # a pair or a URL as user name has a password
 _CONSEQUENTIAL = "default_factory_not_called"  # the field that it depends on is invalid, and reported itself
 
 

@@ -48,7 +48,7 @@ __all__ = [
 
 _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 _HANDLER = r"^[\w.]+:[\w.]+$"
-_SECRETS = ("password", "connection_url", "options")
+_SECRETS = ("user_name", "password", "connection_url", "options")
 _HIDDEN = ("missing", "value_error", "dict_type", "model_type")  # a text in the place of a section may be a URL
 
 

@@ -67,17 +67,18 @@ class ConnectionURL:
                 ``amqp://one:5672,two:5672``.
 
         Raises:
-            InvalidURLError: The value is no text; or the text has no ``://``, a list with an empty host or a second
-                user name, an invalid port, or an option without ``=``; or it is not valid Unicode.
+            InvalidURLError: The value is no text; or the text has no ``://``, a list with an empty host, a second
+                user name or a second scheme, an invalid port, or an option without ``=``; or it is not valid Unicode.
         """
         wanted = "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'"
-        check_instance("The connection URL", text, str, wanted, InvalidURLError)
+        check_instance("The connection URL", text, str, wanted, InvalidURLError, secret=True)
         check_unicode(text, "The connection URL", InvalidURLError)
         protocol, mark, rest = text.partition("://")
         if not mark or not _PROTOCOL.match(protocol):
             raise InvalidURLError(
                 f"{_redacted(text)} is no connection URL: it must begin with a scheme, as embedded:// does."
             )
+        _check_one_scheme(protocol, rest, text)
         end = min((i for i in (rest.find("/"), rest.find("?")) if i >= 0), default=len(rest))
         path, _, query = rest[end:].partition("?")
         userinfo, _, hosts = rest[:end].rpartition("@")
@@ -138,6 +139,14 @@ class ConnectionURL:
         """
         authority = any(host or port is not None for host, port in self.addresses)
         return authority and ("@" in self.path or any("@" in key for key in self.query))
+
+
+def _check_one_scheme(protocol: str, rest: str, text: str) -> None:
+    if f",{protocol}://" in rest:  # otherwise all but the first URL would be a value of its options, or a path
+        raise InvalidURLError(
+            f"{_redacted(text)} is a list of URLs: a fail-over list has one scheme in front, and one path and options"
+            f" behind all hosts, as in {protocol}://one,two. Within an option write %2C for the comma."
+        )
 
 
 def _parse_addresses(hosts: str, text: str, userinfo: str) -> list[Address]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
+from jmsjca.arguments import check_text_or_none
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.settings import Credentials
 from jmsjca.errors import ConfigurationError, JMSError, ResourceAllocationError, excerpt
@@ -53,23 +54,29 @@ def resolve_source(source: CredentialSource, user_name: str | None = None) -> Cr
         user_name: The user name of a variable or file that holds only a password.
 
     Raises:
-        ConfigurationError: The environment variable is not set, or a value has no user name.
+        ConfigurationError: The environment variable is not set, or a value has no user name or no colon.
+        ArgumentTypeError: The user name or the password of a pair is no text.
         ResourceAllocationError: The file cannot be read, or the function raised an exception.
     """
     if isinstance(source, str):
         text = _read_reference(source)
-        pair = (user_name, text) if user_name else _split(text)
+        user, password = (user_name, text) if user_name else _split(source, text)
     else:
-        pair = _call(source) if callable(source) else source
-    user, password = pair
+        user, password = _call(source) if callable(source) else source
+    check_text_or_none("The user name of the credentials", user, secret=True)
+    check_text_or_none("The password of the credentials", password, secret=True)
     if not user:
         raise ConfigurationError(f"The credentials of {_describe(source)} have no user name: use user:password.")
     return Credentials(user, decode_password(password))
 
 
-def _split(text: str) -> tuple[str, str | None]:
+def _split(source: str, text: str) -> tuple[str, str | None]:
     user, colon, password = text.partition(":")
-    return user, password if colon else None
+    if not colon:  # it is the password alone, and must not be shown as a user name
+        raise ConfigurationError(
+            f"The credentials of {source} have no colon: use user:password, or give the user name beside them."
+        )
+    return user, password
 
 
 def _read_reference(source: str) -> str:
@@ -100,7 +107,9 @@ def _call(source: Callable[[], tuple[str, str | None]]) -> tuple[str, str | None
 
 
 def _describe(source: object) -> str:
-    return source if isinstance(source, str) else f"the function {getattr(source, '__name__', type(source).__name__)}"
+    if isinstance(source, str | tuple):
+        return source if isinstance(source, str) else "the pair"
+    return f"the function {getattr(source, '__name__', type(source).__name__)}"
 
 
 def decode_password(password: str | None) -> str | None:

@@ -1,12 +1,13 @@
 """The effective activation spec: its fields after all options have been applied."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from jmsjca.config.activation_spec import ActivationSpec, merge_options
 from jmsjca.config.connection_url import add_options
 from jmsjca.config.options import InboundOptions, provider_options, read_options
-from jmsjca.errors import InvalidActivationSpecError
+from jmsjca.errors import InvalidActivationSpecError, InvalidOptionError
 from jmsjca.selectors import build_selector
 
 __all__ = ["resolve_spec"]
@@ -16,6 +17,7 @@ _REPLACING = {
     "JMSJCA.redeliveryhandling": "redelivery_handling",
 }
 _SELECTOR = "JMSJCA.selector"
+_SEPARATOR = re.compile(r"[,;&|\s]")
 
 
 def resolve_spec(
@@ -58,7 +60,21 @@ def _with_changes(spec: ActivationSpec, changes: Mapping[str, object], replacing
     try:
         return ActivationSpec(**fields)
     except InvalidActivationSpecError as error:
-        raise InvalidActivationSpecError(f"With {', '.join(replacing)} from the options in force: {error}") from None
+        problem = str(error)
+    # Raised here, without a chain: the message has the whole value.
+    for name, value in replacing.items():
+        if _has_next_option(value):
+            raise InvalidOptionError(
+                f"The value of {name} seems to contain the next option: end each option with its line, or begin the"
+                " options with JMSJCA.sep= and the character that separates them."
+            )
+    raise InvalidActivationSpecError(f"With {', '.join(replacing)} from the options in force: {problem}")
+
+
+def _has_next_option(value: str) -> bool:
+    """Return whether the options that follow, one of which may be a password, were not separated from a value."""
+    front, equals, _ = value.partition("=")
+    return bool(equals and _SEPARATOR.search(front))
 
 
 def _selector(spec: ActivationSpec, options: Mapping[str, str]) -> str | None:

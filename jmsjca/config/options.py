@@ -129,7 +129,9 @@ def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
 def _checked(options: Mapping[str, str] | None) -> Mapping[str, str]:
     if options is None:
         return {}
-    check_instance("options", options, Mapping, "text, or a mapping from names to texts", InvalidOptionError)
+    check_instance(
+        "options", options, Mapping, "text, or a mapping from names to texts", InvalidOptionError, secret=True
+    )
     for name, value in options.items():
         check_instance("The name of an option", name, str, "a str", InvalidOptionError)
         if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # the value may be a secret
@@ -185,8 +187,9 @@ def _unescape_match(escape: re.Match[str]) -> str:
     if escape["code"]:
         return chr(int(escape["code"], 16))
     if escape["other"] == "u":
-        found = excerpt(escape.string[escape.start() :], 6)
-        raise InvalidOptionError(f"The escape {found} of an option needs four hexadecimal digits, as \\u00e4 has them.")
+        raise InvalidOptionError(  # without the text, which may be a password
+            "The escape \\u of an option needs four hexadecimal digits, as \\u00e4 has them; a backslash is \\\\."
+        )
     return _CONTROLS.get(escape["other"], escape["other"])
 
 
@@ -303,14 +306,20 @@ def _parse_boolean(name: str, options: Mapping[str, str], *numbers: str) -> bool
     words = {"true": True, "false": False, "": False, **dict(zip(numbers, (True, False), strict=False))}
     if text.strip().lower() not in words:
         known = " or ".join(word for word in words if word)
-        raise InvalidOptionError(f"{name} must be {known}, not {excerpt(text)!r}.")
+        raise InvalidOptionError(f"{name} must be {known}, not {_shown(text)}.")
     return words[text.strip().lower()]
+
+
+def _shown(text: str) -> str:
+    """Return an invalid value for an error message, without the value of an option that was not separated from it."""
+    value, equals, _ = text.partition("=")
+    return repr(excerpt(value) + equals + "…") if equals else repr(excerpt(text))
 
 
 def _parse_size(name: str, text: str, least: int) -> int:
     digits = text.strip()
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS and int(digits) >= least):
-        raise InvalidOptionError(f"{name} must be a whole number from {least} on, not {excerpt(text)!r}.")
+        raise InvalidOptionError(f"{name} must be a whole number from {least} on, not {_shown(text)}.")
     return int(digits)
 
 
@@ -330,5 +339,5 @@ def _parse_milliseconds(name: str, text: str) -> float:
         else _MAX_MILLISECONDS + 1
     )
     if milliseconds > _MAX_MILLISECONDS:
-        raise InvalidOptionError(f"{name} is a number of milliseconds up to a day, not {excerpt(text)!r}.")
+        raise InvalidOptionError(f"{name} is a number of milliseconds up to a day, not {_shown(text)}.")
     return (milliseconds or _MAX_MILLISECONDS) / 1000

@@ -117,9 +117,9 @@ def _section(section: type[Any], values: dict[str, Any], where: str) -> Any:
     try:
         return section(**values)
     except (ValidationError, JMSError) as error:
-        names = ", ".join(values)
         detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise ConfigurationError(f"{where}: a value of {names} is invalid: {detail}") from None
+    # Raised here, so that pydantic's exception with the values, one of which may be a password, is not in the chain.
+    raise ConfigurationError(f"{where}: a value of {', '.join(values)} is invalid: {detail}")
 
 
 def _add_factory(file: ResourceAdapterFile, path: Path, definition: Element, report: Report) -> None:

@@ -86,7 +86,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         converters: Converters | None = None,
     ) -> None:
         wanted = "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'"
-        check_instance("connection_url", connection_url, str, wanted, InvalidURLError)
+        check_instance("connection_url", connection_url, str, wanted, InvalidURLError, secret=True)
         _check_login(user_name, password)
         check_text_or_none("client_id", client_id)
         if limits is not None:
@@ -286,5 +286,5 @@ def look_up_factory(url: str, naming: NamingContext | None) -> ConnectionFactory
 
 
 def _check_login(user_name: object, password: object) -> None:
-    check_text_or_none("user_name", user_name)
+    check_text_or_none("user_name", user_name, secret=True)
     check_text_or_none("password", password, secret=True)

@@ -1,12 +1,14 @@
 """Awkward passwords, given in each way, appear in no text form and in no exception with its chain."""
 
+from xml.sax.saxutils import escape
+
 import pytest
 
-from jmsjca import ActivationSpec, ConnectionFactory
+from jmsjca import ActivationSpec, ConnectionFactory, ResourceAdapter
 from jmsjca.config.configuration_file import AdapterSection, Configuration, FactorySection, read_configuration
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.credentials import decode_password, resolve_source
-from jmsjca.descriptors import to_toml
+from jmsjca.descriptors import read, to_toml
 from jmsjca.descriptors.xml_file import parse
 from jmsjca.errors import ConfigurationError, JMSError
 from jmsjca.reconnection import ConnectionSettings
@@ -133,4 +135,158 @@ def test_refused_descriptor_is_not_in_the_chain(tmp_path, document, reason):
     (tmp_path / "ra.xml").write_text(document)
     with pytest.raises(ConfigurationError, match=f"ra.xml is refused: {reason}[.]") as raised:
         parse(tmp_path / "ra.xml")
+    assert_unseen("hush", *shown(raised.value))
+
+
+LOGINS = [("joe", "hush"), ["amqp://joe:hush@h"], {"joe": "hush"}]
+FACTORY = ConnectionFactory("embedded://secrets")
+TAKING = [  # what takes a login, a URL or options
+    lambda given: ActivationSpec(destination="q", user_name=given),
+    lambda given: ActivationSpec(destination="q", connection_url=given),
+    lambda given: ConnectionFactory("embedded://a", user_name=given),
+    lambda given: ConnectionFactory("embedded://a", user_name="joe", password=given),
+    lambda given: ConnectionFactory("embedded://a", credentials=("joe", given)).create_connection(),
+    lambda given: ConnectionFactory("embedded://a", credentials=lambda: (given, "x")).create_connection(),
+    lambda given: ConnectionFactory("embedded://a", credentials=[given]),
+    lambda given: ConnectionFactory("embedded://a", options=[given]),
+    lambda given: ConnectionFactory("embedded://a", options={"a": given}),
+    ConnectionFactory,
+    lambda given: ResourceAdapter("embedded://a", user_name=given),
+    ResourceAdapter,
+    FACTORY.create_connection,
+]
+
+
+@pytest.mark.parametrize("given", LOGINS, ids=["pair", "list", "dict"])
+@pytest.mark.parametrize("taking", TAKING, ids=range(len(TAKING)))
+def test_value_of_a_wrong_type_is_not_shown(taking, given):
+    with pytest.raises(JMSError) as raised:
+        taking(given)
+    assert_unseen("hush", *shown(raised.value))
+
+
+NEXT_OPTION = "password=hush-4711"
+
+
+def listener_of(**options):
+    ResourceAdapter("embedded://a", options=options).listener("q")(print)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        lambda: ConnectionFactory("embedded://a", options=f"JMSJCA.NoXA=true,{NEXT_OPTION}"),
+        lambda: ConnectionFactory("embedded://a", options={"JMSJCA.idletimeout": f"5,{NEXT_OPTION}"}),
+        lambda: ConnectionFactory(f"embedded://a?JMSJCA.poolmaxsize=5;{NEXT_OPTION}"),
+        lambda: listener_of(**{"JMSJCA.concurrencymode": f"cc {NEXT_OPTION}"}),
+        lambda: listener_of(**{"JMSJCA.redeliveryhandling": f"3:delete,{NEXT_OPTION}"}),
+        lambda: listener_of(**{"JMSJCA.receivetimeout": f"3&{NEXT_OPTION}"}),
+        lambda: ActivationSpec(destination="q", options="password=\\uhush-4711"),
+        lambda: ConnectionURL.parse(f"amqp://one?{NEXT_OPTION},amqp://two"),
+        lambda: ConnectionURL.parse(f"amqp://one?{NEXT_OPTION}&hush-4711"),
+    ],
+    ids=range(9),
+)
+def test_options_that_are_not_separated_are_refused_without_the_next_one(reading):
+    with pytest.raises(JMSError) as raised:
+        reading()
+    assert_unseen("hush", *shown(raised.value))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        'user_name = ["joe", "hush-4711"]',
+        'user_name = "amqp://joe:hush-4711@h"',
+        'connection_url = "amqp//joe:hush-4711@h"',
+        'connection_url = "amqp://joe:hush-4711@h:x"',
+        'connection_url = "amqp://h?password=hush-4711&JMSJCA.none=1"',
+        'user_name = "joe"\npassword = ["hush-4711"]',
+        'user_name = "joe"\npasswort = "hush-4711"',
+        'options = ["hush-4711"]',
+        'options = {a = ["hush-4711"]}',
+        'options = "JMSJCA.none=1,password=hush-4711"',
+        'destination_type = "hush"\nconnection_url = "amqp://joe:hush-4711@h"',
+    ],
+)
+def test_refused_listener_section_is_not_shown(tmp_path, entries):
+    (tmp_path / "jmsjca.toml").write_text(f'[listeners.a]\ndestination = "q"\n{entries}')
+    with pytest.raises(ConfigurationError) as raised:
+        read_configuration(tmp_path / "jmsjca.toml")
+    assert_unseen("hush-4711", *shown(raised.value))
+
+
+def test_text_in_the_place_of_a_listener_section_is_refused_and_not_shown(tmp_path):
+    (tmp_path / "jmsjca.toml").write_text("[listeners]\na = 'amqp://joe:hush-4711@h'")
+    with pytest.raises(ConfigurationError, match=r"listeners\.a: ") as raised:
+        read_configuration(tmp_path / "jmsjca.toml")
+    assert_unseen("hush", *shown(raised.value))
+
+
+def test_listener_section_hides_its_secrets(tmp_path, monkeypatch):
+    monkeypatch.setenv("HUSH", "hush-4711")
+    (tmp_path / "jmsjca.toml").write_text(
+        '[listeners.a]\ndestination = "q"\nuser_name = "joe"\npassword = "${env:HUSH}"\n'
+        'connection_url = "amqp://joe:${env:HUSH}@h/?a=hush-4711"\noptions = {b = "${env:HUSH}"}'
+    )
+    whole = read_configuration(tmp_path / "jmsjca.toml")
+    section = whole.listeners["a"]
+    assert section.password.get_secret_value() == section.options["b"] == "hush-4711"
+    assert_unseen("hush", *map(repr, (whole, section, section.spec)), section.spec.dump(), str(section), to_toml(whole))
+
+
+def config_properties(element, values):
+    return "".join(
+        f"<{element}><{element}-name>{name}</{element}-name><{element}-value>{escape(value)}</{element}-value></{element}>"
+        for name, value in values.items()
+    )
+
+
+def descriptors(folder, adapter, bean):
+    ra = f"<connector><resourceadapter>{config_properties('config-property', adapter)}<outbound-resourceadapter>"
+    ra += f"<connection-definition>{config_properties('config-property', adapter)}<connectionfactory-interface>"
+    ra += "javax.jms.ConnectionFactory</connectionfactory-interface></connection-definition>"
+    ra += "</outbound-resourceadapter></resourceadapter></connector>"
+    given = {"destination": "q", "destinationType": "javax.jms.Queue", **bean}
+    ejb = "<ejb-jar><enterprise-beans><message-driven><ejb-name>b</ejb-name><activation-config>"
+    ejb += f"{config_properties('activation-config-property', given)}</activation-config></message-driven>"
+    ejb += "</enterprise-beans></ejb-jar>"
+    sun = "<sun-connector><resource-adapter secret='hush-4711'><property name='p' value='hush-4711'/>"
+    sun += f"{config_properties('property', {'Password': 'hush-4711'})}</resource-adapter></sun-connector>"
+    for name, text in {"ra.xml": ra, "ejb-jar.xml": ejb, "sun-ra.xml": sun}.items():
+        (folder / name).write_text(text, "utf-8")
+    return [folder / name for name in ("ra.xml", "ejb-jar.xml", "sun-ra.xml")]
+
+
+XML_SECRETS = [secret for secret in SECRETS if "\x01" not in secret]
+LOGIN = {"ConnectionURL": "wmq://joe:hush-4711@h/?a=hush-4711", "UserName": "joe"}
+
+
+@pytest.mark.parametrize("secret", XML_SECRETS, ids=range(len(XML_SECRETS)))
+def test_deployment_and_its_report_hide_the_secrets_of_descriptors(tmp_path, secret):
+    given = {**LOGIN, "Password": secret, "Options": "a=hush-4711", "Passwort": secret, "Token": "hush-4711"}
+    found = read(*descriptors(tmp_path, given, given))
+    assert found.specs["b"].password.get_secret_value() == found.adapters["default"].password.get_secret_value()
+    assert {"Passwort", "Token", "secret", "Password", "ConnectionURL"} <= {entry.name for entry in found.report}
+    parts = (*found.specs.values(), *found.adapters.values(), *found.factories.values())
+    texts = [*map(str, found.report), *map(repr, found.report), repr(found.report), *map(repr, parts), repr(found)]
+    for each in (secret, "hush-4711"):
+        assert_unseen(each, *texts, to_toml(found.configuration))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ConnectionURL": "amqp://joe:hush-4711@h:x"},
+        {"ConnectionURL": "joe:hush-4711@h"},
+        {"Options": "JMSJCA.none=1\npassword=hush-4711"},
+        {"Options": "JMSJCA.sep="},
+    ],
+)
+@pytest.mark.parametrize("place", ["adapter", "bean"])
+def test_refused_value_of_a_descriptor_is_not_in_the_chain(tmp_path, wrong, place):
+    given = {"ConnectionURL": "amqp://joe:hush-4711@h", "UserName": "joe", "Password": "hush-4711"}
+    places = {"adapter": given, "bean": given}
+    with pytest.raises(ConfigurationError) as raised:
+        read(*descriptors(tmp_path, **{**places, place: {**given, **wrong}}))
     assert_unseen("hush", *shown(raised.value))

@@ -1,10 +1,6 @@
 """Connection URLs."""
 
-import json
-import os
 import pickle
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -196,41 +192,3 @@ def test_unknown_own_option_does_not_get_to_a_provider():
 )
 def test_options_are_added_where_they_are_missing(url, options, expected):
     assert add_options(url, options) == expected
-
-
-def conformance() -> list[Any]:
-    """The rows of the conformance cases, if there are any here."""
-    folder = os.environ.get("JMSJCA_CONFORMANCE")
-    if not folder:
-        return [pytest.param(None, marks=pytest.mark.skip(reason="JMSJCA_CONFORMANCE names no folder with cases"))]
-    rows = json.loads(Path(folder, "options.json").read_text(encoding="utf-8"))
-    return [pytest.param(row, id=f"{row['kind']} {row['url']}") for row in rows if is_ours(row)]
-
-
-def is_ours(row: dict[str, Any]) -> bool:
-    """Leave out what the original reads by a quirk, or renders, or takes without a value."""
-    if row["kind"] == "query":
-        return "set" not in row
-    if row["kind"] != "url" or "/" in row["url"].partition("?")[2]:
-        return False
-    return all("=" in pair for pair in (row["expect"].get("query") or "").split("&") if pair)
-
-
-@pytest.mark.parametrize("row", conformance())
-def test_conformance(row):
-    expected = row["expect"]
-    if "error" in expected:
-        with pytest.raises(InvalidURLError):
-            ConnectionURL.parse(row["url"])
-        return
-    url = ConnectionURL.parse(row["url"])
-    if row["kind"] == "query":
-        assert url.query == expected["properties"]
-        return
-    port = None if expected["port"] == -1 else expected["port"]
-    assert (url.protocol, url.host, url.port, url.path) == (
-        expected["protocol"],
-        expected["host"] or "",
-        port,
-        expected["path"] or "",
-    )
