@@ -1,7 +1,19 @@
 """Data handlers: conversions between message bodies and business objects, chosen by MIME type."""
 
+from jmsjca.connector.data_handlers.delimited_text import DelimitedDataHandler
+from jmsjca.connector.data_handlers.fixed_width_text import FixedWidthDataHandler
 from jmsjca.connector.data_handlers.handler import DataHandler
 from jmsjca.connector.data_handlers.json_text import JSONDataHandler
+from jmsjca.connector.data_handlers.name_value_text import NameValueDataHandler
 from jmsjca.connector.data_handlers.registry import data_handler
+from jmsjca.connector.data_handlers.xml_text import XMLDataHandler
 
-__all__ = ["DataHandler", "JSONDataHandler", "data_handler"]
+__all__ = [
+    "DataHandler",
+    "DelimitedDataHandler",
+    "FixedWidthDataHandler",
+    "JSONDataHandler",
+    "NameValueDataHandler",
+    "XMLDataHandler",
+    "data_handler",
+]

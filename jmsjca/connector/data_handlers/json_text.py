@@ -1,7 +1,8 @@
 """The data handler for JSON text.
 
 The attributes of the business object are the members of a JSON object. Its member ``_type`` names the type and
-``_verb`` the verb. A nested object is a child; without ``_type``, the attribute's name is the child's type.
+``_verb`` the verb. A nested object is a child. Without ``_type``, its type is that of the definition; without
+definitions, it is the attribute's name.
 """
 
 import json
@@ -9,6 +10,7 @@ import math
 from typing import cast
 
 from jmsjca.connector.business_objects import Attribute, BusinessObject, Scalar
+from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.errors import DataHandlerError, UnknownBusinessObjectError, excerpt
 
 __all__ = ["JSONDataHandler"]
@@ -19,6 +21,14 @@ _TYPE, _VERB = "_type", "_verb"
 class JSONDataHandler:
     """Conversion between JSON text and business objects."""
 
+    def __init__(self, definitions: BusinessObjectDefinitions | None = None) -> None:
+        """Set up the handler.
+
+        Args:
+            definitions: The definitions that the business objects must satisfy; None accepts all.
+        """
+        self._definitions = definitions
+
     def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:  # noqa: A002
         """Return the business object of a JSON text.
 
@@ -28,7 +38,8 @@ class JSONDataHandler:
 
         Raises:
             UnknownBusinessObjectError: ``type`` is None and the text has no member ``_type``.
-            DataHandlerError: The text is not a JSON object, has a member twice, or names another type.
+            DataHandlerError: The text is not a JSON object, has a member twice or names another type, or the business
+                object is invalid.
         """
         document = _parsed(content)
         if not isinstance(document, dict):
@@ -41,14 +52,22 @@ class JSONDataHandler:
             raise UnknownBusinessObjectError(
                 f"The body has no member {_TYPE!r}, and no meta-object rule selects a type: {excerpt(content)}."
             )
-        return _object(members, type or named, "")
+        found = _object(members, type or named, "")
+        if self._definitions is None:
+            return found
+        found = self._definitions.with_child_types(found)
+        self._definitions.validate(found)
+        return found
 
     def to_content(self, business_object: BusinessObject) -> str:
         """Return the JSON text of a business object.
 
         Raises:
-            DataHandlerError: An attribute is named ``_type`` or ``_verb``, or its value is not of a JSON type.
+            DataHandlerError: The business object is invalid, an attribute is named ``_type`` or ``_verb``, or its value
+                is not of a JSON type.
         """
+        if self._definitions is not None:
+            self._definitions.validate(business_object)
         try:
             return json.dumps(_members(business_object, ""))
         except (ValueError, RecursionError) as error:

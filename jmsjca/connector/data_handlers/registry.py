@@ -1,19 +1,35 @@
 """The data handlers by MIME type: the built-in ones and those of the entry-point group ``jmsjca.data_handlers``."""
 
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import cast
 
+from jmsjca.connector.data_handlers.delimited_text import DelimitedDataHandler
+from jmsjca.connector.data_handlers.fixed_width_text import FixedWidthDataHandler
 from jmsjca.connector.data_handlers.handler import DataHandler
 from jmsjca.connector.data_handlers.json_text import JSONDataHandler
+from jmsjca.connector.data_handlers.name_value_text import NameValueDataHandler
+from jmsjca.connector.data_handlers.xml_text import XMLDataHandler
+from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.errors import ConfigurationError, excerpt
 
 __all__ = ["data_handler"]
 
 _GROUP = "jmsjca.data_handlers"
-_BUILT_IN = {"application/json": JSONDataHandler}
+_Factory = Callable[[BusinessObjectDefinitions | None], DataHandler]
+_OF_DEFINITIONS: Mapping[str, Callable[[BusinessObjectDefinitions], DataHandler]] = {
+    "text/delimited": DelimitedDataHandler,
+    "text/fixedwidth": FixedWidthDataHandler,
+}
+_OTHERS: Mapping[str, _Factory] = {
+    "application/json": JSONDataHandler,
+    "application/xml": XMLDataHandler,
+    "text/namevalue": NameValueDataHandler,
+    "text/xml": XMLDataHandler,
+}
 
 
-def data_handler(mime_type: str) -> DataHandler:
+def data_handler(mime_type: str, definitions: BusinessObjectDefinitions | None = None) -> DataHandler:
     """Return a data handler for a MIME type.
 
     A package adds one by an entry point of the group ``jmsjca.data_handlers``: its name is the MIME type, its object a
@@ -21,17 +37,24 @@ def data_handler(mime_type: str) -> DataHandler:
 
     Args:
         mime_type: The MIME type, in any case; parameters (``; charset=utf-8``) are ignored.
+        definitions: The definitions of the business objects, for the built-in handlers; delimited and fixed-width text
+            need them. With definitions, each handler refuses business objects that do not satisfy them.
 
     Raises:
-        ConfigurationError: No data handler is registered for the MIME type.
+        ConfigurationError: No data handler is registered for the MIME type, it needs definitions, or defusedxml is not
+            installed.
     """
     name = mime_type.partition(";")[0].strip().lower()
     plugins = {point.name.lower(): point for point in entry_points(group=_GROUP)}
     if name in plugins:
         return cast("DataHandler", plugins[name].load()())
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]()
-    known = ", ".join(sorted(_BUILT_IN.keys() | plugins.keys()))
+    if name in _OTHERS:
+        return _OTHERS[name](definitions)
+    if name in _OF_DEFINITIONS and definitions is not None:
+        return _OF_DEFINITIONS[name](definitions)
+    if name in _OF_DEFINITIONS:
+        raise ConfigurationError(f"The data handler of {name} needs definitions: data_handler({name!r}, definitions).")
+    known = ", ".join(sorted(_OTHERS.keys() | _OF_DEFINITIONS.keys() | plugins.keys()))
     raise ConfigurationError(
         f"No data handler for MIME type {excerpt(mime_type)!r}. There are: {known}. Register another one by an entry "
         f"point of the group {_GROUP}."
