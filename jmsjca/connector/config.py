@@ -68,6 +68,8 @@ class ConnectorConfig(BaseModel):
             named like the topic.
         poll_quantity: The maximum number of messages of each input destination per poll; 1 to 500.
         poll_frequency: Seconds from the end of a poll to the start of the next one; None disables polling.
+        receive_timeout: Seconds that each read of a destination waits for a message. Over STOMP a read without a wait
+            can miss a message until a later poll.
         in_progress_destination: The queue that holds a message while it is delivered; None delivers it within the
             transaction that receives it. It must belong to one connector.
         in_doubt_events: The treatment of messages that are in the in-progress destination at the start.
@@ -92,6 +94,7 @@ class ConnectorConfig(BaseModel):
     input_destination: Annotated[tuple[_Destination, ...], BeforeValidator(_parse_destinations)] = Field(min_length=1)
     poll_quantity: int = Field(default=1, ge=1, le=500)
     poll_frequency: float | None = Field(default=10.0, ge=0, le=1e6, allow_inf_nan=False)
+    receive_timeout: float = Field(default=0.0, ge=0, le=1e6, allow_inf_nan=False)
     in_progress_destination: _Destination | None = None
     in_doubt_events: Annotated[InDoubtEvents, BeforeValidator(_parse_in_doubt_events)] = InDoubtEvents.REPROCESS
     archive_destination: _Destination | None = None

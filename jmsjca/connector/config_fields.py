@@ -30,6 +30,7 @@ class ConnectorFields(TypedDict, total=False):
     client_id: str | None
     poll_quantity: int
     poll_frequency: float | None
+    receive_timeout: float
     in_progress_destination: str | Destination | None
     in_doubt_events: InDoubtEvents | str
     archive_destination: str | Destination | None

@@ -74,7 +74,7 @@ class Connector:
         self.close()
 
     def poll_for_events(self) -> ReturnCode:
-        """Poll once: deliver up to ``poll_quantity`` messages of each input destination, without waiting for messages.
+        """Poll once: deliver up to ``poll_quantity`` messages of each input destination.
 
         The destinations take turns, one message each. In-doubt events are treated before, as configured. After
         APPRESPONSETIMEOUT the connection is closed; the next poll opens another one, which is a restart.

@@ -72,13 +72,16 @@ class InProgress:
             )
         return self._event(held)
 
-    def earlier_events(self) -> Iterator[Event]:
+    def earlier_events(self, receive_timeout: float) -> Iterator[Event]:
         """Yield the events of earlier runs; each must be committed or rolled back before the next one.
 
         Nothing is received unless messages are to be reprocessed.
+
+        Args:
+            receive_timeout: Seconds to wait for each message.
         """
         while self._earlier is not None:
-            message = self._earlier.receive_no_wait()
+            message = self._earlier.receive(receive_timeout)
             if message is None:
                 return
             logger.info(

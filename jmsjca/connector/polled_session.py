@@ -77,7 +77,7 @@ class PolledSession:
     def _reprocess(self) -> ReturnCode:
         if self._in_progress is None or self._is_stopping():
             return ReturnCode.SUCCEED
-        for event in self._in_progress.earlier_events():
+        for event in self._in_progress.earlier_events(self._config.receive_timeout):
             outcome = self._flow.process(self._session, event)
             if outcome.return_code is not ReturnCode.SUCCEED or self._is_stopping():
                 return outcome.return_code
@@ -87,7 +87,7 @@ class PolledSession:
         if self._is_stopping():
             return None
         source, consumer = self._consumers[name]
-        message = consumer.receive_no_wait()
+        message = consumer.receive(self._config.receive_timeout)
         if message is None:
             return None
         if self._in_progress is None:

@@ -370,22 +370,29 @@ class TestRun:
         orders.connector.run()
         assert (orders, bodies("in")) == (["a", "b"], ["c"])
 
-    @pytest.mark.parametrize("fields", [{"poll_frequency": 1e6}, {"restart_retry_interval": 1e6}])
-    def test_a_stop_interrupts_the_pause(self, connector, put, fields):
+    def test_a_stop_interrupts_the_pause(self, connector, put):
         put("in", "a")
         called = threading.Event()
-
-        def collaboration(_):
-            called.set()
-            return NOT_ACTIVE
-
-        polling = connector(collaboration if "restart_retry_interval" in fields else lambda _: called.set(), **fields)
+        polling = connector(lambda _: called.set(), poll_frequency=1e6)
         thread = threading.Thread(target=polling.run, daemon=True)
         thread.start()
         assert called.wait(PATIENCE)
         polling.stop()
         thread.join(PATIENCE)
         assert not thread.is_alive()
+
+    def test_a_stop_interrupts_the_pause_before_a_restart(self, connector, put, caplog):
+        put("in", "a")
+        pausing = threading.Event()
+        caplog.handler.addFilter(lambda record: "restarts in" not in record.msg or pausing.set() or True)
+        polling = connector(Orders(NOT_ACTIVE), restart_retry_interval=1e6)
+        ended = []
+        thread = threading.Thread(target=lambda: ended.append(polling.run()), daemon=True)
+        thread.start()
+        assert pausing.wait(PATIENCE)
+        polling.stop()
+        thread.join(PATIENCE)
+        assert ended == [None]
 
     def test_a_stopped_connector_does_not_poll(self, connector):
         polling = connector(Orders())
