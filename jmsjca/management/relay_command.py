@@ -61,8 +61,13 @@ def _drain(sender: Any) -> None:
 
 
 def _serve(sender: Any) -> None:
+    def stop(number: int, frame: object) -> None:
+        """End the relay after the batch that it is sending."""
+        del number, frame
+        sender.stop()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: sender.stop())
+        signal.signal(number, stop)
     sender.run()
 
 
