@@ -12,25 +12,7 @@ from jmsjca.descriptors import read, to_toml
 from jmsjca.descriptors.xml_file import parse
 from jmsjca.errors import ConfigurationError, JMSError
 from jmsjca.reconnection import ConnectionSettings
-
-SECRETS = [
-    *("hu@sh-4711", "hu:sh-4711", "hu/sh-4711", "hu?sh-4711", "hu%sh-4711", "hu#sh-4711", "hu sh-4711"),
-    *("hu'sh-4711", 'hu"sh-4711', "hüsh-4711", "\U0001f600sh-4711", "hu\x01sh-4711", "hu\nsh-4711", "hu\tsh-4711"),
-    *("${env:HUSH_4711}", "__:ENC:08:hush-4711", "amqp://joe:hush@h-4711/", "{hush}-4711", "%s-hush-4711"),
-    "hush" * 5000,
-]
-every_secret = pytest.mark.parametrize("secret", SECRETS, ids=range(len(SECRETS)))
-
-
-def shown(error):
-    while error is not None:
-        yield from (str(error), repr(error), *getattr(error, "__notes__", ()))
-        error = error.__cause__ or error.__context__
-
-
-def assert_unseen(secret, *texts):
-    forms = {secret, repr(secret)[1:-1], str(secret.encode())[2:-1]}
-    assert not [text for text in texts for form in forms if form in text]
+from tests.unit.awkward_passwords import SECRETS, assert_unseen, every_secret, shown
 
 
 @every_secret
@@ -57,7 +39,15 @@ def test_file_that_is_no_utf_8_is_not_in_the_chain(tmp_path, reader):
     assert_unseen("hush", *shown(raised.value))
 
 
-@pytest.mark.parametrize("text", ["[adapters]\na = 'amqp://u:hush@h'", "[adapters.a]\nconnection_url = ['hush']"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[adapters]\na = 'amqp://u:hush@h'",
+        "[adapters.a]\nconnection_url = ['hush']",
+        "[adapters.a]\nuser_name = ['joe', 'hush']",
+        "[factories.f]\nuser_name = ['joe', 'hush']",
+    ],
+)
 def test_invalid_section_is_not_shown(tmp_path, text):
     (tmp_path / "jmsjca.toml").write_text(text)
     with pytest.raises(ConfigurationError) as raised:

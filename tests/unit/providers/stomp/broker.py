@@ -49,10 +49,14 @@ class Peer:
         self._server.shutdown(socket.SHUT_RDWR)
         self._accepting.join(30)
         self._server.close()
+        self.cut()
+        self.settle_down()
+
+    def cut(self):
+        """End all connections."""
         for each in self._sockets:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-        self.settle_down()
 
     def settle_down(self):
         """Wait until every connection has ended and given back what it held."""
