@@ -11,10 +11,13 @@ from typing import TypeAlias
 
 from jmsjca.errors import InvalidAttributeError, excerpt
 
-__all__ = ["Attribute", "BusinessObject", "Scalar"]
+__all__ = ["Attribute", "BusinessObject", "Scalar", "shown"]
 
 Scalar: TypeAlias = str | int | float | bool | None
 Attribute: TypeAlias = "Scalar | BusinessObject | list[Scalar | BusinessObject]"
+
+# Python does not convert integers of more than 4300 digits to text.
+_LARGEST_SHOWN = 10**40
 
 _STEP = re.compile(r"([^.\[\]]+)(?:\[([0-9]{1,9})\])?")
 
@@ -51,6 +54,17 @@ class BusinessObject:
     def copy(self) -> "BusinessObject":
         """Return a deep copy: a change to the copy or to its children does not change this object."""
         return copy.deepcopy(self)
+
+
+def shown(value: Attribute) -> str:
+    """Return the beginning of a value for an error message: of a business object its type, of a list its length."""
+    if isinstance(value, BusinessObject):
+        return excerpt(value.type)
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:
+        return f"an integer of {value.bit_length()} bits"
+    return excerpt(value)
 
 
 def _step(value: Attribute, step: str, path: str) -> Attribute:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from jmsjca.connector.business_objects import Attribute, BusinessObject, Scalar
+from jmsjca.connector.business_objects import Attribute, BusinessObject, Scalar, shown
 from jmsjca.errors import ConfigurationError, DataHandlerError, excerpt
 
 __all__ = ["AttributeDefinition", "BusinessObjectDefinition", "BusinessObjectDefinitions"]
@@ -209,9 +209,9 @@ class BusinessObjectDefinitions(Mapping[str, BusinessObjectDefinition]):
             known = ", ".join(sorted(self))
             yield f"{path or 'its type'} {excerpt(source.type)!r} has no definition; there are: {known}"
             return
-        for name in source.attributes.keys() - definition.attributes.keys():
-            value = excerpt(source.attributes[name])
-            yield f"{path}{excerpt(name)} = {value!r} is not in the definition of {source.type}"
+        for name, value in source.attributes.items():
+            if name not in definition.attributes:
+                yield f"{path}{excerpt(name)} = {shown(value)!r} is not in the definition of {source.type}"
         for name, attribute in definition.attributes.items():
             yield from self._value_problems(source.attributes.get(name), attribute, f"{path}{name}", verb)
 
@@ -220,7 +220,7 @@ class BusinessObjectDefinitions(Mapping[str, BusinessObjectDefinition]):
             if attribute.key if verb == "Delete" else attribute.required:
                 yield f"{path} is missing" + (" and is a key of the Delete event" if verb == "Delete" else "")
         elif isinstance(value, list) != (attribute.cardinality == "multiple"):
-            yield f"{path} = {excerpt(value)!r} does not have {attribute.cardinality} cardinality"
+            yield f"{path} = {shown(value)!r} does not have {attribute.cardinality} cardinality"
         elif isinstance(value, list):
             for index, element in enumerate(value):
                 yield from self._single_problems(element, attribute, f"{path}[{index}]", verb)
@@ -233,15 +233,15 @@ class BusinessObjectDefinitions(Mapping[str, BusinessObjectDefinition]):
         if isinstance(value, BusinessObject) and value.type == attribute.type:
             yield from self._problems(value, f"{path}.", value.verb or verb)
         elif isinstance(value, BusinessObject) or not _is_of(value, attribute.type):
-            shown = value.type if isinstance(value, BusinessObject) else value
-            yield f"{path} = {excerpt(shown)!r} is not of type {attribute.type}"
+            yield f"{path} = {shown(value)!r} is not of type {attribute.type}"
 
     def _inconsistencies(self) -> Iterator[str]:
         for kind, definition in self.items():
             for name, attribute in definition.attributes.items():
                 yield from (f"{kind}.{name}: {problem}" for problem in self._attribute_problems(name, attribute))
-            for name in definition.inactive.keys() - definition.attributes.keys():
-                yield f"{kind}.inactive: there is no attribute {excerpt(name)!r}"
+            for name in definition.inactive:
+                if name not in definition.attributes:
+                    yield f"{kind}.inactive: there is no attribute {excerpt(name)!r}"
 
     def _attribute_problems(self, name: str, attribute: AttributeDefinition) -> Iterator[str]:
         if not _ATTRIBUTE.fullmatch(name):
@@ -263,6 +263,7 @@ class _Field(BaseModel):
 
     @classmethod
     def of(cls, owner: type[BaseModel], name: str, field: FieldInfo) -> "_Field":
+        """Return the attribute of a field."""
         inner = _without_none(field.annotation)
         multiple = get_origin(inner) is list
         item: object = _without_none(get_args(inner)[0]) if multiple else inner

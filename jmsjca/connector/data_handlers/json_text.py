@@ -52,12 +52,11 @@ class JSONDataHandler:
             raise UnknownBusinessObjectError(
                 f"The body has no member {_TYPE!r}, and no meta-object rule selects a type: {excerpt(content)}."
             )
-        found = _object(members, type or named, "")
-        if self._definitions is None:
-            return found
-        found = self._definitions.with_child_types(found)
-        self._definitions.validate(found)
-        return found
+        try:
+            found = _object(members, type or named, "")
+            return found if self._definitions is None else _satisfying(found, self._definitions)
+        except RecursionError as error:
+            raise DataHandlerError(f"The objects of the body are nested too deeply: {excerpt(content)!r}.") from error
 
     def to_content(self, business_object: BusinessObject) -> str:
         """Return the JSON text of a business object.
@@ -74,6 +73,12 @@ class JSONDataHandler:
             if isinstance(error, DataHandlerError):
                 raise
             raise DataHandlerError(f"Business object {business_object.type} cannot be JSON: {error}.") from error
+
+
+def _satisfying(source: BusinessObject, definitions: BusinessObjectDefinitions) -> BusinessObject:
+    found = definitions.with_child_types(source)
+    definitions.validate(found)
+    return found
 
 
 def _parsed(content: str | bytes) -> object:

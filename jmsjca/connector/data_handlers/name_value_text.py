@@ -159,6 +159,7 @@ def _escaped(text: str) -> str:
 
 def _unescaped(text: str, path: str) -> str:
     def character(match: re.Match[str]) -> str:
+        """Return the character of an escape."""
         if match[0] not in _ESCAPED:
             raise DataHandlerError(
                 f"Attribute {excerpt(path)} has the escape {match[0]!r}; write \\\\ for a backslash."

@@ -7,7 +7,7 @@ definitions; `texts` is the way back. An attribute that is None and a list witho
 import math
 import re
 
-from jmsjca.connector.business_objects import Attribute, BusinessObject, Scalar
+from jmsjca.connector.business_objects import Attribute, BusinessObject, Scalar, shown
 from jmsjca.connector.definitions import AttributeDefinition, BusinessObjectDefinitions
 from jmsjca.errors import DataHandlerError, UnknownBusinessObjectError, excerpt
 
@@ -142,7 +142,7 @@ def _text_element(value: Scalar | BusinessObject, path: str) -> str | BusinessOb
         return _text_object(value, f"{path}.")
     text = _text(value)
     if text is None:
-        raise DataHandlerError(f"Attribute {path} has the value {excerpt(value)!r}, which text cannot represent.")
+        raise DataHandlerError(f"Attribute {path} has the value {shown(value)!r}, which text cannot represent.")
     return text
 
 
