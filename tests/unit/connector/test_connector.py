@@ -412,6 +412,14 @@ class TestRun:
         assert follower.poll_for_events() is ReturnCode.SUCCEED
         assert orders == ["a"]
 
+    def test_a_stop_during_a_poll_disconnects_after_it(self, connector, put):
+        put("in", "a")
+        orders = Flaky(1)
+        orders.connector = connector(orders, client_id="hub")
+        orders.connector.poll_for_events()
+        follower = connector(Orders(), client_id="hub")  # the client id is free again
+        assert follower.poll_for_events() is ReturnCode.SUCCEED
+
     def test_an_unreachable_broker_is_a_time_out(self, connector):
         pytest.importorskip("proton")
         polling = connector(Orders(), connection_url="amqp://127.0.0.1:1", restart_retry_count=1, poll_frequency=0)
