@@ -46,6 +46,7 @@ def test_file_that_is_no_utf_8_is_not_in_the_chain(tmp_path, reader):
         "[adapters.a]\nconnection_url = ['hush']",
         "[adapters.a]\nuser_name = ['joe', 'hush']",
         "[factories.f]\nuser_name = ['joe', 'hush']",
+        "[adapters.a]\npasswort = 'hush'",
     ],
 )
 def test_invalid_section_is_not_shown(tmp_path, text):
