@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -141,6 +142,8 @@ class TestDeadLetters(ListenerContract):
         bodies = stage.send_many()
         stage.listen(Message.set_rollback_only, concurrency_mode=mode, redelivery_handling="5:2147483647")
         stage.heard.await_outcome(Outcome.ROLLED_BACK, 5 if mode == "serial" else 500)
+        if mode == "serial":
+            _wait_until_held(stage)
         stage.adapter.stop()
         stage.expect_count(stage.source, len(bodies))
 
@@ -285,3 +288,11 @@ class TestMovedMessages(ListenerContract):
 
 def _content(message: Message) -> object:
     return message.pickled if isinstance(message, ObjectMessage) else message.body
+
+
+def _wait_until_held(stage: ListenerHarness) -> None:
+    """Wait until the listener has received a redelivery, which it delays; where the broker tells what is held."""
+    connection, pause = stage.harness.connection, threading.Event()
+    admin = connection.admin() if connection.capabilities.counts_held else None
+    while admin is not None and not admin.depth(stage.source).held:
+        pause.wait(0.01)
