@@ -12,18 +12,11 @@ from tests.unit.outbound.queues import PATIENCE, QUEUE, put
 pytestmark = pytest.mark.usefixtures("no_collector")
 
 
-def all_units():
+def units():
     return [each for each in gc.get_objects() if isinstance(each, EmbeddedUnit)]
 
 
-@pytest.fixture
-def units(connection):
-    """Finds the units of this test: those of earlier tests may wait for the collector."""
-    earlier = all_units()
-    return lambda: [each for each in all_units() if all(each is not other for other in earlier)]
-
-
-def test_transacted(connection, units):
+def test_transacted(connection):
     put(connection, "a")
     session = connection.create_session(transacted=True)
     session.create_consumer(QUEUE).receive(PATIENCE)
@@ -35,7 +28,7 @@ def test_transacted(connection, units):
 
 @pytest.mark.parametrize("end", ["acknowledge", "recover"])
 @pytest.mark.parametrize("mode", AcknowledgeMode)
-def test_acknowledged(connection, units, mode, end):
+def test_acknowledged(connection, mode, end):
     put(connection, "a")
     session = connection.create_session(acknowledge_mode=mode)
     consumer = session.create_consumer(QUEUE)
