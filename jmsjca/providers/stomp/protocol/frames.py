@@ -316,6 +316,16 @@ class FrameParser:
         self._start = 0
         return frames
 
+    def finish(self) -> list[Frame]:
+        """Return the ERROR that lacks only the line end behind its NUL: the stream has ended.
+
+        A MESSAGE in that state stays unfinished, because its text may go on behind the NUL.
+        """
+        if self._head is None or self._head[0] != "ERROR":
+            return []
+        self.text_may_hold_nul = False
+        return self.feed(b"")
+
     @property
     def unfinished(self) -> int:
         """Number of bytes received of a frame that is not complete."""
@@ -331,7 +341,7 @@ class FrameParser:
             return None
         assert self._head is not None  # noqa: S101  # `_read_head` has set it
         command, headers, begin, length = self._head
-        end = self._body_end(begin, length)
+        end = self._body_end(command, begin, length)
         if end is None:
             return None
         body = bytes(memoryview(self._buffer)[begin:end])
@@ -390,10 +400,10 @@ class FrameParser:
         if size > self._max_body:
             raise protocol_error(f"a body is larger than the limit of {self._max_body} bytes")
 
-    def _body_end(self, begin: int, length: int | None) -> int | None:
+    def _body_end(self, command: str, begin: int, length: int | None) -> int | None:
         """Return the offset of the NUL after the body; None if it has not been received."""
         if length is None:
-            end = self._unsized_end()
+            end = self._unsized_end(may_hold_nul=self.text_may_hold_nul and command in _WITH_BODY)
             self._check_body(self._seen - begin)
             return end
         if len(self._buffer) <= begin + length:
@@ -402,11 +412,11 @@ class FrameParser:
             raise protocol_error("a body does not end where its content-length says")
         return begin + length
 
-    def _unsized_end(self) -> int | None:
+    def _unsized_end(self, *, may_hold_nul: bool) -> int | None:
         """Return the offset of the NUL that ends a frame without content-length; None if it has not been received."""
         while (end := self._buffer.find(0, self._seen)) >= 0:
             self._seen = end
-            ends = not self.text_may_hold_nul or self._is_frame_end(end)
+            ends = not may_hold_nul or self._is_frame_end(end)
             if ends or ends is None:
                 return end if ends else None
             self._seen = end + 1

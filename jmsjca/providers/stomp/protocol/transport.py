@@ -222,6 +222,8 @@ class STOMPTransport(BaseTransport):
         else:
             self._heartbeat.on_read()
             self._parse(data)
+        if data == b"":
+            self._dispatch(self._parser.finish())
         if self._parser.unfinished:
             self._check_protocol()
             self._frame_deadline.check(self._parser.unfinished)

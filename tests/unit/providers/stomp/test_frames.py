@@ -268,6 +268,25 @@ def test_text_with_nul_that_trickles_in_is_read_whole(text):
     assert [frame.body for frame in frames] == [text, text]
 
 
+def test_receipt_does_not_wait_for_the_line_end_behind_it():
+    [frame] = nul_parser().feed(b"RECEIPT\nreceipt-id:1\n\n\0")
+    assert frame.headers["receipt-id"] == "1"
+
+
+def test_error_without_its_line_end_is_read_when_the_stream_ends():
+    parser = nul_parser()
+    assert parser.feed(b"ERROR\nmessage:refused\n\na\0b\0") == []
+    [frame] = parser.finish()
+    assert (frame.headers["message"], frame.body) == ("refused", b"a\0b")
+
+
+@pytest.mark.parametrize("data", [b"", HEAD, HEAD + b"\n\ntext\0", b"ERROR\nmessage:refused\n\ntext"])
+def test_nothing_else_is_finished_by_the_end_of_the_stream(data):
+    parser = nul_parser()
+    parser.feed(data)
+    assert parser.finish() == []
+
+
 def test_text_over_the_limit_is_refused_whatever_nul_it_holds():
     with pytest.raises(ConnectionLostError, match="limit"):
         nul_parser().feed(HEAD + b"\n\n" + b"a\0" * 501)
