@@ -4,7 +4,6 @@ import pytest
 
 from jmsjca.config import DistributedSubscription
 from jmsjca.errors import InvalidOptionError, InvalidURLError
-from tests.unit.config.conformance_cases import rows_of
 
 
 @pytest.mark.parametrize(
@@ -71,11 +70,3 @@ def test_names():
     assert (plain.queue_name("T"), named.queue_name("T")) == ("LOADBALQ_T_s", "q")
     assert (plain.topic_mbean_name("a"), named.topic_mbean_name("a")) == ("a-LOADBALQ", "m")
     assert (plain.topic_mbean_name(None), named.topic_mbean_name(None)) == (None, "m")
-
-
-@pytest.mark.parametrize("row", rows_of("options", "subscription_name"))
-def test_conformance(row):
-    expected, parsed = row["expect"], DistributedSubscription.parse(row["input"])
-    assert parsed.subscriber_name == expected["subscribername"]
-    assert parsed.queue_name("<topic>") == expected.get("queue", f"LOADBALQ_<topic>_{parsed.subscriber_name}")
-    assert (parsed.batch_size, parsed.mbean_name) == (expected.get("batchsize", 10), expected.get("mbeanname"))
