@@ -11,7 +11,11 @@ import pytest
 pytest.importorskip("mypy")
 
 ROOT = Path(__file__).parents[2]
-PAGES = {path.stem: path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
+PAGES["README"] = ROOT / "README.md"
+FILES = re.compile(r"^```python title=\"([^\"]+)\"\n(.*?)^```", re.MULTILINE | re.DOTALL)
+STRICT = ["-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent"]
 
 
 def code(page):
@@ -19,10 +23,17 @@ def code(page):
 
 
 def file_of(page):
-    return f"page_{page.replace('-', '_')}.py"  # a page must not shadow a module, as asyncio would
+    return f"page_{re.sub('[-/]', '_', page)}.py"  # a page must not shadow a module, as asyncio would
 
 
 CODES = {page: code(page) for page in PAGES if code(page)}
+
+
+def check(folder, *files):
+    """Run mypy on files of a folder."""
+    environment = os.environ | {"MYPYPATH": str(ROOT)}
+    command = [sys.executable, *STRICT, *files]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +42,7 @@ def complaints(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     for page, text in CODES.items():
         folder.joinpath(file_of(page)).write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", *map(file_of, CODES)],
-        cwd=folder,
-        env=os.environ | {"MYPYPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = check(folder, *map(file_of, CODES))
     assert done.returncode in {0, 1}, done.stdout + done.stderr
     return done.stdout.splitlines()
 
@@ -54,3 +58,12 @@ def test_the_code_of_a_page_is_typed(complaints, page):
 
 def test_the_whole_documentation_is_typed(complaints):
     assert complaints == [f"Success: no issues found in {len(CODES)} source files"]
+
+
+@pytest.mark.parametrize("page", [name for name, path in PAGES.items() if FILES.search(path.read_text())])
+def test_the_files_of_a_page_are_typed(page, tmp_path):
+    files = dict(FILES.findall(PAGES[page].read_text()))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = check(tmp_path, *files)
+    assert done.stdout == f"Success: no issues found in {len(files)} source files\n", done.stdout + done.stderr
