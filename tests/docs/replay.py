@@ -118,7 +118,7 @@ def main(*url):
         subprocess.run(["git", "clone", "--quiet", ROOT, f"{folder}/jmsjca"], check=True)
         clean = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
         offered = {"fresh", "broker"} if url else {"fresh"}
-        replay(steps_of(page), f"{folder}/jmsjca", clean | {"COLUMNS": "200"}, offered=offered)
+        replay(steps_of(page), folder, clean | {"COLUMNS": "200"}, offered=offered)
     print(f"The tutorial ran in {(time.monotonic() - begun) / 60:.1f} minutes.")
 
 
