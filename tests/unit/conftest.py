@@ -15,7 +15,7 @@ Connect = Callable[[], EmbeddedConnection]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Fail a test whose conformance cases are missing where all must run."""
+    """Fail a test whose conformance cases are missing although their folder is named."""
     if (missing := item.get_closest_marker("missing_cases")) is not None:
         pytest.fail(missing.kwargs["reason"])
 
