@@ -1,5 +1,6 @@
 """One connection of the small broker: links, credit, settlement, transactions, and what it stores."""
 
+import struct
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from itertools import count
@@ -47,12 +48,15 @@ class Kept:
     failures: int = 0
 
     def with_header(self):
-        """Its bytes, with the failures in the header if there were any."""
+        """Its bytes, with the failures in the header if there were any. A header that is cut off stays as it is."""
         if not self.failures:
             return self.payload
         fields, end = [], 0
         if self.payload.startswith(_HEADER_SECTIONS):  # what follows it may be anything
-            section, end = decode(self.payload)
+            try:
+                section, end = decode(self.payload)
+            except (struct.error, IndexError):
+                return self.payload
             fields = section.value
         fields = [*fields, None, None, None, None][:4]
         return encode(Described(ULong(_HEADER), [*fields, UInt(self.failures)])) + self.payload[end:]
