@@ -34,7 +34,17 @@ from jmsjca.providers.common.json_codec import (
 from jmsjca.providers.common.lazy_headers import UNDECODABLE, to_datetime, to_milliseconds
 from jmsjca.providers.stomp.protocol.frames import Frame
 
-__all__ = ["METADATA_HEADER", "NO_BODY", "Content", "Outgoing", "decode", "encode", "is_property"]
+__all__ = [
+    "METADATA_HEADER",
+    "NO_BODY",
+    "Content",
+    "HeaderRules",
+    "Outgoing",
+    "decode",
+    "encode",
+    "is_header_value",
+    "is_property",
+]
 
 # The headers in which RabbitMQ and Artemis show ids of AMQP come first.
 _IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")
@@ -157,6 +167,8 @@ METADATA_HEADER = "_jmsjca"
 NO_BODY = "no "
 """Prefix of the kind of a message without a body, as distinct from an empty one."""
 
+_TEXTS = {"text", f"{NO_BODY}text"}
+
 _MAX_HEADER_NAME = 2000
 _RESERVED = frozenset(
     (
@@ -201,6 +213,18 @@ _UNSAFE_IN_HEADER = re.compile(
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
+def is_header_value(text: str) -> bool:
+    """Return True if every broker hands a header with this value over as it is."""
+    return len(text) <= _MAX_HEADER_VALUE and not _UNSAFE_IN_HEADER.search(text)
+
+
+class HeaderRules(NamedTuple):
+    """What a broker takes as a header; all else travels in the metadata."""
+
+    is_property: Callable[[str], bool] = is_property  #: True for the name of a property that may be a header
+    is_value: Callable[[str], bool] = is_header_value  #: True for a text that the broker hands over as it is
+
+
 class Outgoing(NamedTuple):
     """An encoded message that is to be sent."""
 
@@ -213,7 +237,7 @@ def encode(
     message: Message,
     address: Mapping[str, str],
     reply_to: str | None,
-    is_header_property: Callable[[str], bool] = is_property,
+    rules: HeaderRules = HeaderRules(),  # noqa: B008  # it is immutable
 ) -> Outgoing:
     """Encode a message after the producer has set its JMS headers.
 
@@ -221,41 +245,46 @@ def encode(
         message: The message.
         address: The headers of this broker.
         reply_to: The destination of replies in the form of this broker; None for none.
-        is_header_property: Returns True for the name of a property that may be a header.
+        rules: What this broker takes as a header.
 
     Raises:
         MessageFormatError: A text in it holds half of a surrogate pair.
     """
     try:
-        return _encode(message, address, reply_to, is_header_property)
+        return _encode(message, address, reply_to, rules)
     except UnicodeEncodeError as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
 
 
-def _encode(
-    message: Message, address: Mapping[str, str], reply_to: str | None, is_header_property: Callable[[str], bool]
-) -> Outgoing:
+def _encode(message: Message, address: Mapping[str, str], reply_to: str | None, rules: HeaderRules) -> Outgoing:
     kind, body = _body_of(message)
     ours: dict[str, Any] = {"k": kind, "i": message.message_id}
     headers = {
         "persistent": "true" if message.delivery_mode is DeliveryMode.PERSISTENT else "false",
         "priority": str(message.priority),
     }
-    _encode_headers(message, reply_to, headers, ours)
-    _encode_properties(message.properties, headers, ours, is_header_property)
+    _encode_headers(message, reply_to, headers, ours, rules)
+    _encode_properties(message.properties, headers, ours, rules)
     headers.update(address)
     headers.update(_pieces(_to_json({name: value for name, value in ours.items() if value not in (None, {})})))
-    return Outgoing(headers, body or b"", kind != "text" or body is None or b"\0" in body)
+    content = body or b""
+    return Outgoing(headers, content, kind not in _TEXTS or b"\0" in content)
 
 
-def _encode_headers(message: Message, reply_to: str | None, headers: dict[str, str], ours: dict[str, Any]) -> None:
+def _encode_headers(
+    message: Message, reply_to: str | None, headers: dict[str, str], ours: dict[str, Any], rules: HeaderRules
+) -> None:
     for name, short, text in (
         ("correlation-id", "c", message.correlation_id),
         ("type", "y", message.type),
         ("reply-to", "r", reply_to),
     ):
-        if text is not None:
-            _put(name, text, headers, ours, short)
+        if text is None:
+            continue
+        if rules.is_value(text):
+            headers[name] = text
+        else:
+            ours[short] = _checked(text)
     if message.reply_to:
         ours["r"] = destination_to_json(message.reply_to)
     ours["s"], ours["x"], ours["d"] = (
@@ -265,16 +294,14 @@ def _encode_headers(message: Message, reply_to: str | None, headers: dict[str, s
         headers["timestamp"] = str(ours["s"])
 
 
-def _put(name: str, text: str, headers: dict[str, str], ours: dict[str, Any], short: str) -> None:
-    if len(text) > _MAX_HEADER_VALUE or _UNSAFE_IN_HEADER.search(text):
-        text.encode()
-        ours[short] = text
-    else:
-        headers[name] = text
+def _checked(text: str) -> str:
+    """Return a text for the metadata, whose escapes could hold half of a surrogate pair."""
+    text.encode()
+    return text
 
 
 def _encode_properties(
-    properties: Properties, headers: dict[str, str], ours: dict[str, Any], is_header_property: Callable[[str], bool]
+    properties: Properties, headers: dict[str, str], ours: dict[str, Any], rules: HeaderRules
 ) -> None:
     types: dict[str, str] = {}
     hidden: dict[str, str | None] = {}
@@ -282,10 +309,12 @@ def _encode_properties(
         text = None if value is None else str(convert(value, "string"))
         if value is not None and type_name(value) != "string":
             types[name] = type_name(value)
-        if text is None or len(headers) > _MAX_HEADER_PROPERTIES or not is_header_property(name):
+        if text is None or len(headers) > _MAX_HEADER_PROPERTIES or not rules.is_property(name):
             hidden[name] = text
+        elif rules.is_value(text):
+            headers[name] = text
         else:
-            _put(name, text, headers, hidden, name)
+            hidden[name] = _checked(text)
         if text is not None and name.startswith("JMS"):  # brokers interpret some of them
             hidden[name] = text
     ours["t"], ours["p"] = types, hidden

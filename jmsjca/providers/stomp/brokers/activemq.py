@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import EntryValue, MapMessage, Message, convert, type_name, typed_entry
+from jmsjca.messages import EntryValue, MapMessage, Message, TextMessage, convert, type_name, typed_entry
 from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.common.json_codec import encode_body
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Outgoing
-from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.providers.stomp.protocol.frames import ESCAPES, Frame
 from jmsjca.spi import Capabilities
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ __all__ = [
 
 _TEMPORARY = re.compile(r"/remote-temp-(queue|topic)/(.+)\Z", re.DOTALL)
 _SPECIAL = re.compile(r"[,*>?]|\A\s|\s\Z")
+_TEXT = {"amq-msg-type": "text"}
+
+# The broker ends the connection over a line of more than 10 KiB: the name of a header, its value, and their escapes.
+_MAX_NAME = 500  # characters of up to 4 bytes
+_MAX_VALUE_BYTES = 8000
+_SURELY_FITS = _MAX_VALUE_BYTES // 4  # characters
+_ESCAPES = str.maketrans(ESCAPES["1.2"])
 
 
 class ActiveMQ(Dialect):
@@ -63,9 +70,24 @@ class ActiveMQ(Dialect):
         return destination(found[2], found[1], temporary=True) if found else Dialect.read_address(self, text)
 
     def encode(self, message: Message, to: Destination) -> Outgoing:
-        """Encode a message; with `java_maps` a map becomes one that Java clients can read."""
+        """Encode a message; with `java_maps` a map becomes one that Java clients can read.
+
+        A text with NUL needs a length, for which the broker takes it for bytes unless a header says that it is text.
+        """
         outgoing = Dialect.encode(self, message, to)
+        if outgoing.sized and isinstance(message, TextMessage):
+            return outgoing._replace(headers={**outgoing.headers, **_TEXT})
         return encode_java_map(outgoing, message) if self.java_maps and isinstance(message, MapMessage) else outgoing
+
+    def is_header_property(self, name: str) -> bool:
+        """Return True if a property of this name may be a header, and leaves room for its value in the line."""
+        return len(name) <= _MAX_NAME and Dialect.is_header_property(self, name)
+
+    def is_header_value(self, text: str) -> bool:
+        """Return True unless STOMP cannot carry the value, or the broker would end the connection over its length."""
+        if "\0" in text or ("\r" in text and self.version == "1.1"):
+            return False
+        return len(text) <= _SURELY_FITS or len(text.translate(_ESCAPES).encode()) <= _MAX_VALUE_BYTES
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Decode a MESSAGE frame, also one with a map of a Java client."""

@@ -11,7 +11,15 @@ from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
 from jmsjca.providers.common.broker_profile import BrokerProfile
-from jmsjca.providers.stomp.codec import Content, Outgoing, decode, encode, is_property
+from jmsjca.providers.stomp.codec import (
+    Content,
+    HeaderRules,
+    Outgoing,
+    decode,
+    encode,
+    is_header_value,
+    is_property,
+)
 from jmsjca.providers.stomp.protocol.frames import Frame, encode_frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 
@@ -80,7 +88,7 @@ class Dialect(ABC):
             message,
             {**self.address(to), **self.broker_headers(message)},
             self.reply_to(message),
-            self.is_header_property,
+            HeaderRules(self.is_header_property, self.is_header_value),
         )
 
     def send_frame(self, outgoing: Outgoing) -> bytes:
@@ -127,6 +135,10 @@ class Dialect(ABC):
     def is_header_property(self, name: str) -> bool:
         """Return True if a property of this name may travel as a header of its own."""
         return is_property(name)
+
+    def is_header_value(self, text: str) -> bool:
+        """Return True if the broker hands a header with this value over as it is."""
+        return is_header_value(text)
 
     def content(self, frame: Frame) -> Content:
         """Return the kind of a body that another client sent."""

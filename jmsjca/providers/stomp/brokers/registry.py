@@ -28,6 +28,9 @@ class UnknownBroker(ActiveMQ):
     confirms_in_order = False
     refuses_commit_after_failed_send = False
     needs_abort_after_commit = False
+    encode = Dialect.encode
+    is_header_property = Dialect.is_header_property
+    is_header_value = Dialect.is_header_value
 
 
 _SETTLES_UP_TO = (6, 3)

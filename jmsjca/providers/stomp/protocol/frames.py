@@ -155,17 +155,18 @@ def protocol_error(what: str) -> ConnectionLostError:
     return ConnectionLostError(f"The broker broke the STOMP protocol: {what}. The connection was ended.")
 
 
-def parse_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
+def parse_head(head: bytes, version: str, *, may_hold_nul: bool = False) -> tuple[str, dict[str, str]]:
     """Read the head of a frame. Of a repeated header the first one counts.
 
     Args:
         head: The lines before the empty line.
         version: The version of STOMP of the connection.
+        may_hold_nul: True to accept NUL in the headers of a MESSAGE.
 
     Raises:
         ConnectionLostError: It breaks the protocol or a limit.
     """
-    text = _text(head)
+    text = _text(head, may_hold_nul=may_hold_nul and head.startswith(b"MESSAGE"))
     if "\r\n" in text and version != "1.1":  # in 1.1 a carriage return is like any other character
         text = text.replace("\r\n", "\n")
     lines = text.removesuffix("\r" if version != "1.1" else "").split("\n")
@@ -181,16 +182,17 @@ def parse_head(head: bytes, version: str) -> tuple[str, dict[str, str]]:
     return command, headers
 
 
-def _text(head: bytes) -> str:
+def _text(head: bytes, *, may_hold_nul: bool) -> str:
     if _BINARY in head:
         return "\n".join(
-            line.decode("latin-1") if line.startswith(_BINARY) else _plain(line) for line in head.split(b"\n")
+            line.decode("latin-1") if line.startswith(_BINARY) else _plain(line, may_hold_nul=may_hold_nul)
+            for line in head.split(b"\n")
         )
-    return _plain(head)
+    return _plain(head, may_hold_nul=may_hold_nul)
 
 
-def _plain(text: bytes) -> str:
-    if b"\0" in text:
+def _plain(text: bytes, *, may_hold_nul: bool) -> str:
+    if b"\0" in text and not may_hold_nul:
         raise protocol_error("a head holds NUL")
     try:
         return text.decode()
@@ -279,8 +281,9 @@ class FrameParser:
 
     Attributes:
         version: The version of STOMP; set when the broker has chosen it.
-        text_may_hold_nul: True if a body without content-length may hold NUL, because the broker writes a line end
-            behind each frame. ActiveMQ sends text without a content-length, whatever the text holds.
+        text_may_hold_nul: True if a body without content-length, and the headers of a MESSAGE, may hold NUL, because
+            the broker writes a line end behind each frame. ActiveMQ sends text without a content-length, and the
+            correlation id and type of a Java client, whatever they hold.
         connected_ends_line: True if a line end followed CONNECTED at once.
     """
 
@@ -364,7 +367,8 @@ class FrameParser:
             self._check_unfinished()
             self._seen = len(self._buffer)
             return False
-        command, headers = parse_head(bytes(memoryview(self._buffer)[self._start : found.start()]), self.version)
+        head = bytes(memoryview(self._buffer)[self._start : found.start()])
+        command, headers = parse_head(head, self.version, may_hold_nul=self.text_may_hold_nul)
         self._head = (command, headers, found.end(), self._length(headers))
         self._seen = found.end()
         return True

@@ -103,6 +103,44 @@ def test_long_values_travel_in_pieces_that_brokers_take():
     assert through(Message(properties={"p": "x" * 70_000})).properties["p"] == "x" * 70_000
 
 
+LINE = 10_240  # bytes of a header that ActiveMQ takes
+
+
+@pytest.mark.parametrize("length", [1, 1000, 2000, 2001, 5000, 8000, 8001, 20_000])
+@pytest.mark.parametrize("character", ["a", ":", "\U0001f600", " ", "\n"])
+@pytest.mark.parametrize("name", ["p", "\U00020000" * 500, "\U00020000" * 501, "n" * 2000])
+def test_headers_for_activemq_are_no_longer_than_it_takes(length, character, name):
+    dialect = dialect_for("ActiveMQ/6.3.1", "1.2")
+    value = character * length
+    message = Message(properties={name: value}, correlation_id=value, type=value)
+    assert max(map(len, dialect.send_frame(dialect.encode(message, QUEUE)).split(b"\n"))) < LINE
+    got = through(message)
+    assert (dict(got.properties), got.correlation_id, got.type) == ({name: value}, value, value)
+
+
+@pytest.mark.parametrize(("version", "carried"), [("1.1", False), ("1.2", True)])
+def test_a_carriage_return_is_a_header_where_the_version_can_escape_it(version, carried):
+    dialect = dialect_for("ActiveMQ/6.3.1", version)
+    headers = dialect.encode(Message(properties={"p": "a\r"}), QUEUE).headers
+    assert ("p" in headers) is carried
+
+
+@pytest.mark.parametrize("server", [server for server in SERVERS if not server.startswith("ActiveMQ/")])
+@pytest.mark.parametrize("value", ["", " ", " a", "a\n", "\0", "x" * 2001])
+def test_values_that_other_brokers_change_are_no_headers(server, value):
+    dialect = dialect_for(server, "1.2")
+    headers = dialect.encode(Message(properties={"p": value}, correlation_id=value, type=value), QUEUE).headers
+    assert headers.keys().isdisjoint(("p", "correlation-id", "type"))
+
+
+@pytest.mark.parametrize(("body", "told"), [("a\0b", "text"), ("ab", None), (None, None)])
+def test_activemq_is_told_what_has_a_length_and_is_a_text(body, told):
+    dialect = dialect_for("ActiveMQ/6.3.1", "1.2")
+    outgoing = dialect.encode(TextMessage(body), QUEUE)
+    assert (outgoing.headers.get("amq-msg-type"), outgoing.sized) == (told, told is not None)
+    assert "amq-msg-type" not in dialect.encode(BytesMessage(b"a\0b"), QUEUE).headers
+
+
 def test_every_header():
     message = Message(reply_to=Topic("answers"), type="order")
     message.message_id, message.priority, message.delivery_mode = "ID:1", 7, DeliveryMode.NON_PERSISTENT

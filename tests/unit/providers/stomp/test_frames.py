@@ -268,6 +268,24 @@ def test_text_with_nul_that_trickles_in_is_read_whole(text):
     assert [frame.body for frame in frames] == [text, text]
 
 
+HEAD_WITH_NUL = HEAD + b"\ncorrelation-id:\0a\0"
+
+
+def test_headers_of_a_message_with_nul_are_read():
+    data = HEAD_WITH_NUL + b"\n\nbody\0\n"
+    parser = nul_parser()
+    frames = [frame for place in range(2 * len(data)) for frame in parser.feed((data * 2)[place : place + 1])]
+    assert [(frame.headers["correlation-id"], frame.body) for frame in frames] == [("\0a\0", b"body")] * 2
+
+
+@pytest.mark.parametrize(
+    ("parser", "head"), [(FrameParser(1000), HEAD_WITH_NUL), (nul_parser(), b"RECEIPT\nreceipt-id:\0")]
+)
+def test_nul_in_headers_of_others_ends_the_connection(parser, head):
+    with pytest.raises(ConnectionLostError, match="head holds NUL"):
+        parser.feed(head + b"\n\n\0\n")
+
+
 def test_receipt_does_not_wait_for_the_line_end_behind_it():
     [frame] = nul_parser().feed(b"RECEIPT\nreceipt-id:1\n\n\0")
     assert frame.headers["receipt-id"] == "1"
