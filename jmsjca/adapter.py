@@ -214,7 +214,7 @@ class ResourceAdapter(SendsMessages):
             InvalidSelectorError: A placeholder of the selector is not closed.
             ConfigurationError: The function has a parameter for which there is no argument; or an executor is given for
                 another concurrency mode than "cc".
-            NotSupportedError: The spec needs a feature that this release does not have.
+            ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
             ArgumentTypeError: The spec is no `ActivationSpec`, or the executor is no `Executor`.
         """
         from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415  # loads pydantic

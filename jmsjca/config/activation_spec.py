@@ -158,8 +158,10 @@ class ActivationSpec(BaseModel):
         acknowledgement_timeout: Seconds after which an unacknowledged held unit is rolled back; None means never.
         max_outstanding: The maximum number of open units; the default is 10 times ``endpoint_pool_max_size``.
         redelivery_handling: The actions for redelivered messages, in the syntax of `RedeliveryPolicy.parse`.
-        transaction: "local": the receipt and the sends of the handler's session commit together; "none"; or
-            "required" and "bean", which join a transaction of the container.
+        transaction: "local": the receipt and the sends of the handler's session commit together. "required": they
+            commit together with the database sessions that the handler joins to its transaction. "bean": the receipt
+            alone is a transaction, and the handler's session sends at once. "none": as "bean", and
+            ``acknowledge_mode`` counts.
         acknowledge_mode: AUTO or DUPS_OK; used only if ``transaction`` is "none".
         context_name: A name that is logged before and after each call of the handler; None logs nothing.
         mbean_name: The name of the management bean; None registers no bean.

@@ -12,13 +12,13 @@ from jmsjca.config.naming import NamingContext
 from jmsjca.errors import IllegalStateError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.capability_check import refuse_unsupported
 from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler, HandlerLoop
 from jmsjca.inbound.lifecycle import ActivationRun, ActivationState, Status
 from jmsjca.inbound.listener_context import as_listener, in_listener
 from jmsjca.inbound.shutdown import stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
+from jmsjca.inbound.unit_transaction import require_container_transactions
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.settlement import Settlement
 from jmsjca.reconnection import ConnectionSettings
@@ -60,7 +60,7 @@ class Activation:
 
     Raises:
         ConfigurationError: The handler has a parameter for which there is no value.
-        NotSupportedError: The spec requires a feature that this release does not have.
+        ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
     """
 
     def __init__(
@@ -78,14 +78,15 @@ class Activation:
         converters: Converters | None = None,
     ) -> None:
         self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit, naming=naming)
-        refuse_unsupported(spec)
+        if spec.transaction == "required":
+            require_container_transactions()
         self.spec = spec
         self.name = display_name(spec, settings.url)
         self._settings = settings
         self._hooks = hooks
         self._executor = executor
         self._on_status = on_status
-        self._make_handler = partial(Handler, handler, loop, converters)
+        self._make_handler = partial(Handler, handler, loop, converters, joined=self._endpoint_settings.joined)
         self._reset_after_fork()
         reset_in_child(self, Activation._reset_after_fork)
 

@@ -1,10 +1,9 @@
-"""Checks for features that the broker or this release lacks: refused, or replaced and logged."""
+"""Checks for features that the broker lacks: refused, or replaced and logged."""
 
 import logging
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
@@ -12,10 +11,7 @@ from jmsjca.errors import JMSError, NotSupportedError
 from jmsjca.inbound.endpoint import EndpointSettings
 from jmsjca.redelivery.policy import Move
 
-if TYPE_CHECKING:
-    from jmsjca.config.activation_spec import ActivationSpec
-
-__all__ = ["CapabilityCheck", "refuse_unsupported"]
+__all__ = ["CapabilityCheck"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
@@ -33,6 +29,10 @@ _UNSUPPORTED: tuple[tuple[str, _Test], ...] = (
     (
         "forwarding and acknowledging messages in one transaction: it lacks the capability atomic",
         lambda settings, can: settings.requires_atomic_unit and not can.atomic,
+    ),
+    (
+        "transaction='required': it lacks the capability atomic",
+        lambda settings, can: settings.joined and not can.atomic,
     ),
 )
 
@@ -124,26 +124,3 @@ def _most_deliveries(source: Destination, connection: spi.Connection) -> int | N
         admin = connection.admin()
         return None if admin is None else admin.settings(source).max_deliveries
     return None
-
-
-def refuse_unsupported(spec: "ActivationSpec") -> None:
-    """Refuse a spec that this release does not support, so that no setting is silently ignored.
-
-    Args:
-        spec: The effective spec.
-
-    Raises:
-        NotSupportedError: The spec requires features that this release does not have; all of them are listed.
-    """
-    missing = [what for what, asked in _unsupported(spec).items() if asked]
-    if missing:
-        raise NotSupportedError(
-            f"{spec.destination_type}:{spec.destination}: {', '.join(missing)} is not available in this release."
-        )
-
-
-def _unsupported(spec: "ActivationSpec") -> dict[str, bool]:
-    return {
-        f"transaction={spec.transaction!r} (container-managed transactions will bring it)": spec.transaction
-        in ("required", "bean"),
-    }

@@ -178,6 +178,7 @@ class DeliveryAttempt:
         endpoint: The endpoint, as given.
         connection: The provider connection, as given.
         unit: The unit of work.
+        transaction: The transaction that the unit is a part of.
         deliveries: The messages passed to the handler so far.
         abandoned: True if the connection was closed while the handler is active.
         ended: True once the unit is settled.
@@ -190,6 +191,7 @@ class DeliveryAttempt:
         self.connection = connection
         self._in_flight = in_flight
         self.unit = endpoint.open_unit(connection)
+        self.transaction = endpoint.begin_transaction(self.unit, connection)
         self.deliveries: list[spi.Delivery] = []
         self.abandoned = self.ended = False
         self._session: Session | None = None
@@ -285,22 +287,34 @@ class DeliveryAttempt:
             if self._rejected and not self.unit.rollback_only:
                 self._commit_with_rejected()
             elif self.unit.rollback_only:
-                self.unit.rollback(delay=self._retry_delay)
+                self.transaction.rollback(delay=self._retry_delay)
             else:
-                self.unit.commit(confirmed=self.endpoint.settings.confirm_commits)
+                self._commit()
         except ConnectionLostError:
             if self.abandoned:
                 logger.warning("A unit of %s ended too late; its messages are redelivered.", self.endpoint.name)
             raise
         except TransactionRolledBackError as error:
+            if self._is_joined:
+                self.endpoint.remember_failure(self.deliveries, error.__cause__ or error)
             logger.warning("A unit of %s was rolled back; its messages are redelivered: %s", self.endpoint.name, error)
         finally:
+            self.transaction.abandon()  # no effect if it has ended
             self.unit.mark_lost()  # no effect if the unit has ended, which is the normal case
             self.endpoint.record_settlement(self, self.unit.outcome or Outcome.LOST)
             if self._in_flight is not None:
                 self._in_flight.release()
             self.deliveries = []  # messages refer to this object: avoids a reference cycle
             self._rejected = []
+
+    @property
+    def _is_joined(self) -> bool:
+        return self.transaction.manager is not None
+
+    def _commit(self) -> None:
+        if self.abandoned and self._is_joined:
+            raise ConnectionLostError("The connection was lost before the commit, so that no database commits.")
+        self.transaction.commit()
 
     def _commit_with_rejected(self) -> None:
         """Commit with the copies of rejected messages; roll back if one cannot be moved."""
@@ -368,12 +382,17 @@ class DeliveryAttempt:
 
     def _call(self, content: Message | list[Message]) -> None:
         self._handler_called, self._runner = True, get_ident()
-        try:
-            result = self.endpoint.call(Invocation(content, self.session, self._set_runner))
-        finally:
-            self._runner = None
-        if result is not None and not self.rollback_only:
-            send_replies(self.session, content, result, self.endpoint.handler.converters)
+        with self.transaction.current():
+            try:
+                result = self.endpoint.call(
+                    Invocation(content, self.session, self._set_runner, self.transaction.manager)
+                )
+            finally:
+                self._runner = None
+            if self.transaction.is_doomed:
+                self.unit.set_rollback_only()
+            if result is not None and not self.rollback_only:
+                send_replies(self.session, content, result, self.endpoint.handler.converters)
 
     def _set_runner(self, task: object) -> None:
         self._runner = task
@@ -401,7 +420,7 @@ class DeliveryAttempt:
         """Dead-letter messages in this unit; or, if that has to be rolled back, when they are redelivered."""
         for delivery in deliveries:
             self.endpoint.redelivery.encounter(message_identity(delivery)).rejection = error.reason
-        if not sent:
+        if not sent and not self._is_joined:  # the database work of the handler must not commit
             self._rejected += deliveries
         elif self.unit.outcome is None:
             self.unit.set_rollback_only()

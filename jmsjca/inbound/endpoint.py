@@ -18,6 +18,7 @@ from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.listener_context import log_context
 from jmsjca.inbound.statistics import StatisticsRecorder
+from jmsjca.inbound.unit_transaction import BeginTransaction, LocalTransaction, begin_container_transaction
 from jmsjca.messages.delivery import original_message_id
 from jmsjca.messages.settlement import Outcome
 from jmsjca.outbound.unit_of_work import UnitOfWork
@@ -53,9 +54,10 @@ class EndpointSettings:
         hold_until_ack: True if a unit is settled when its messages are acknowledged, not when the handler returns.
         max_outstanding: The maximum number of units that wait for acknowledgement or for the end of a delay.
         acknowledgement_timeout: Seconds after which a held unit is rolled back; None for never.
-        transacted: True if the receipt and the handler's sends are one unit.
+        transacted: True if the receipt and the handler's sends are one unit; else the handler's session sends at once.
         requires_atomic_unit: True if the handler sends in the unit of every message, so that a broker without that
             capability is refused.
+        joined: True if the unit is a part of a container-managed transaction.
         confirm_commits: False if the broker's confirmation of an acknowledgement is not waited for.
         redelivery: The redelivery policy.
         redirect_moved: True if a moved message carries no properties about its origin.
@@ -80,6 +82,7 @@ class EndpointSettings:
     acknowledgement_timeout: float | None = None
     transacted: bool = True
     requires_atomic_unit: bool = False
+    joined: bool = False
     confirm_commits: bool = True
     redelivery: RedeliveryPolicy = _NO_POLICY
     redirect_moved: bool = False
@@ -122,8 +125,9 @@ class EndpointSettings:
             hold_until_ack=spec.hold_until_ack,
             max_outstanding=spec.max_outstanding,
             acknowledgement_timeout=spec.acknowledgement_timeout,
-            transacted=spec.transaction != "none",
+            transacted=spec.transaction in ("local", "required"),
             requires_atomic_unit=requires_atomic_unit,
+            joined=spec.transaction == "required",
             confirm_commits=spec.transaction != "none" or spec.acknowledge_mode is not AcknowledgeMode.DUPS_OK,
             redelivery=spec.redelivery_policy.resolving(resolve),
             naming=naming,
@@ -180,6 +184,7 @@ class Endpoint:
         redelivery: The state of redelivered messages.
         held: The messages that wait for an acknowledgement.
         open_unit: Opens a unit: of everything that the handler does, or of the receipt alone.
+        begin_transaction: Begins the transaction that a unit is a part of.
     """
 
     def __init__(
@@ -209,6 +214,11 @@ class Endpoint:
         self.redelivery = RedeliveryHandler(settings.redelivery)
         self.held = AcknowledgementRegistry()
         self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(UnitOfWork.begin, sends=settings.transacted)
+        self.begin_transaction: BeginTransaction = (
+            begin_container_transaction
+            if settings.joined
+            else partial(LocalTransaction, confirmed=settings.confirm_commits)
+        )
         self._lock = Lock()
         self._still_running: dict[str, int] = {}
         self._abandoned_count = 0

@@ -129,6 +129,7 @@ class Handler:
         function: The user's function.
         loop: The event loop for coroutines; None for a loop of its own.
         converters: Converts bodies and replies; None for `Converters.default`.
+        joined: True if the parameter ``transaction`` gets the manager of a container-managed transaction.
 
     Attributes:
         name: The name of the function.
@@ -141,13 +142,18 @@ class Handler:
     """
 
     def __init__(
-        self, function: Callable[..., object], loop: HandlerLoop | None = None, converters: Converters | None = None
+        self,
+        function: Callable[..., object],
+        loop: HandlerLoop | None = None,
+        converters: Converters | None = None,
+        *,
+        joined: bool = False,
     ) -> None:
         self._function = function
         self._loop = loop or HandlerLoop()
         self.name = callable_name(function)
         self.converters = converters or Converters.default()
-        self._arguments = ArgumentResolver(function, self.converters)
+        self._arguments = ArgumentResolver(function, self.converters, joined=joined)
         self.whole_batches = self._arguments.whole_batches
         self.takes_end_of_batch = self._arguments.takes_end_of_batch
         self._lock = Lock()

@@ -47,7 +47,8 @@ class Invocation(NamedTuple):
 
     content: Message | Sequence[Message]
     open_session: Callable[[], Session]  # created on demand, as most handlers need no session
-    on_task_started: Callable[[object], None] = _ignore  #: problem_texts the task that a coroutine runs in
+    on_task_started: Callable[[object], None] = _ignore  #: called with the task that a coroutine runs in
+    transaction: object = None  #: the manager of the container-managed transaction
 
     @property
     def message(self) -> Message:
@@ -67,6 +68,9 @@ class _ArgumentSource(NamedTuple):
     part_of: Literal["delivery", "message", "content", "batch"]
 
 
+_TRANSACTION = _ArgumentSource(attrgetter("transaction"), "delivery")
+
+
 class ArgumentResolver:
     """Determines the arguments that a handler is called with.
 
@@ -75,11 +79,13 @@ class ArgumentResolver:
     and the name of a header its value. A parameter annotated with a sequence of messages, or named "messages", gets the
     whole batch, and one annotated with any other sequence the bodies of the batch as that type. Any other annotated
     parameter gets the body as that type, "body" the body as it is, and the first remaining one, also ``*args``, the
-    message.
+    message. In a container-managed transaction "transaction" gets the transaction manager, unless it is annotated with
+    another class.
 
     Args:
         function: The handler.
         converters: Converts bodies to the types of the parameters; None for `Converters.default`.
+        joined: True if the deliveries are parts of container-managed transactions.
 
     Attributes:
         whole_batches: True if a parameter takes all messages of a batch.
@@ -90,8 +96,10 @@ class ArgumentResolver:
             message.
     """
 
-    def __init__(self, function: Callable[..., object], converters: Converters | None = None) -> None:
-        sources = _sources_of(function, converters or Converters.default())
+    def __init__(
+        self, function: Callable[..., object], converters: Converters | None = None, *, joined: bool = False
+    ) -> None:
+        sources = _sources_of(function, converters or Converters.default(), joined=joined)
         parts = {source.part_of for source in sources.values()}
         self.whole_batches = "batch" in parts
         among_others = _accepts_varargs(function) and parts <= {"delivery"}  # no other parameter takes the message
@@ -116,13 +124,13 @@ class ArgumentResolver:
         return [supply(invocation) for supply in self._positional], keyword
 
 
-def _sources_of(function: Callable[..., object], converters: Converters) -> dict[str, _ArgumentSource]:
+def _sources_of(function: Callable[..., object], converters: Converters, *, joined: bool) -> dict[str, _ArgumentSource]:
     hints = _resolve_type_hints(function)
     sources: dict[str, _ArgumentSource] = {}
     first = True
     for parameter in _bindable_parameters(function):
         name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
-        source = _named(name, hint)
+        source = _TRANSACTION if joined and _is_transaction(name, hint) else _named(name, hint)
         if source is None and parameter.default is _EMPTY:
             source = _content(name, hint, converters, first=first)
             first = False
@@ -144,6 +152,12 @@ def _named(name: str, hint: Any) -> _ArgumentSource | None:
     if name in _HEADERS:
         return _ArgumentSource(partial(_header, name), "content")
     return _message_source(name, hint)
+
+
+def _is_transaction(name: str, hint: Any) -> bool:
+    """Return True for the parameter of the transaction manager, not for a body of that name."""
+    module = getattr(hint, "__module__", "")
+    return name == "transaction" and (hint in (*_UNTYPED, _UNRESOLVED) or module.startswith("transaction."))
 
 
 def _message_source(name: str, hint: Any) -> _ArgumentSource | None:

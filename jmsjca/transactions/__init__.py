@@ -3,6 +3,6 @@
 from jmsjca.transactions.broker_data_manager import join_unit
 from jmsjca.transactions.outbox import Outbox, OutboxStatistics
 from jmsjca.transactions.relay import Relay
-from jmsjca.transactions.sql_data_manager import join
+from jmsjca.transactions.sql_data_manager import join, joined_session
 
-__all__ = ["Outbox", "OutboxStatistics", "Relay", "join", "join_unit"]
+__all__ = ["Outbox", "OutboxStatistics", "Relay", "join", "join_unit", "joined_session"]

@@ -1,41 +1,71 @@
 """The data manager of a unit of work: its receipts and sends commit last when a transaction commits."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from jmsjca.errors import IllegalStateError, NotSupportedError
-from jmsjca.spi import Connection, Unit
-from jmsjca.transactions.joined_transaction import JoinedTransaction
+from jmsjca.spi import Connection
+from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, transaction_of
 
-__all__ = ["BrokerDataManager", "join_unit"]
+__all__ = ["BrokerDataManager", "EndableUnit", "join_data_manager", "join_unit"]
 
 _KEY = object()
 
 
-def join_unit(unit: Unit, connection: Connection, transaction: JoinedTransaction) -> None:
+class EndableUnit(Protocol):
+    """A unit of work, as a transaction ends it."""
+
+    def commit(self) -> None:
+        """Commit."""
+        ...
+
+    def rollback(self, *, delay: float = 0.0) -> None:
+        """Roll back: the received messages are redelivered after ``delay`` seconds."""
+        ...
+
+
+def join_unit(unit: EndableUnit, connection: Connection, transaction: TransactionSource) -> None:
     """Join a unit of work to a transaction.
 
     Args:
         unit: The unit; only the transaction may commit it or roll it back.
         connection: The unit's connection.
-        transaction: A transaction of the `transaction` package, which no other unit has joined.
+        transaction: A transaction of the `transaction` package, or its manager, which no other unit has joined.
 
     Raises:
         NotSupportedError: The broker does not commit units atomically.
         IllegalStateError: Another unit has joined the transaction.
+    """
+    join_data_manager(BrokerDataManager(unit), connection, transaction)
+
+
+def join_data_manager(manager: "BrokerDataManager", connection: Connection, transaction: TransactionSource) -> None:
+    """Join the data manager of a unit to a transaction, as `join_unit` does with one of its own.
+
+    Args:
+        manager: The data manager.
+        connection: The unit's connection.
+        transaction: As for `join_unit`.
+
+    Raises:
+        NotSupportedError: As `join_unit`.
+        IllegalStateError: As `join_unit`.
     """
     if not connection.capabilities.atomic:
         raise NotSupportedError(
             "This broker does not commit units atomically (capability 'atomic'), so that its units "
             "cannot join a transaction. Use local units."
         )
+    joined = transaction_of(transaction)
     try:
-        transaction.data(_KEY)
+        joined.data(_KEY)
     except KeyError:
-        manager = BrokerDataManager(unit)
-        transaction.join(manager)
-        transaction.set_data(_KEY, manager)
+        joined.join(manager)
+        joined.set_data(_KEY, manager)
     else:
-        raise IllegalStateError("A unit has joined the transaction already. Use one broker unit for each transaction.")
+        raise IllegalStateError(
+            "A unit of a broker has joined the transaction already. A transaction takes one broker connection: use one "
+            "broker unit for each transaction. In a listener, send with the session of the handler."
+        )
 
 
 class BrokerDataManager:
@@ -47,7 +77,7 @@ class BrokerDataManager:
 
     transaction_manager: Any = None
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: EndableUnit) -> None:
         self._unit = unit
         self._is_ended = False
 
@@ -61,7 +91,10 @@ class BrokerDataManager:
         Raises:
             NotSupportedError: Always.
         """
-        raise NotSupportedError("A transaction that a broker's unit has joined has no savepoints.")
+        raise NotSupportedError(
+            "A transaction that a broker's unit has joined has no savepoints. Those of a database session work: use "
+            "session.begin_nested()."
+        )
 
     def tpc_begin(self, _transaction: JoinedTransaction) -> None:
         """Begin to commit: nothing to do."""

@@ -1,8 +1,8 @@
-"""The parts of a transaction of the `transaction` package that the data managers of this room use."""
+"""The parts of the `transaction` package that this room uses: a transaction, and the manager that holds it."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, cast
 
-__all__ = ["JoinedTransaction"]
+__all__ = ["JoinedTransaction", "JoinedTransactionManager", "TransactionSource", "transaction_of"]
 
 
 class JoinedTransaction(Protocol):
@@ -19,3 +19,21 @@ class JoinedTransaction(Protocol):
     def set_data(self, ob: object, ob_data: Any) -> None:
         """Store data for an object until the transaction ends."""
         ...
+
+
+class JoinedTransactionManager(Protocol):
+    """A manager of the `transaction` package, such as the parameter ``transaction`` of a handler."""
+
+    def get(self) -> Any:
+        """Return the current transaction."""
+        ...
+
+
+TransactionSource: TypeAlias = JoinedTransaction | JoinedTransactionManager
+"""A transaction, or the manager that holds it."""
+
+
+def transaction_of(source: TransactionSource) -> JoinedTransaction:
+    """Return a transaction, or the current one of a manager."""
+    get = getattr(source, "get", None)
+    return cast("JoinedTransaction", source if get is None else get())

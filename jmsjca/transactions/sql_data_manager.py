@@ -1,39 +1,94 @@
 """The data manager of a SQLAlchemy session: its database work commits when a transaction commits."""
 
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeAlias, overload
 
-from sqlalchemy import event
-from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import Session
+from sqlalchemy import Engine, event
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
+from sqlalchemy.orm import Session, SessionTransaction, sessionmaker
 
-from jmsjca.errors import IllegalStateError, NotSupportedError
-from jmsjca.transactions.joined_transaction import JoinedTransaction
+from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
+from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, transaction_of
 
-__all__ = ["SqlDataManager", "join"]
+__all__ = ["SessionSource", "SqlDataManager", "join", "joined_session"]
+
+_POLL_INTERVAL = 0.5  # seconds between checks of a waiting thread that the loop still runs
+
+SessionSource: TypeAlias = Engine | sessionmaker[Session]
+"""Where a session comes from: an engine, or a factory of sessions."""
 
 
-def join(session: Session | AsyncSession, transaction: JoinedTransaction) -> None:
+def join(session: Session | AsyncSession, transaction: TransactionSource) -> None:
     """Join a session to a transaction. Joining it again has no effect.
 
-    The session stays open after the transaction: the caller closes it. A transaction that an `AsyncSession` joined must
-    be ended by ``await session.run_sync(lambda _: transaction.commit())`` (or ``abort``).
+    The session stays open after the transaction, and the caller closes it then. A transaction that an `AsyncSession`
+    joined may be ended on another thread than that of its event loop, as a listener does, or by
+    ``await session.run_sync(lambda _: transaction.commit())`` (or ``abort``).
 
     Args:
         session: A session of SQLAlchemy 2.
-        transaction: A transaction of the `transaction` package.
+        transaction: A transaction of the `transaction` package, or its manager.
 
     Raises:
         NotSupportedError: The session commits in two phases.
     """
-    joined = session.sync_session if isinstance(session, AsyncSession) else session
-    if joined.twophase:
+    _join(session, transaction, is_closed_at_end=False)
+
+
+@overload
+def joined_session(source: SessionSource, transaction: TransactionSource) -> Session: ...
+
+
+@overload
+def joined_session(
+    source: AsyncEngine | async_sessionmaker[AsyncSession], transaction: TransactionSource
+) -> AsyncSession: ...
+
+
+def joined_session(
+    source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSession], transaction: TransactionSource
+) -> Session | AsyncSession:
+    """Return a session that has joined a transaction, and is closed with it.
+
+    Args:
+        source: An engine, or a factory of sessions. The same source has the same session as long as the transaction
+            is open.
+        transaction: A transaction of the `transaction` package, or its manager.
+
+    Raises:
+        NotSupportedError: The session commits in two phases.
+    """
+    joined = transaction_of(transaction)
+    try:
+        found: Session | AsyncSession = joined.data(source)
+    except KeyError:
+        found = _new_session(source)
+        _join(found, joined, is_closed_at_end=True)
+        joined.set_data(source, found)
+    return found
+
+
+def _new_session(source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSession]) -> Session | AsyncSession:
+    if isinstance(source, AsyncEngine):
+        return AsyncSession(source)
+    return Session(source) if isinstance(source, Engine) else source()
+
+
+def _join(session: Session | AsyncSession, transaction: TransactionSource, *, is_closed_at_end: bool) -> None:
+    joined, key = transaction_of(transaction), _synchronous(session)
+    if key.twophase:
         raise NotSupportedError("A session with twophase=True cannot join a transaction. Make it without twophase.")
     try:
-        transaction.data(joined)
+        joined.data(key)
     except KeyError:
-        manager = SqlDataManager(joined)
-        transaction.join(manager)
-        transaction.set_data(joined, manager)
+        manager = SqlDataManager(session, is_closed_at_end=is_closed_at_end)
+        joined.join(manager)
+        joined.set_data(key, manager)
+
+
+def _synchronous(session: Session | AsyncSession) -> Session:
+    return session.sync_session if isinstance(session, AsyncSession) else session
 
 
 class SqlDataManager:
@@ -41,34 +96,59 @@ class SqlDataManager:
 
     Args:
         session: The session. Its own `commit` is refused until the transaction ends.
+        is_closed_at_end: True to close the session when the transaction has ended.
     """
 
     transaction_manager: Any = None
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._is_ended = False
-        event.listen(session, "before_commit", self._refuse_commit)
+    def __init__(self, session: Session | AsyncSession, *, is_closed_at_end: bool = False) -> None:
+        self._given = session
+        self._session = _synchronous(session)
+        self._loop = _running_loop() if isinstance(session, AsyncSession) else None
+        self._is_closed_at_end = is_closed_at_end
+        self._is_ended = self._is_rolled_back = False
+        event.listen(self._session, "before_commit", self._refuse_commit)
+        event.listen(self._session, "after_transaction_end", self._record_end)
 
     def sortKey(self) -> str:  # noqa: N802  # the name in the transaction package
         """Return the position among the data managers: late, as a commit in one phase cannot be undone."""
         return f"~jmsjca-sql:{id(self._session)}"
 
+    def savepoint(self) -> Any:
+        """Refuse a savepoint of the transaction: the session has its own.
+
+        Raises:
+            NotSupportedError: Always.
+        """
+        raise NotSupportedError(
+            "The transaction has no savepoints. Those of its database session work: use session.begin_nested()."
+        )
+
     def tpc_begin(self, _transaction: JoinedTransaction) -> None:
         """Begin to commit: nothing to do."""
 
     def commit(self, _transaction: JoinedTransaction) -> None:
-        """Flush the session: most violated constraints show here, before any data manager votes."""
-        self._session.flush()
+        """Flush the session: most violated constraints show here, before any data manager votes.
+
+        Raises:
+            TransactionRolledBackError: The application has rolled back or closed the session, so that its work is gone.
+        """
+        if self._is_rolled_back:
+            raise TransactionRolledBackError(
+                "A session was rolled back or closed before the end of the transaction that it has joined. Let the "
+                "transaction end it: use joined_session(…), and begin_nested() for work that may fail."
+            )
+        self._run(self._session.flush)
 
     def tpc_vote(self, _transaction: JoinedTransaction) -> None:
         """Commit the database's transaction."""
-        self._stop_refusing()
-        self._session.commit()
+        self._stop_listening()
+        self._run(self._session.commit)
         self._is_ended = True
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
         """Finish: the vote has committed."""
+        self._close()
 
     def tpc_abort(self, _transaction: JoinedTransaction) -> None:
         """Roll back, unless the vote has committed."""
@@ -78,13 +158,47 @@ class SqlDataManager:
         """Roll back, unless the vote has committed."""
         if not self._is_ended:
             self._is_ended = True
-            self._stop_refusing()
-            self._session.rollback()
+            self._stop_listening()
+            self._run(self._session.rollback)
+        self._close()
+
+    def _close(self) -> None:
+        if self._is_closed_at_end:
+            self._is_closed_at_end = False
+            self._run(self._session.close)
+
+    def _run(self, act: Callable[[], None]) -> None:
+        """Call a method of the session; of an `AsyncSession` as a coroutine on its loop."""
+        loop = self._loop
+        if loop is None or loop is _running_loop() or not isinstance(self._given, AsyncSession):
+            act()
+            return
+        running = asyncio.run_coroutine_threadsafe(self._given.run_sync(lambda _: act()), loop)
+        while not running.done():
+            if not loop.is_running():
+                raise IllegalStateError("The event loop of a joined AsyncSession does not run any more.")
+            try:
+                running.result(_POLL_INTERVAL)
+            except TimeoutError:
+                continue
+        running.result()
 
     def _refuse_commit(self, session: Session) -> None:
         if not session.in_nested_transaction():  # the release of a savepoint commits nothing
             raise IllegalStateError("The session has joined a transaction. Commit the transaction instead.")
 
-    def _stop_refusing(self) -> None:
+    def _record_end(self, _session: Session, transaction: SessionTransaction) -> None:
+        if transaction.parent is None:
+            self._is_rolled_back = True
+
+    def _stop_listening(self) -> None:
         if event.contains(self._session, "before_commit", self._refuse_commit):
             event.remove(self._session, "before_commit", self._refuse_commit)
+            event.remove(self._session, "after_transaction_end", self._record_end)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

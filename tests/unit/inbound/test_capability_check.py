@@ -1,4 +1,4 @@
-"""Features that a broker or this release lacks are refused, or emulated with a log record."""
+"""Features that a broker lacks are refused, or emulated with a log record."""
 
 import logging
 import threading
@@ -138,17 +138,11 @@ def test_an_activation_tells(adapter, recorder, warnings_of):
     assert any("TopicSubscriber(t)" in text and "has one receiver" in text for _, text in warnings_of())
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({"transaction": "required"}, "transaction='required' .container-managed transactions will bring it"),
-        ({"transaction": "bean"}, "transaction='bean' .container-managed transactions will bring it"),
-    ],
-)
-def test_refused(jms_adapter, fields, told):
-    with pytest.raises(NotSupportedError, match=f"queue:q: .*{told}.* not available in this release"):
-        jms_adapter.listener("q", **fields)(Inbox())
-    assert jms_adapter.activations == ()
+def test_a_container_managed_transaction_is_refused_where_the_broker_has_none(link):
+    with pytest.raises(NotSupportedError, match="transaction='required': it lacks the capability atomic"):
+        check(Weaker(link, atomic=False), transaction="required")
+    check(link, transaction="required")
+    check(Weaker(link, atomic=False), transaction="bean")
 
 
 @pytest.mark.parametrize(

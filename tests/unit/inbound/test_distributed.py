@@ -22,7 +22,6 @@ from jmsjca import (
     TextMessage,
     Topic,
 )
-from jmsjca.errors import NotSupportedError
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.inbound.distributed_progress import Watch
 from tests.unit.inbound.failover_processes import END, kill_one_of_two
@@ -358,10 +357,9 @@ def test_each_side_has_a_bean_of_its_own(adapter, name, fields, beans):
     assert (activation.spec.mbean_name, activation.topic_side.spec.mbean_name) == beans
 
 
-def test_what_an_activation_cannot_do_is_refused(adapter):
-    with pytest.raises(NotSupportedError, match="transaction='required'"):
-        adapter.activate(spec(transaction="required"), Inbox())
-    assert adapter.activations == ()
+def test_the_transaction_is_that_of_the_queue_side(adapter):
+    activation = adapter.activate(spec(transaction="required"), Inbox())
+    assert (activation.spec.transaction, activation.topic_side.spec.transaction) == ("required", "local")
 
 
 def test_switched_off_it_is_a_usual_subscription(adapter, jms_broker_url, recorder):

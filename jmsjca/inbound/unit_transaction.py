@@ -1,0 +1,108 @@
+"""How a unit ends: by itself, or as a part of a container-managed transaction."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from typing import Protocol
+
+from jmsjca import spi
+from jmsjca.outbound.unit_of_work import UnitOfWork
+
+__all__ = [
+    "BeginTransaction",
+    "LocalTransaction",
+    "UnitTransaction",
+    "begin_container_transaction",
+    "require_container_transactions",
+]
+
+
+class UnitTransaction(Protocol):
+    """The transaction of one unit, which the unit's end ends."""
+
+    @property
+    def manager(self) -> object:
+        """The transaction manager, for handlers; None without a container-managed transaction."""
+        ...
+
+    @property
+    def is_doomed(self) -> bool:
+        """True if the handler has marked the transaction for rollback."""
+        ...
+
+    def current(self) -> AbstractContextManager[None]:
+        """Make the transaction that of the current thread during the block."""
+        ...
+
+    def commit(self) -> None:
+        """Commit, as `UnitOfWork.commit` does."""
+        ...
+
+    def rollback(self, *, delay: float = 0.0) -> None:
+        """Roll back, as `UnitOfWork.rollback` does."""
+        ...
+
+    def abandon(self) -> None:
+        """Roll back what is still open, after an error."""
+        ...
+
+
+BeginTransaction = Callable[[UnitOfWork, spi.Connection], UnitTransaction]
+"""Begins the transaction of a unit."""
+
+_NO_CONTEXT = nullcontext()
+
+
+class LocalTransaction:
+    """A unit that is a transaction of its own.
+
+    Args:
+        unit: The unit of work.
+        connection: The unit's connection.
+        confirmed: False to return from the commit without waiting for the broker.
+    """
+
+    __slots__ = ("_confirmed", "_unit")
+
+    manager: None = None
+    is_doomed: bool = False
+
+    def __init__(self, unit: UnitOfWork, connection: spi.Connection, *, confirmed: bool = True) -> None:
+        del connection
+        self._unit = unit
+        self._confirmed = confirmed
+
+    def current(self) -> AbstractContextManager[None]:
+        """Return a context without effect: there is no transaction manager."""
+        return _NO_CONTEXT
+
+    def commit(self) -> None:
+        """Commit the unit."""
+        self._unit.commit(confirmed=self._confirmed)
+
+    def rollback(self, *, delay: float = 0.0) -> None:
+        """Roll the unit back."""
+        self._unit.rollback(delay=delay)
+
+    def abandon(self) -> None:
+        """Do nothing: the caller marks the unit as lost."""
+
+
+def require_container_transactions() -> None:
+    """Raise an error if the packages for container-managed transactions are missing.
+
+    Raises:
+        ProviderNotInstalledError: The `transaction` package or SQLAlchemy is not installed.
+    """
+    import_module("jmsjca.transactions.container_transaction")
+
+
+def begin_container_transaction(unit: UnitOfWork, connection: spi.Connection) -> UnitTransaction:
+    """Begin the container-managed transaction of a unit.
+
+    Raises:
+        NotSupportedError: The broker does not commit units atomically.
+    """
+    from jmsjca.transactions.container_transaction import ContainerTransaction  # noqa: PLC0415  # an optional package
+
+    return ContainerTransaction(unit, connection)

@@ -1,0 +1,172 @@
+"""A container-managed transaction: the transaction of one unit of a listener, with a manager of its own."""
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, ProviderNotInstalledError
+from jmsjca.errors import TransactionRolledBackError as RolledBackError
+from jmsjca.spi import Connection
+from jmsjca.transactions.broker_data_manager import BrokerDataManager, EndableUnit, join_data_manager
+from jmsjca.transactions.joined_transaction import JoinedTransaction
+
+try:
+    import transaction as package  # type: ignore[import-untyped]  # it has no annotations
+    from transaction.interfaces import NoTransaction  # type: ignore[import-untyped]  # likewise
+except ImportError as error:
+    raise ProviderNotInstalledError(
+        "transaction='required' needs the transaction package: pip install \"jmsjca[transactions]\"."
+    ) from error
+
+__all__ = ["ContainerTransaction", "ListenerUnit"]
+
+logger = logging.getLogger("jmsjca.transactions")
+
+
+class ListenerUnit(EndableUnit, Protocol):
+    """The unit of a listener."""
+
+    def set_rollback_only(self) -> None:
+        """Mark the unit for rollback."""
+        ...
+
+
+class ContainerTransaction:
+    """The transaction of one unit. The listener alone ends it, on any thread.
+
+    Each unit has a manager of its own. With one manager for each thread, two asynchronous handlers on one loop would
+    commit each other's work.
+
+    Args:
+        unit: The unit of work.
+        connection: The unit's connection.
+
+    Attributes:
+        manager: The transaction manager of the unit.
+
+    Raises:
+        NotSupportedError: The broker does not commit units atomically.
+    """
+
+    def __init__(self, unit: ListenerUnit, connection: Connection) -> None:
+        self.manager: Any = package.TransactionManager(explicit=True)
+        self._data_manager = _ListenerDataManager(unit)
+        join_data_manager(self._data_manager, connection, self.manager.begin())
+
+    @property
+    def is_doomed(self) -> bool:
+        """True if the handler has called ``doom()``, which marks the transaction for rollback."""
+        try:
+            return bool(self.manager.isDoomed())
+        except NoTransaction:  # the handler has aborted it, which marks the unit
+            return False
+
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """Make the manager that of the current thread during the block, for ``transaction.get()``."""
+        thread_local = package.manager
+        before, thread_local.manager = thread_local.manager, self.manager
+        try:
+            yield
+        finally:
+            thread_local.manager = before
+
+    def commit(self) -> None:
+        """Commit the databases, then the unit.
+
+        Raises:
+            TransactionRolledBackError: A database or the broker has not committed. The received messages are
+                redelivered. If it was the broker, or another data manager after the database, the database's work is
+                committed nevertheless.
+            TransactionInDoubtError: The broker may or may not have committed; the databases have.
+            ConnectionLostError: The connection was lost before; the broker has not committed.
+        """
+        self._data_manager.is_ending = True
+        try:
+            with self.current():
+                self.manager.commit()
+        except (ConnectionLostError, RolledBackError):
+            raise
+        except Exception as error:
+            if self._data_manager.has_voted:
+                raise
+            raise RolledBackError(f"The transaction was rolled back: {type(error).__name__}: {error}") from error
+        finally:
+            self.abandon()
+
+    def rollback(self, *, delay: float = 0.0) -> None:
+        """Roll back the databases and the unit.
+
+        Args:
+            delay: Seconds until the received messages are redelivered.
+
+        Raises:
+            ConnectionLostError: The connection is lost; the databases are rolled back.
+        """
+        self._data_manager.is_ending = True
+        self._data_manager.delay = delay
+        try:
+            self._abort()
+        finally:
+            self._data_manager.end()
+
+    def abandon(self) -> None:
+        """Roll back what is still open. No effect once the transaction has ended."""
+        with suppress(JMSError):  # on a lost connection the broker redelivers
+            self.rollback()
+
+    def _abort(self) -> None:
+        try:
+            with self.current(), suppress(NoTransaction):
+                self.manager.abort()
+        except JMSError:
+            raise
+        except Exception as error:  # noqa: BLE001  # data managers are the application's
+            logger.warning("A data manager could not be rolled back: %r", error)
+
+
+class _ListenerDataManager(BrokerDataManager):
+    """Refuses to commit, and only marks the unit for rollback, before the listener ends the transaction.
+
+    Attributes:
+        is_ending: True once the listener ends the transaction.
+        has_voted: True once the unit has been committed, or its commit has failed.
+        delay: Seconds until a rollback redelivers.
+    """
+
+    def __init__(self, unit: ListenerUnit) -> None:
+        super().__init__(unit)
+        self._listener_unit = unit
+        self.is_ending = self.has_voted = False
+        self.delay = 0.0
+
+    def tpc_begin(self, _transaction: JoinedTransaction) -> None:
+        """Begin to commit.
+
+        Raises:
+            IllegalStateError: The handler commits by itself.
+        """
+        if not self.is_ending:
+            raise IllegalStateError(
+                "The transaction belongs to a delivery: the handler's return commits it, its exception rolls it back. "
+                "Call doom() to roll it back without an exception."
+            )
+
+    def tpc_vote(self, _transaction: JoinedTransaction) -> None:
+        """Commit the unit, as `BrokerDataManager` does."""
+        self.has_voted = True
+        super().tpc_vote(_transaction)
+
+    def abort(self, _transaction: JoinedTransaction) -> None:
+        """Roll back, or mark the unit for rollback if the handler aborts."""
+        if self.is_ending:
+            self.end()
+        elif not self._is_ended:
+            self._listener_unit.set_rollback_only()
+
+    def end(self) -> None:
+        """Roll the unit back, unless it has ended."""
+        if not self._is_ended:
+            self._is_ended = True
+            self._unit.rollback(delay=self.delay)
