@@ -19,6 +19,7 @@ Attribute: TypeAlias = "Scalar | BusinessObject | list[Scalar | BusinessObject]"
 # Python does not convert integers of more than 4300 digits to text.
 _LARGEST_SHOWN = 10**40
 
+_EVENT_ID = "ObjectEventId"
 _STEP = re.compile(r"([^.\[\]]+)(?:\[([0-9]{1,9})\])?")
 
 
@@ -30,11 +31,14 @@ class BusinessObject:
         type: The name of the business object's type, ``Customer`` for instance.
         verb: The action that the event reports, ``Create`` for instance; empty if the message does not name one.
         attributes: The values by the name of the attribute.
+        object_event_id: The unique id of the event; None if the object is not of an event. It is read by the path
+            ``ObjectEventId`` as well, and does not count for equality.
     """
 
     type: str
     verb: str = ""
     attributes: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    object_event_id: str | None = field(default=None, compare=False)
 
     def get(self, path: str) -> Attribute:
         """Return the value at an attribute path.
@@ -73,6 +77,8 @@ def _step(value: Attribute, step: str, path: str) -> Attribute:
         raise _invalid(path, f"{excerpt(step)!r} is not a name with an optional index, as in Address[4]")
     if not isinstance(value, BusinessObject):
         raise _invalid(path, f"{match[1]!r} is read from a value that is not a single business object")
+    if match[0] == _EVENT_ID and match[1] not in value.attributes:
+        return value.object_event_id
     if match[1] not in value.attributes:
         raise _invalid(path, f"business object {value.type} has no attribute {match[1]!r}")
     found = value.attributes[match[1]]

@@ -3,7 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Unpack, cast
+from datetime import time
+from pathlib import Path
+from typing import Annotated, Any, Literal, Unpack, cast
 
 from pydantic import (
     AfterValidator,
@@ -19,7 +21,10 @@ from pydantic import (
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import LOOKUP
 from jmsjca.connector.config_fields import DOCUMENTED_NAMES, ConnectorFields, InDoubtEvents
-from jmsjca.destinations import Destination, Topic, destination
+from jmsjca.connector.definitions import BusinessObjectDefinition, BusinessObjectDefinitions
+from jmsjca.connector.meta_objects import StaticMetaObject
+from jmsjca.connector.queue_uris import destination_of
+from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import ConfigurationError, excerpt
 
 __all__ = ["ConnectorConfig"]
@@ -28,11 +33,31 @@ _REQUIRED_IF_STRICT = ("error_destination", "unsubscribed_destination", "archive
 
 
 def _parse_destination(value: object) -> object:
-    """Return the destination of a text: ``orders`` and ``queue:orders`` are queues, ``topic:news`` is a topic."""
-    if not isinstance(value, str):
-        return value
-    kind, colon, name = value.strip().partition(":")
-    return destination(name, kind) if colon and kind in {"queue", "topic"} else destination(value.strip(), "queue")
+    return destination_of(value) if isinstance(value, str) else value
+
+
+def _parse_definitions(value: object) -> object:
+    if isinstance(value, str | Path):
+        return BusinessObjectDefinitions.from_file(value)
+    if isinstance(value, Mapping) and not isinstance(value, BusinessObjectDefinitions):
+        return BusinessObjectDefinitions(cast("Mapping[str, BusinessObjectDefinition]", value))
+    return value
+
+
+def _parse_meta_object(value: object) -> object:
+    if isinstance(value, str | Path):
+        return StaticMetaObject.from_file(value)
+    return StaticMetaObject.of(cast("Mapping[str, str]", value)) if isinstance(value, Mapping) else value
+
+
+def _parse_frequency(value: object) -> object:
+    return "key" if isinstance(value, str) and value.strip().lower() == "key" else value
+
+
+def _parse_time(value: object) -> object:
+    """Return the time of ``HH:MM``, or the value itself if it is something else."""
+    match = re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*", value) if isinstance(value, str) else None
+    return time(int(match[1]), int(match[2])) if match else value
 
 
 def _parse_destinations(value: object) -> object:
@@ -53,6 +78,10 @@ def _validate_url(text: str) -> str:
 
 
 _Destination = Annotated[Destination, BeforeValidator(_parse_destination)]
+_Seconds = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+_TimeOfDay = Annotated[time, BeforeValidator(_parse_time)]
+_Definitions = Annotated[BusinessObjectDefinitions, BeforeValidator(_parse_definitions)]
+_MetaObject = Annotated[StaticMetaObject, BeforeValidator(_parse_meta_object)]
 
 
 class ConnectorConfig(BaseModel):
@@ -67,7 +96,11 @@ class ConnectorConfig(BaseModel):
         client_id: The client id of the connection. Topics need one: they are read by durable subscriptions that are
             named like the topic.
         poll_quantity: The maximum number of messages of each input destination per poll; 1 to 500.
-        poll_frequency: Seconds from the end of a poll to the start of the next one; None disables polling.
+        poll_frequency: Seconds from the end of a poll to the start of the next one; None disables polling; ``"key"``
+            polls when an operator types ``p`` and a line end.
+        poll_start_time: The time of day, ``HH:MM`` in local time, at which polling begins.
+        poll_end_time: The time of day at which polling ends. The window is ignored unless both times are set; it
+            contains midnight if its end is before its start.
         receive_timeout: Seconds that each read of a destination waits for a message. Over STOMP a read without a wait
             can miss a message until a later poll.
         in_progress_destination: The queue that holds a message while it is delivered; None delivers it within the
@@ -76,7 +109,12 @@ class ConnectorConfig(BaseModel):
         archive_destination: Gets a copy of each message that was delivered; None keeps no copy.
         error_destination: Gets a copy of each message that failed; None discards it with a warning.
         unsubscribed_destination: Gets a copy of each message without a subscriber; None discards it with a warning.
-        data_handler_mime_type: The MIME type of the data handler.
+        data_handler_mime_type: The MIME type of the default data handler.
+        data_handler_class_name: The class of the default data handler, ``package.module:Class``, instead of the type.
+        definitions: The definitions of the business objects, or the path of their file; None accepts all objects.
+        configuration_meta_object: The static meta-object, its attributes, or the path of its file.
+        message_format_property: The property that holds the format of messages: ``JMSType`` for the header, or, for
+            WebSphere MQ, ``JMS_IBM_Format``.
         default_verb: The verb of a business object if its message has no verb.
         restart_retry_count: The maximum number of restarts in a row of `Connector.run`; 0 terminates at once.
         restart_retry_interval: Seconds before the first restart; doubled for each further one in a row.
@@ -93,17 +131,23 @@ class ConnectorConfig(BaseModel):
     client_id: str | None = Field(default=None, min_length=1)
     input_destination: Annotated[tuple[_Destination, ...], BeforeValidator(_parse_destinations)] = Field(min_length=1)
     poll_quantity: int = Field(default=1, ge=1, le=500)
-    poll_frequency: float | None = Field(default=10.0, ge=0, le=1e6, allow_inf_nan=False)
-    receive_timeout: float = Field(default=0.0, ge=0, le=1e6, allow_inf_nan=False)
+    poll_frequency: Annotated[_Seconds | Literal["key"] | None, BeforeValidator(_parse_frequency)] = 10.0
+    poll_start_time: _TimeOfDay | None = None
+    poll_end_time: _TimeOfDay | None = None
+    receive_timeout: _Seconds = 0.0
     in_progress_destination: _Destination | None = None
     in_doubt_events: Annotated[InDoubtEvents, BeforeValidator(_parse_in_doubt_events)] = InDoubtEvents.REPROCESS
     archive_destination: _Destination | None = None
     error_destination: _Destination | None = None
     unsubscribed_destination: _Destination | None = None
     data_handler_mime_type: str = Field(default="application/json", min_length=1)
+    data_handler_class_name: str | None = Field(default=None, min_length=1)
+    definitions: _Definitions | None = None
+    configuration_meta_object: _MetaObject | None = None
+    message_format_property: str = Field(default="JMSType", min_length=1)
     default_verb: str = "Create"
     restart_retry_count: int = Field(default=3, ge=0, le=1_000_000)
-    restart_retry_interval: float = Field(default=60.0, ge=0, le=1e6, allow_inf_nan=False)
+    restart_retry_interval: _Seconds = 60.0
     strict: bool = False
 
     def __init__(self, **fields: Unpack[ConnectorFields]) -> None:

@@ -1,9 +1,13 @@
 """The fields of a connector's configuration: their types, and their names in the documents of IBM's adapters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import time
 from enum import StrEnum
-from typing import TypedDict
+from pathlib import Path
+from typing import Any, Literal, TypedDict
 
+from jmsjca.connector.definitions import BusinessObjectDefinition, BusinessObjectDefinitions
+from jmsjca.connector.meta_objects import StaticMetaObject
 from jmsjca.destinations import Destination
 
 __all__ = ["DOCUMENTED_NAMES", "ConnectorFields", "InDoubtEvents"]
@@ -29,7 +33,9 @@ class ConnectorFields(TypedDict, total=False):
     input_destination: str | Destination | Sequence[str | Destination]
     client_id: str | None
     poll_quantity: int
-    poll_frequency: float | None
+    poll_frequency: float | Literal["key"] | None
+    poll_start_time: time | str | None
+    poll_end_time: time | str | None
     receive_timeout: float
     in_progress_destination: str | Destination | None
     in_doubt_events: InDoubtEvents | str
@@ -37,6 +43,12 @@ class ConnectorFields(TypedDict, total=False):
     error_destination: str | Destination | None
     unsubscribed_destination: str | Destination | None
     data_handler_mime_type: str
+    data_handler_class_name: str | None
+    definitions: (
+        BusinessObjectDefinitions | Mapping[str, BusinessObjectDefinition | Mapping[str, Any]] | str | Path | None
+    )
+    configuration_meta_object: StaticMetaObject | Mapping[str, str | Mapping[str, object]] | str | Path | None
+    message_format_property: str
     default_verb: str
     restart_retry_count: int
     restart_retry_interval: float
@@ -47,15 +59,25 @@ DOCUMENTED_NAMES = {
     "ConnectionFactoryName": "connection_url",
     "InputDestination": "input_destination",
     "PollQuantity": "poll_quantity",
+    "InputQueue": "input_destination",
     "PollFrequency": "poll_frequency",
+    "PollStartTime": "poll_start_time",
+    "PollEndTime": "poll_end_time",
     "InProgressDestination": "in_progress_destination",
+    "InProgressQueue": "in_progress_destination",
     "InDoubtEvents": "in_doubt_events",
     "ArchiveDestination": "archive_destination",
+    "ArchiveQueue": "archive_destination",
     "ErrorDestination": "error_destination",
+    "ErrorQueue": "error_destination",
     "UnsubscribedDestination": "unsubscribed_destination",
+    "UnsubscribedQueue": "unsubscribed_destination",
     "DataHandlerMimeType": "data_handler_mime_type",
+    "DataHandlerClassName": "data_handler_class_name",
+    "ConfigurationMetaObject": "configuration_meta_object",
+    "MessageFormatProperty": "message_format_property",
     "DefaultVerb": "default_verb",
     "RestartRetryCount": "restart_retry_count",
     "RestartRetryInterval": "restart_retry_interval",
 }
-"""The name of the field by the documented name of the property."""
+"""The name of the field by the documented name of the property; the names with ``Queue`` are of the MQ adapter."""

@@ -8,16 +8,23 @@
 """
 
 import logging
+import sys
+from collections.abc import Iterator
+from queue import SimpleQueue
 from threading import Event as Flag
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TextIO
 
 from jmsjca.config import Limits
+from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+from jmsjca.connector.collaborations import Collaboration, publisher
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
-from jmsjca.connector.data_handlers import DataHandler, data_handler
-from jmsjca.connector.event_flow import Collaboration, EventFlow
+from jmsjca.connector.data_handlers import DataHandler, data_handler, data_handler_of_class
+from jmsjca.connector.event_conversion import EventConversion
+from jmsjca.connector.event_flow import EventFlow
+from jmsjca.connector.poll_schedule import key_polls, timed_polls
 from jmsjca.connector.polled_session import PolledSession
 from jmsjca.connector.return_codes import ReturnCode
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError
@@ -45,25 +52,34 @@ class Connector:
 
     Args:
         config: The configuration.
-        collaboration: Called with each business object, by the thread that polls.
-        data_handler: Converts message bodies to business objects; None uses that of the configured MIME type.
+        collaboration: Called with each business object, by the thread that polls; or a queue or topic that gets a
+            message for each one, in the transaction that removes the event.
+        data_handler: The default data handler; None uses that of the configured class or MIME type.
+        clock: The source of the time of day for ``poll_start_time`` and ``poll_end_time``.
 
     Raises:
-        ConfigurationError: No data handler is registered for the MIME type, or the connection URL is invalid.
+        ConfigurationError: A data handler is not registered, or a dynamic meta-object or the connection URL is invalid.
     """
 
     def __init__(
-        self, config: ConnectorConfig, collaboration: Collaboration, *, data_handler: DataHandler | None = None
+        self,
+        config: ConnectorConfig,
+        collaboration: Collaboration,
+        *,
+        data_handler: DataHandler | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._config = config
-        handler = _registered_handler(config) if data_handler is None else data_handler
-        self._flow = EventFlow(config, handler, collaboration)
+        self._clock = clock
+        handler = _default_handler(config) if data_handler is None else data_handler
+        self._flow = EventFlow(config, EventConversion(config, handler), publisher(collaboration, handler))
         # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it.
         limits = Limits(prefetch_messages=0)
         self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=limits)
         self._session: PolledSession | None = None
         self._polling = Lock()
         self._stopping = Flag()
+        self._keys: SimpleQueue[str] = SimpleQueue()
 
     def __enter__(self) -> Self:
         return self
@@ -93,32 +109,41 @@ class Connector:
             raise IllegalStateError("The connector is stopped, so it does not poll; create another one.")
         return self._poll()
 
-    def run(self) -> None:
+    def run(self, *, keyboard: TextIO | None = None) -> None:
         """Poll until `stop` is called, with a pause of ``poll_frequency`` seconds after each poll.
 
         After APPRESPONSETIMEOUT the connector restarts: first after ``restart_retry_interval`` seconds, then after
         twice the time of the restart before, up to an hour. A poll that succeeds resets the count.
 
+        Args:
+            keyboard: The input with the ``p`` of an operator if ``poll_frequency`` is ``"key"``; None for the standard
+                input. Its end ends `run`.
+
         Raises:
             ConnectorTerminatedError: ``restart_retry_count`` restarts in a row failed; or as `poll_for_events`.
             ConfigurationError: ``poll_frequency`` is None, so polling is disabled; or as `poll_for_events`.
         """
-        pause = self._config.poll_frequency
-        if pause is None:
-            raise ConfigurationError("poll_frequency is None, which disables polling: call poll_for_events() instead.")
         attempts = self._attempts()
-        while not self._stopping.is_set():
+        for _ in self._polls(keyboard):
             attempts(self._poll)
-            self._stopping.wait(pause)
 
     def stop(self) -> None:
         """End `run`, and a running poll after its current message, without waiting. It cannot poll again."""
         self._stopping.set()
+        self._keys.put("")
         self._close_if_idle()
 
     def close(self) -> None:
         """Stop, and close the connection; a running poll closes it after its current message. Idempotent."""
         self.stop()
+
+    def _polls(self, keyboard: TextIO | None) -> Iterator[None]:
+        pause = self._config.poll_frequency
+        if pause is None:
+            raise ConfigurationError("poll_frequency is None, which disables polling: call poll_for_events() instead.")
+        if isinstance(pause, str):
+            return key_polls(keyboard or sys.stdin, self._stopping, self._keys)
+        return timed_polls(self._config, pause, self._stopping, self._clock)
 
     def _poll(self) -> ReturnCode:
         if not self._polling.acquire(blocking=False):
@@ -195,8 +220,10 @@ class Connector:
         )
 
 
-def _registered_handler(config: ConnectorConfig) -> DataHandler:
-    return data_handler(config.data_handler_mime_type)
+def _default_handler(config: ConnectorConfig) -> DataHandler:
+    if config.data_handler_class_name is not None:
+        return data_handler_of_class(config.data_handler_class_name, config.definitions)
+    return data_handler(config.data_handler_mime_type, config.definitions)
 
 
 def _report_restart(state: "tenacity.RetryCallState") -> None:

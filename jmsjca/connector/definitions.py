@@ -33,6 +33,8 @@ class AttributeDefinition(BaseModel):
         key: Whether the attribute identifies the business object. A Delete event must have all keys.
         required: Whether each business object must have the attribute, except in a Delete event.
         width: The number of characters in fixed-width text; None if that format is not used.
+        information: Application-specific information: of an attribute below ``JMSProperties`` of a dynamic meta-object,
+            ``name=<property>;type=<type>``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,6 +44,7 @@ class AttributeDefinition(BaseModel):
     key: bool = False
     required: bool = False
     width: int | None = Field(default=None, ge=1)
+    information: str = ""
 
     @property
     def is_scalar(self) -> bool:
@@ -56,12 +59,17 @@ class BusinessObjectDefinition(BaseModel):
         attributes: The definitions by the name of the attribute, in the order of delimited and fixed-width text.
         inactive: The values, by attribute, that a logical delete gives to a business object. A child that has all of
             them is not sent. Empty if there are no logical deletes.
+        meta_object: The attribute that holds the dynamic meta-object of a top-level object; None if it has none. Data
+            handlers of messages do not read and write it.
+        verbs: Application-specific information by verb, ``response_selector=…`` for instance.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     attributes: dict[str, AttributeDefinition]
     inactive: dict[str, Scalar] = Field(default_factory=dict[str, Scalar])
+    meta_object: str | None = None
+    verbs: dict[str, str] = Field(default_factory=dict[str, str])
 
     def is_inactive(self, business_object: BusinessObject) -> bool:
         """Return whether a business object of this type is marked as logically deleted."""
@@ -242,6 +250,16 @@ class BusinessObjectDefinitions(Mapping[str, BusinessObjectDefinition]):
             for name in definition.inactive:
                 if name not in definition.attributes:
                     yield f"{kind}.inactive: there is no attribute {excerpt(name)!r}"
+            yield from (f"{kind}.meta_object: {problem}" for problem in self._meta_object_problems(definition))
+
+    def _meta_object_problems(self, definition: BusinessObjectDefinition) -> Iterator[str]:
+        if definition.meta_object is None:
+            return
+        attribute = definition.attributes.get(definition.meta_object)
+        if attribute is None:
+            yield f"there is no attribute {excerpt(definition.meta_object)!r}"
+        elif attribute.is_scalar or attribute.cardinality == "multiple" or attribute.required or attribute.key:
+            yield f"attribute {excerpt(definition.meta_object)!r} is not a single child that may be missing"
 
     def _attribute_problems(self, name: str, attribute: AttributeDefinition) -> Iterator[str]:
         if not _ATTRIBUTE.fullmatch(name):

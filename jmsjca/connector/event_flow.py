@@ -1,42 +1,22 @@
 """The flow of one event: message, data handler, business object, collaboration, outcome, and the copies it requires."""
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.collaborations import Publish
 from jmsjca.connector.config import ConnectorConfig
-from jmsjca.connector.data_handlers import DataHandler
+from jmsjca.connector.event_conversion import Event, EventConversion
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
-from jmsjca.errors import DataHandlerError, JMSError, UnknownBusinessObjectError
-from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.message import Message, TextMessage
+from jmsjca.errors import JMSError, UnknownBusinessObjectError
+from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
 from jmsjca.redelivery import MoveFacts, moved_copy
 from jmsjca.redelivery.encounter import Failure
 
-__all__ = ["Collaboration", "Event", "EventFlow"]
+__all__ = ["EventFlow"]
 
 logger = logging.getLogger("jmsjca.connector")
-
-Collaboration = Callable[[BusinessObject], DeliveryOutcome | None]
-"""Takes a business object. It returns the outcome; None means SUCCEED. An exception means that the event failed."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """A received message with its origin.
-
-    Attributes:
-        message: The message.
-        origin: The input destination that it was polled from.
-        properties: Properties that a copy gets in addition to those of the message; None removes one.
-    """
-
-    message: Message
-    origin: Destination
-    properties: dict[str, object]
 
 
 class EventFlow:
@@ -44,14 +24,14 @@ class EventFlow:
 
     Args:
         config: Names the destinations of copies.
-        data_handler: Converts bodies to business objects.
-        collaboration: Called with each business object.
+        conversion: Converts messages to business objects.
+        publish: Delivers each business object to the collaboration.
     """
 
-    def __init__(self, config: ConnectorConfig, data_handler: DataHandler, collaboration: Collaboration) -> None:
+    def __init__(self, config: ConnectorConfig, conversion: EventConversion, publish: Publish) -> None:
         self._config = config
-        self._data_handler = data_handler
-        self._collaboration = collaboration
+        self._conversion = conversion
+        self._publish = publish
 
     def process(self, session: Session, event: Event) -> DeliveryOutcome:
         """Deliver an event and end its transaction.
@@ -69,7 +49,7 @@ class EventFlow:
         Raises:
             JMSError: The broker refuses a copy or the commit.
         """
-        outcome, error = self._deliver(event)
+        outcome, error = self._deliver(session, event)
         if outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
             session.rollback()
             return outcome
@@ -77,16 +57,15 @@ class EventFlow:
         session.commit()
         return outcome
 
-    def _deliver(self, event: Event) -> tuple[DeliveryOutcome, Exception | None]:
+    def _deliver(self, session: Session, event: Event) -> tuple[DeliveryOutcome, Exception | None]:
         try:
-            business_object = self._data_handler.to_business_object(_content(event.message))
+            business_object = self._conversion.to_business_object(event)
         except UnknownBusinessObjectError as error:
             return DeliveryOutcome.NO_SUBSCRIPTION_FOUND, error
         except Exception as error:  # noqa: BLE001  # a data handler may belong to the application
             return DeliveryOutcome.FAIL, error
-        business_object.verb = business_object.verb or self._config.default_verb
         try:
-            outcome = _outcome(self._collaboration(business_object))
+            outcome = _outcome(self._publish(session, business_object))
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
             return DeliveryOutcome.FAIL, error
         return outcome, _reason(outcome, business_object)
@@ -114,14 +93,6 @@ class EventFlow:
         if outcome is DeliveryOutcome.NO_SUBSCRIPTION_FOUND:
             return self._config.unsubscribed_destination
         return self._config.error_destination
-
-
-def _content(message: Message) -> str | bytes:
-    if isinstance(message, TextMessage | BytesMessage):
-        return message.body or ""
-    raise DataHandlerError(
-        f"The message is a {type(message).__name__}; a data handler converts the body of a text or bytes message."
-    )
 
 
 def _outcome(returned: object) -> DeliveryOutcome:

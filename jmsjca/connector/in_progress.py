@@ -4,7 +4,7 @@ import logging
 import uuid
 from collections.abc import Iterator
 
-from jmsjca.connector.event_flow import Event
+from jmsjca.connector.event_conversion import Event
 from jmsjca.destinations import Destination, Queue, destination
 from jmsjca.errors import JMSError
 from jmsjca.messages.message import Message
@@ -18,6 +18,7 @@ logger = logging.getLogger("jmsjca.connector")
 
 _RUN = PREFIX + "ConnectorRun"
 _NAME, _TYPE = PREFIX + "OriginalDestinationName", PREFIX + "OriginalDestinationType"
+_ID = PREFIX + "OriginalJMSMessageID"
 _ORIGINAL = ("OriginalDestinationName", "OriginalDestinationType", "OriginalTimestamp", "OriginalJMSMessageID")
 _ARRIVAL_TIMEOUT = 60.0  # seconds until a committed message arrives at the consumer of its sender
 
@@ -102,7 +103,13 @@ class InProgress:
         """Return the event of a held message: its copies have the origin of the message, not of the held copy."""
         names = [spelling for name in _ORIGINAL for spelling in vendor_names(name)]
         original = {name: message.properties[name] for name in names if name in message.properties}
-        return Event(message, self._origin(message), {**original, _RUN: None})
+        event_id = original.get(_ID)
+        return Event(
+            message,
+            self._origin(message),
+            {**original, _RUN: None},
+            event_id if isinstance(event_id, str) else message.message_id,
+        )
 
     def _origin(self, message: Message) -> Destination:
         name, kind = message.properties.get(_NAME), str(message.properties.get(_TYPE, ""))

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
-from jmsjca.connector.event_flow import Event, EventFlow
+from jmsjca.connector.event_conversion import Event
+from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.in_progress import InProgress
 from jmsjca.connector.poll_cycle import poll_cycle
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode

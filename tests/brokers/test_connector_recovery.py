@@ -5,8 +5,9 @@ import uuid
 
 import pytest
 
-from jmsjca import ConnectionFactory, Queue
-from jmsjca.connector import Connector, ConnectorConfig, DeliveryOutcome, ReturnCode
+from jmsjca import ConnectionFactory, Queue, Short
+from jmsjca.connector import BusinessObject, Connector, ConnectorConfig, DeliveryOutcome, ReturnCode
+from jmsjca.connector.data_handlers import data_handler
 from jmsjca.errors import NotSupportedError
 
 ORDER = '{"_type": "Order", "id": "%s"}'
@@ -101,3 +102,31 @@ def test_a_broker_without_transactions_is_refused_at_the_first_poll(broker_url):
     config = ConnectorConfig(connection_url=broker_url("artemis-stomp"), input_destination="in")
     with Connector(config, print) as connector, pytest.raises(NotSupportedError, match="transacted session"):
         connector.run()
+
+
+def test_meta_objects_and_a_queue_as_collaboration(url, session, name):
+    message = session.create_text_message("Name=Ada", properties={"hub_level": Short(3)})
+    message.type, message.correlation_id = "Cust_In", "c-1"
+    session.create_producer(Queue(name("in"))).send(message, priority=7)
+    config = ConnectorConfig(
+        connection_url=url,
+        receive_timeout=WAIT,
+        input_destination=name("in"),
+        configuration_meta_object={"Customer_Create": "InputFormat=Cust_In;DataHandlerMimeType=text/namevalue"},
+        definitions={
+            "Customer": {"attributes": {"Name": {}, "MO": {"type": "Transport"}}, "meta_object": "MO"},
+            "Transport": {
+                "attributes": {"CorrelationID": {}, "Priority": {"type": "integer"}, "JMSProperties": {"type": "Props"}}
+            },
+            "Props": {"attributes": {"level": {"type": "integer", "information": "name=hub_level;type=Short"}}},
+        },
+    )
+    consumer = session.create_consumer(Queue(name("out")))
+    published = []
+    with Connector(config, Queue(name("out"))) as connector:
+        poll_until(connector, lambda: published or published.extend(filter(None, [consumer.receive(WAIT)])))
+    order = data_handler("application/json").to_business_object(published[0].body)
+    transport = {"CorrelationID": "c-1", "Priority": 7, "JMSProperties": BusinessObject("Props", "", {"level": 3})}
+    assert (order.type, order.verb, order.get("Name")) == ("Customer", "Create", "Ada")
+    assert order.get("MO").attributes == transport
+    assert published[0].properties["ObjectEventId"]

@@ -5,15 +5,17 @@ from jmsjca.connector.data_handlers.fixed_width_text import FixedWidthDataHandle
 from jmsjca.connector.data_handlers.handler import DataHandler
 from jmsjca.connector.data_handlers.json_text import JSONDataHandler
 from jmsjca.connector.data_handlers.name_value_text import NameValueDataHandler
-from jmsjca.connector.data_handlers.registry import data_handler
+from jmsjca.connector.data_handlers.registry import DataHandlers, data_handler, data_handler_of_class
 from jmsjca.connector.data_handlers.xml_text import XMLDataHandler
 
 __all__ = [
     "DataHandler",
+    "DataHandlers",
     "DelimitedDataHandler",
     "FixedWidthDataHandler",
     "JSONDataHandler",
     "NameValueDataHandler",
     "XMLDataHandler",
     "data_handler",
+    "data_handler_of_class",
 ]

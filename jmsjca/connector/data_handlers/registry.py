@@ -1,7 +1,7 @@
 """The data handlers by MIME type: the built-in ones and those of the entry-point group ``jmsjca.data_handlers``."""
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from jmsjca.connector.data_handlers.delimited_text import DelimitedDataHandler
@@ -13,7 +13,7 @@ from jmsjca.connector.data_handlers.xml_text import XMLDataHandler
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.errors import ConfigurationError, excerpt
 
-__all__ = ["data_handler"]
+__all__ = ["DataHandlers", "data_handler", "data_handler_of_class"]
 
 _GROUP = "jmsjca.data_handlers"
 _Factory = Callable[[BusinessObjectDefinitions | None], DataHandler]
@@ -59,3 +59,52 @@ def data_handler(mime_type: str, definitions: BusinessObjectDefinitions | None =
         f"No data handler for MIME type {excerpt(mime_type)!r}. There are: {known}. Register another one by an entry "
         f"point of the group {_GROUP}."
     )
+
+
+def data_handler_of_class(name: str, definitions: BusinessObjectDefinitions | None = None) -> DataHandler:
+    """Return a data handler of a class that is not registered.
+
+    Args:
+        name: The class as ``package.module:Class``. It is called with the definitions.
+        definitions: The definitions of the business objects; None for none.
+
+    Raises:
+        ConfigurationError: The class cannot be imported or called, or its objects are no data handlers.
+    """
+    try:
+        made: object = EntryPoint(name, name, _GROUP).load()(definitions)
+    except Exception as error:
+        raise ConfigurationError(
+            f"The data handler class {excerpt(name)!r} cannot be loaded: {excerpt(error, 200)}. Write "
+            "package.module:Class."
+        ) from error
+    if not (hasattr(made, "to_business_object") and hasattr(made, "to_content")):
+        raise ConfigurationError(f"{excerpt(name)!r} is no data handler: it lacks to_business_object or to_content.")
+    return cast("DataHandler", made)
+
+
+class DataHandlers:
+    """The data handlers of a connector: the default one, and those that meta-objects name. Thread-safe.
+
+    Args:
+        default: The data handler that is used if none is named.
+        definitions: The definitions of the business objects; None for none.
+    """
+
+    def __init__(self, default: DataHandler, definitions: BusinessObjectDefinitions | None) -> None:
+        self.default = default
+        self._definitions = definitions
+        self._named: dict[tuple[str | None, str | None], DataHandler] = {(None, None): default}
+
+    def named(self, mime_type: str | None, class_name: str | None) -> DataHandler:
+        """Return the data handler of a class, else of a MIME type, else the default one.
+
+        Raises:
+            ConfigurationError: As `data_handler` and `data_handler_of_class`.
+        """
+        key = (mime_type, class_name)
+        found = self._named.get(key)
+        if found is None:
+            of_class = data_handler_of_class(class_name, self._definitions) if class_name else None
+            found = self._named[key] = of_class or data_handler(str(mime_type), self._definitions)
+        return found

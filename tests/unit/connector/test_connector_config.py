@@ -1,5 +1,7 @@
 """The configuration of the connector: the documents' names, and refusals that name all wrong fields."""
 
+from datetime import time
+
 import pytest
 
 from jmsjca import Queue, Topic
@@ -27,6 +29,10 @@ def test_the_documented_names():
             "ErrorDestination": "errors",
             "UnsubscribedDestination": "unsubscribed",
             "DataHandlerMimeType": "text/xml",
+            "DataHandlerClassName": "app:Handler",
+            "MessageFormatProperty": "JMS_IBM_Format",
+            "PollStartTime": "08:30",
+            "PollEndTime": "17:00",
             "DefaultVerb": "Update",
             "RestartRetryCount": "5",
             "RestartRetryInterval": "2",
@@ -42,6 +48,10 @@ def test_the_documented_names():
         error_destination=Queue("errors"),
         unsubscribed_destination="queue:unsubscribed",
         data_handler_mime_type="text/xml",
+        data_handler_class_name="app:Handler",
+        message_format_property="JMS_IBM_Format",
+        poll_start_time=time(8, 30),
+        poll_end_time=time(17),
         default_verb="Update",
         restart_retry_count=5,
         restart_retry_interval=120.0,
@@ -52,6 +62,29 @@ def test_defaults_are_those_of_the_documents():
     read = config()
     assert (read.poll_quantity, read.poll_frequency, read.in_doubt_events) == (1, 10.0, InDoubtEvents.REPROCESS)
     assert (read.restart_retry_count, read.restart_retry_interval, read.default_verb) == (3, 60.0, "Create")
+
+
+def test_the_names_of_the_adapter_for_websphere_mq():
+    read = ConnectorConfig.from_properties(
+        {
+            "ConnectionFactoryName": URL,
+            "InputQueue": "A",
+            "ArchiveQueue": "b",
+            "ErrorQueue": "c",
+            "PollFrequency": "key",
+        }
+    )
+    assert read == config(archive_destination="b", error_destination="c", poll_frequency="key")
+
+
+def test_files_are_read(tmp_path):
+    (tmp_path / "meta.toml").write_text('Order_Create = "InputFormat=Ord"')
+    (tmp_path / "objects.json").write_text('{"Order": {"attributes": {"id": {}}}}')
+    read = config(configuration_meta_object=tmp_path / "meta.toml", definitions=str(tmp_path / "objects.json"))
+    assert read == config(
+        configuration_meta_object={"Order_Create": {"InputFormat": "Ord"}},
+        definitions={"Order": {"attributes": {"id": {"type": "string"}}}},
+    )
 
 
 def test_polling_can_be_disabled():
@@ -86,7 +119,12 @@ def test_the_keyword_arguments_are_the_fields():
         ({"poll_quantity": 0}, "poll_quantity: .*greater than or equal to 1"),
         ({"poll_quantity": 501}, "poll_quantity: .*less than or equal to 500"),
         ({"poll_frequency": -1}, "poll_frequency"),
-        ({"poll_frequency": "key"}, "poll_frequency"),
+        ({"poll_frequency": "often"}, "poll_frequency"),
+        ({"poll_start_time": "25:00"}, "poll_start_time"),
+        ({"poll_start_time": "noon"}, "poll_start_time"),
+        ({"configuration_meta_object": {"Order": ""}}, "configuration_meta_object.*<BusinessObject>_<Verb>"),
+        ({"definitions": {"Order": {}}}, "definitions.*Order.attributes"),
+        ({"definitions": "missing.toml"}, "missing.toml cannot be read"),
         ({"restart_retry_count": -1}, "restart_retry_count"),
         ({"input_destination": ""}, "input_destination"),
         ({"input_destination": ["A", "queue:A"]}, "listed twice"),
@@ -117,6 +155,14 @@ def test_all_wrong_fields_are_reported_at_once():
 
 def test_a_strict_configuration_with_all_destinations():
     assert config(strict=True, error_destination="e", unsubscribed_destination="u", archive_destination="a").strict
+
+
+def test_a_data_handler_class_is_loaded_at_once():
+    assert Connector(config(data_handler_class_name="jmsjca.connector.data_handlers:XMLDataHandler"), print)
+    with pytest.raises(ConfigurationError, match="nowhere:Handler"):
+        Connector(config(data_handler_class_name="nowhere:Handler"), print)
+    with pytest.raises(ConfigurationError, match="is no data handler"):
+        Connector(config(data_handler_class_name="builtins:repr"), print)
 
 
 def test_a_mime_type_without_a_handler_is_refused():
