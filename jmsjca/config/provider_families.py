@@ -17,7 +17,7 @@ _JNDI = "there is no JNDI provider: bind factories in the naming context, and wr
 FAMILIES: Mapping[str, str] = {
     **dict.fromkeys(("stcms", "stcmss", "stcms453", "stcms453s"), _STCMS),
     **dict.fromkeys(("mq", "mqtcp", "mqssl", "httpjms", "httpsjms"), _OPEN_MQ),
-    **dict.fromkeys(("wmq", "wmqs", "wmq5", "wmq5s"), _WEBSPHERE),
+    **dict.fromkeys(("wmq", "wmqs", "wmq5", "wmqs5", "wmq5s"), _WEBSPHERE),
     **dict.fromkeys(("t3", "t3s"), _WEBLOGIC),
     "jboss": _JBOSS,
     **dict.fromkeys(("stream", "tcp", "ssl", "http"), _WAVE),

@@ -1,4 +1,4 @@
-"""The tables of ``docs/inbound-manual.md``, and the tests that they cite."""
+"""The tables of ``docs/inbound-manual.md`` and ``docs/outbound-manual.md``, and the tests that they cite."""
 
 import ast
 import re
@@ -10,6 +10,7 @@ __all__ = ["DOCS", "Row", "named_in", "node_id", "read_rows"]
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+_PAGES = ("inbound-manual.md", "outbound-manual.md")
 _SUITES = {  # where the cases of jmsjca/testing run on the embedded broker
     "testing/inbound/": "contract/test_inbound_memory.py",
     "testing/contract/": "contract/test_embedded_memory.py",
@@ -31,14 +32,14 @@ class Row(NamedTuple):
     @property
     def pages(self) -> list[tuple[str, str]]:
         """The cited pages, each with its section or an empty text."""
-        return re.findall(r"\]\((\w+\.md)(?:#([\w-]+))?\)", self.shown_by)
+        return re.findall(r"\]\(([\w-]+\.md)(?:#([\w-]+))?\)", self.shown_by)
 
 
 @cache
 def read_rows() -> list[Row]:
-    """Return all rows, in the order of the page."""
+    """Return all rows, in the order of the pages."""
     rows, section = [], ""
-    for line in (DOCS / "inbound-manual.md").read_text().splitlines():
+    for line in "".join((DOCS / page).read_text() for page in _PAGES).splitlines():
         if line.startswith("## "):
             section = line[3:]
         elif line.startswith("| ") and not line.startswith(("| ---", "| the manual")):

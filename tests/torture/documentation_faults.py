@@ -1,4 +1,4 @@
-"""Plants a fault for each sentence of the inbound manual and each public method, and runs the test that proves it.
+"""Plants a fault for each sentence of the manual and each public method, and runs the test that proves it.
 
 ``python -m tests.torture.documentation_faults`` plants all of them; texts after it choose those whose sentence, method
 or test contains one of the texts. Tests run on the embedded broker in memory, each alone.
@@ -35,7 +35,7 @@ class Fault:
         file: Path of the changed file below ``jmsjca``.
         old: The text that is replaced; it occurs once in the file.
         new: The replacement.
-        sentence: First cell of a row of ``docs/inbound-manual.md``.
+        sentence: First cell of a row of ``docs/inbound-manual.md`` or ``docs/outbound-manual.md``.
         method: Public method, such as ``Session.commit``, for a fault that belongs to no row.
         test: The test that must fail, as the row cites it. None stands for every test that the row cites.
         hangs: True if the promise is that something ends, so that a test which does not end has failed.

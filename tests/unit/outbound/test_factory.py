@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jmsjca import ConnectionFactory, Limits, Queue, ResourceAdapter, TextMessage
-from jmsjca.errors import ConfigurationError, InvalidURLError, JMSError, ReplyTimeoutError
+from jmsjca.errors import ConfigurationError, InvalidClientIDError, InvalidURLError, JMSError, ReplyTimeoutError
 
 HIDDEN = "s3cr3t"
 
@@ -38,6 +38,14 @@ def test_factory_tells_what_it_was_given():
     assert (factory.producer_pooling, factory.idle_timeout) == (True, 7.0)
     plain = ConnectionFactory("embedded://x", producer_pooling=True, idle_timeout=5.0)
     assert (plain.producer_pooling, plain.idle_timeout) == (True, 5.0)
+
+
+def test_client_id_of_a_factory_is_that_of_its_connections(jms_broker_url):
+    factory = ConnectionFactory(jms_broker_url, client_id="me")
+    with factory.create_connection() as connection:
+        assert connection.client_id == "me"
+        with pytest.raises(InvalidClientIDError):
+            factory.create_connection()
 
 
 def test_factory_shows_no_password():

@@ -348,6 +348,19 @@ def test_connections_of_other_credentials_are_not_reused(pool, factory):
     assert sizes(pool) == (2, 2)
 
 
+def test_connection_to_the_url_of_a_user_name_is_in_the_same_pool(pool, factory):
+    url = "embedded://overloaded?username=ann"
+    with pool.connection(url, "secret") as first:
+        pass
+    with pool.connection(url, "secret") as again, pool.connection() as own:
+        assert again.connection is first.connection
+        with pytest.raises(PoolTimeoutError, match="All 2 connections"):
+            pool.get_connection()
+        own.create_session().create_producer(QUEUE).send(TextMessage("here"))
+        assert again.create_session().create_consumer(QUEUE).receive_no_wait() is None
+    assert factory.users == [url, None]
+
+
 def test_close_waits_for_borrowers_and_refuses_new_ones(pool, factory, in_thread):
     use(pool)
     connection = pool.get_connection()

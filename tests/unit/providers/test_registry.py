@@ -5,6 +5,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from jmsjca import ConnectionFactory
+from jmsjca.config.provider_families import FAMILIES
 from jmsjca.errors import ProviderNotInstalledError, UnknownSchemeError
 from jmsjca.providers import find_provider, known_schemes, registry
 from jmsjca.providers.embedded.provider import EmbeddedProvider
@@ -31,6 +32,17 @@ def test_embedded_is_registered():
     assert "embedded" in known_schemes()
     assert isinstance(find_provider("embedded"), EmbeddedProvider)
     assert find_provider("embedded") is find_provider("embedded")
+
+
+def test_protocols_are_registered():
+    assert {"amqp", "amqps", "embedded", "stomp", "stomp+ssl"} <= set(known_schemes())
+
+
+@pytest.mark.parametrize("scheme", FAMILIES)
+def test_scheme_of_a_family_tells_how_its_broker_is_reached(scheme):
+    """Each names a protocol that is spoken here, and a URL with one of the schemes; or names that are looked up."""
+    with pytest.raises(UnknownSchemeError, match=r"one of JMSJCA's: .*((AMQP 1\.0|STOMP).*(amqp|stomp)|lookup)://"):
+        ConnectionFactory(f"{scheme}://host:1").create_connection()
 
 
 @pytest.mark.parametrize("scheme", ["embeded", "embeddde", "embbeded"])
