@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format torture bench brokers brokers-stop docs clean
+.PHONY: demo test lint format torture bench interop brokers brokers-stop docs clean
 
 demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
 	$(BIN)/jmsjca demo --poison 0.01 --crash
@@ -53,6 +53,9 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.inbound_rabbitmq
 	$(BIN)/python -m tests.benchmarks.spark_to_parquet
 	$(BIN)/python -m tests.benchmarks.import_time  # last: it has a bound, and fails on a machine that is too slow
+
+interop: $(VENV)/.dev    ## every installed client against every other; SHIMS=… names the shims of Apache's interop suite
+	PYTHONPATH=tests/support $(BIN)/python -m tests.interop $(if $(SHIMS),--shims $(SHIMS))
 
 brokers: $(VENV)/.dev    ## real brokers to work with: downloads and starts them, prints their URLs
 	PYTHONPATH=tests/support $(BIN)/python -m brokers start

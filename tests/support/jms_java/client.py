@@ -95,9 +95,13 @@ class JavaConsumer:
 
     def receive(self):
         """Receive a message, which must come."""
-        told = self._peer.do("receive", self._name, milliseconds=SECONDS * 1000)
+        told = self.receive_or_none(SECONDS)
         assert told is not None, "Java received nothing."
         return told
+
+    def receive_or_none(self, seconds):
+        """Receive a message; None if none comes in time."""
+        return self._peer.do("receive", self._name, milliseconds=round(seconds * 1000))
 
     def acknowledge(self):
         self._peer.do("acknowledge", self._name)
