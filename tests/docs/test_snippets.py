@@ -46,3 +46,43 @@ def test_every_link_to_a_file_leads_somewhere(page):
         file = page.parent / target
         drawn = file.suffix == ".svg" and file.with_suffix(".json").exists()  # when the site is built
         assert "://" in target or file.exists() or drawn, target
+
+
+BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """Return the anchors of the headings of a page, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text()), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_to_a_section_leads_somewhere(page):
+    for target, section in re.findall(r"\]\(([^)#:]*)#([^)]*)\)", page.read_text()):
+        file = page.parent / target if target else page
+        assert section in anchors(file), f"{target}#{section}"
+
+
+CONTINUED = "continue one another"  # the sentence of a page with examples that need the ones before them
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if len(blocks(page)) > 1], ids=name)
+def test_each_example_runs_alone_or_the_page_says_what_it_needs(page, tmp_path):
+    for number, block in enumerate(blocks(page)):
+        (tmp_path / f"block_{number}.py").write_text(block)
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--select",
+        "F821",
+        "--output-format",
+        "concise",
+        ".",
+    ]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode in {0, 1}, found.stderr
+    assert found.returncode == 0 or CONTINUED in " ".join(page.read_text().split()), found.stdout

@@ -19,9 +19,10 @@ HEAD = """\
 <!-- Written by python -m tests.support.capability_table from the data in jmsjca/providers. Do not edit. -->
 # What each broker can do
 
-What a connection lacks is refused with `NotSupportedError`, never weakened; `Connection.capabilities` tells it at run
-time. The tests hold each broker to this page: a connection must report exactly what stands here, and every case of the
-contract suite about something that a broker has must pass against that broker.
+Use this page to choose a broker and a protocol. For example, a handler that receives and sends in one transaction needs
+`atomic`. A missing capability is refused with `NotSupportedError`, never weakened; `Connection.capabilities` has the
+capabilities at run time. The tests check this page: a connection must report exactly these values, and every case of
+the contract suite for an available capability must pass on that broker.
 """
 
 

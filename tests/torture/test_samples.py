@@ -24,7 +24,7 @@ def test_kills_lose_and_double_nothing(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 PLANTED_SAMPLE = {
-    "the count begins anew when a message comes back",
+    "the count starts at zero when a message is redelivered",
     "a unit settles in one transaction and sends in the next",
     "a send waits for the disk no longer than a receipt does",
 }

@@ -10,26 +10,26 @@ GAPS = (
     CapabilityGap(
         "give_back",
         "disposition(released) or disposition(modified, delivery-failed) -> the broker sends the message again over"
-        " the same link, behind what it sent meanwhile; nobody else gets it before detach.",
-        "activemq.apache.org/amqp tells nothing of outcomes (6.3)",
+        " the same link, behind what it sent meanwhile; no other consumer gets it before detach.",
+        "activemq.apache.org/amqp does not mention outcomes (6.3)",
     ),
     CapabilityGap(
         "exact_credit",
         "flow(drain=true) that crosses the last message asked for -> no answer; the broker chooses one message"
         " more, and keeps it for this link until its next credit or its end.",
-        "activemq.apache.org/amqp, Prefetch Size and Credit: credit is honoured; of drain it tells nothing (6.3)",
+        "activemq.apache.org/amqp, Prefetch Size and Credit: credit is honoured; it does not mention drain (6.3)",
     ),
     CapabilityGap(
         "delivery_count",
         "After modified(delivery-failed) and detach the next link gets transfer with delivery-count=0. Only what a"
         " broken connection held comes with delivery-count=1, looked at or not.",
-        "activemq.apache.org/amqp has a header.deliveryCount, and does not tell when it rises (6.3)",
+        "activemq.apache.org/amqp has a header.deliveryCount, and does not say when it rises (6.3)",
     ),
     CapabilityGap("browse_counts", "As delivery_count.", "The same"),
     CapabilityGap(
         "delivery_delay",
         "transfer with x-opt-delivery-time is held where schedulerSupport is set, which is not the default; else it"
-        " comes at once, and nothing tells which.",
+        " comes at once, and no answer shows which.",
         "activemq.apache.org/delay-and-schedule-message-delivery",
     ),
     CapabilityGap(
@@ -56,7 +56,7 @@ GAPS = (
     CapabilityGap(
         "durable_no_local",
         "attach(durable=2, no-local-filter), detach; another connection of the client id sends, and gets it.",
-        "activemq.apache.org/destination-options has noLocal, and tells nothing of lasting subscriptions (6.3)",
+        "activemq.apache.org/destination-options has noLocal, and does not mention durable subscriptions (6.3)",
     ),
     CapabilityGap(
         "admin",

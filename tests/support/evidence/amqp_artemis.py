@@ -9,19 +9,19 @@ __all__ = ["GAPS"]
 GAPS = (
     CapabilityGap(
         "counts_lost",
-        "What a broken connection held comes with delivery-count=0 as a rule, and now and then with 1.",
-        "Artemis' manual, undelivered messages: the count is kept of what is rolled back, not of what is delivered",
+        "Messages of a broken connection are redelivered with delivery-count=0 as a rule, and now and then with 1.",
+        "Artemis' manual, undelivered messages: the count is kept for rolled-back messages, not for delivered ones",
     ),
     CapabilityGap(
         "browse_counts",
         "A browser gets transfer with the delivery-count that the last consumer got: still 0 after one delivery.",
-        "Artemis' manual tells nothing of the counts that browsers get (2.56)",
+        "Artemis' manual does not mention the counts that browsers get (2.56)",
     ),
     CapabilityGap(
         "volatile_reuse",
         "detach of the last link of a shared subscription -> detach; attach by the same name at once -> attach, but"
         " nothing comes: the queue behind it is removed later, under the new link.",
-        "Artemis' manual, address model: protocols make and remove such queues; it does not tell when (2.56)",
+        "Artemis' manual, address model: protocols make and remove such queues; it does not say when (2.56)",
     ),
     CapabilityGap(
         "subscription_kinds",
@@ -35,7 +35,7 @@ GAPS = (
     CapabilityGap(
         "temporary_guarded",
         "attach(source=the name of another connection's temporary queue) -> attach, and its messages.",
-        "Artemis' manual, security: permissions go by addresses and roles; whose an address is it does not tell",
+        "Artemis' manual, security: permissions go by addresses and roles; it has no owners of addresses",
     ),
     CapabilityGap(
         "temporary_ends",

@@ -21,7 +21,7 @@ GAPS = (
     CapabilityGap(
         "exact_selectors",
         "attach(source with the filter jms-selector colour <> 'red') -> transfer of messages that have no colour, too.",
-        "Broker-J's manual tells nothing of missing properties: to = and <> they are a value of their own (10.1)",
+        "Broker-J's manual does not mention missing properties: to = and <> they are a value of their own (10.1)",
     ),
     CapabilityGap(
         "duplicate_detection",
@@ -41,7 +41,7 @@ GAPS = (
     CapabilityGap(
         "durable_no_local",
         "attach(durable=2, no-local-filter), detach; another client sends; attach -> nothing comes of that.",
-        "Broker-J's manual tells nothing of the filter; a queue without consumers lets nothing pass it (10.1)",
+        "Broker-J's manual does not mention the filter; a queue without consumers lets nothing pass it (10.1)",
     ),
     CapabilityGap(
         "groups",
@@ -50,7 +50,7 @@ GAPS = (
     ),
     CapabilityGap("groups_apart", "As groups.", "The same"),
     *protocol_gaps(
-        delays="Broker-J's manual, queues: has maximum delivery attempts, and tells of no delay between them",
+        delays="Broker-J's manual, queues: has maximum delivery attempts, and does not mention a delay between them",
         settings="Broker-J's manual, managing entities: its management sets the attributes of a queue",
     ),
 )

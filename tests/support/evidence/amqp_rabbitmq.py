@@ -17,15 +17,15 @@ GAPS = (
     CapabilityGap("atomic", "As transacted_receive.", "The same"),
     CapabilityGap(
         "give_back",
-        "disposition(released) -> the message comes again, also to others, with first-acquirer=false, whether"
-        " anybody looked at it or not; disposition(modified) -> end(amqp:invalid-field, Unrecognised state).",
+        "disposition(released) -> the message is redelivered, also to others, with first-acquirer=false, whether"
+        " it was processed or not; disposition(modified) -> end(amqp:invalid-field, Unrecognised state).",
         f"{_README}, unsupported: the outcome modified; first-acquirer stands for not redelivered",
     ),
     CapabilityGap(
         "exact_credit",
         "flow(drain=true) -> end(amqp:internal-error, function_clause, send_drained). flow(link-credit=0) is"
         " answered before the messages that are under way.",
-        f"{_README}, tells nothing of drain",
+        f"{_README}, does not mention drain",
     ),
     CapabilityGap(
         "delivery_count",
@@ -52,7 +52,7 @@ GAPS = (
     CapabilityGap(
         "browse",
         "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
-        f"{_README}, tells nothing of distribution modes",
+        f"{_README}, does not mention distribution modes",
     ),
     CapabilityGap("browse_counts", "As browse.", "The same"),
     CapabilityGap(
@@ -83,7 +83,7 @@ GAPS = (
     CapabilityGap(
         "temporary",
         "attach(target with dynamic=true) -> end(amqp:not-implemented, Dynamic targets not supported)",
-        f"{_README}, tells nothing of dynamic termini",
+        f"{_README}, does not mention dynamic termini",
     ),
     CapabilityGap("temporary_guarded", "As temporary.", "The same"),
     CapabilityGap("temporary_ends", "As temporary.", "The same"),

@@ -35,13 +35,13 @@ GAPS = (
     CapabilityGap(
         "browse",
         "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
-        "rabbitmq.com/docs/amqp tells nothing of distribution modes",
+        "rabbitmq.com/docs/amqp does not mention distribution modes",
     ),
     CapabilityGap("browse_counts", "As browse.", "The same"),
     CapabilityGap(
         "volatile_reuse",
         "PUT of a quorum queue with auto_delete -> 400. The queue goes a minute after its last consumer (x-expires);"
-        " who finds none makes it anew, but right after a connection broke, GET still tells of its consumer.",
+        " a client that finds none declares it again, but right after a lost connection GET still lists its consumer.",
         "rabbitmq.com/docs/quorum-queues, feature matrix: not exclusive, and no auto-deletion",
     ),
     CapabilityGap(*LINK_OUTLIVES_CONSUMER, "AMQP 1.0, section 2.6.6: closing a link"),

@@ -19,7 +19,7 @@ _NO_BROWSE_COUNTS = CapabilityGap("browse_counts", "As browse.", "The same")
 _NO_ADMIN = CapabilityGap("admin", "STOMP has no frame that asks for queues or depths.", "STOMP 1.2, client frames")
 _NO_CHECK = CapabilityGap(
     "checks",
-    "No frame asks whether SEND would be accepted; the first SEND tells, and its ERROR may end the connection.",
+    "No frame asks whether SEND would be accepted; only the first SEND shows it, and its ERROR may end the connection.",
     "STOMP 1.2, client frames",
 )
 TEXT_IS_NUMBER = CapabilityGap(
@@ -49,7 +49,7 @@ _FURTHER = (
     CapabilityGap("subscription_kinds", "As shared.", "The same"),
     CapabilityGap(
         "ends_at_close",
-        "UNSUBSCRIBE gives back what is unsettled, so a closed consumer stays until its units have ended.",
+        "UNSUBSCRIBE returns unsettled messages, so a closed consumer stays until its units have ended.",
         "STOMP 1.2, UNSUBSCRIBE",
     ),
     CapabilityGap("groups_apart", "As groups.", "The same"),

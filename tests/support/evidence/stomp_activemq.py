@@ -15,14 +15,14 @@ GAPS = (
     ),
     CapabilityGap(
         "exact_credit",
-        "activemq.prefetchSize:1 sends one message before anybody asks, and the next one at each ACK;"
+        "activemq.prefetchSize:1 sends one message before the client asks, and the next one at each ACK;"
         " activemq.prefetchSize:0 sends none at all: there is no frame that pulls.",
         "activemq.apache.org/stomp: prefetchSize; ProtocolConverter.onStompSubscribe (6.3)",
     ),
     CapabilityGap(
         "delivery_delay",
         "AMQ_SCHEDULED_DELAY holds a message where schedulerSupport is set, which is not the default; else it comes"
-        " at once, and nothing tells which.",
+        " at once, and no answer shows which.",
         "activemq.apache.org/delay-and-schedule-message-delivery",
     ),
     CapabilityGap(
@@ -48,8 +48,8 @@ GAPS = (
     ),
     CapabilityGap(
         "durable_no_local",
-        "activemq.noLocal:true spares a consumer its own connection's messages, but what its client sends while nobody"
-        " consumes from its durable subscription is added to that.",
+        "activemq.noLocal:true spares a consumer its own connection's messages, but what its client sends to its"
+        " durable subscription without a consumer is added to that.",
         "JMS 3.1, section 8.3.3, wants it otherwise",
     ),
     CapabilityGap(
@@ -60,7 +60,7 @@ GAPS = (
     ),
     CapabilityGap(
         "temporary_ends",
-        "SEND to one whose connection has ended -> ERROR. But no frame deletes one before that: what others send to a"
+        "SEND to one of an ended connection -> ERROR. But no frame deletes one before that: what others send to a"
         " deleted one is confirmed, and goes with the connection.",
         "activemq.apache.org/stomp: temp destinations",
     ),

@@ -26,7 +26,7 @@ GAPS = (
     ),
     CapabilityGap(
         "exact_credit",
-        "consumer-window-size counts bytes, and 0 sends one message before anybody asks.",
+        "consumer-window-size counts bytes, and 0 sends one message before the client asks.",
         "StompSession.addSubscription: receiveCredits(1) (2.44)",
     ),
     CapabilityGap(
@@ -37,7 +37,7 @@ GAPS = (
     CapabilityGap(
         "shared",
         "SUBSCRIBE with a durable-subscription-name that is in use -> RECEIPT, and both get parts; but without a"
-        " client-id -> ERROR, and there is none that ends with its last consumer.",
+        " client-id -> ERROR, and no kind of subscription ends with its last consumer.",
         "Artemis manual: durable subscriptions over STOMP",
     ),
     CapabilityGap(

@@ -8,8 +8,8 @@ __all__ = ["GAPS"]
 GAPS = (
     CapabilityGap(
         "transacted_receive",
-        "ACK with a transaction, of a message whose SUBSCRIBE named none -> ERROR BSS4031. To a subscription whose"
-        " SUBSCRIBE named one, messages come only while a transaction is open, and ACK settles all up to that one.",
+        "ACK with a transaction, of a message of a SUBSCRIBE without one -> ERROR BSS4031. To a subscription of a"
+        " SUBSCRIBE with one, messages come only while a transaction is open, and ACK settles all up to that one.",
         "StompTransactedSession.ack and .run (6.5.1, 6.7.0)",
     ),
     CapabilityGap("atomic", "As transacted_receive.", "The same"),
@@ -28,20 +28,20 @@ GAPS = (
     CapabilityGap(
         "counts_lost",
         "Two messages, ACK of the second one in the mode client-individual, and the connection is cut -> the first one"
-        " comes again with redelivered:false. In the mode client it comes with redelivered:true.",
+        " is redelivered with redelivered:false. In the mode client it comes with redelivered:true.",
         "JMS 3.1, section 3.4.7, wants it otherwise",
     ),
     CapabilityGap(
         "delivery_count",
-        "MESSAGE has JMSXDeliveryCount, but what is described for counts_lost comes again with 1. Delivery.count is a"
-        " lower bound: 1, or 2 with redelivered:true, and one more for each rollback here.",
+        "MESSAGE has JMSXDeliveryCount, but messages as described for counts_lost are redelivered with 1."
+        " Delivery.count is a lower bound: 1, or 2 with redelivered:true, and one more for each rollback here.",
         "As counts_lost",
     ),
     CapabilityGap("delivery_delay", "SEND has no header for it.", "StompFrameMessage.SendHeader (6.5.1)"),
     CapabilityGap(
         "selectors",
         "SEND with n:2, SUBSCRIBE with the selector n = 2 -> nothing: all headers become properties that are text, and"
-        " text is no number unless the broker has imq.selector.convertTypes, of which it tells nothing.",
+        " text is no number unless the broker has imq.selector.convertTypes, which its documentation does not mention.",
         "StompSenderSession.setProperty; Selector.java: convertTypes (6.5.1)",
     ),
     CapabilityGap("exact_selectors", "As selectors.", "The same"),
@@ -58,7 +58,7 @@ GAPS = (
     ),
     CapabilityGap(
         "temporary",
-        "SEND with reply-to:/temp-queue/x makes one, and tells its name to whoever gets that message. Over any other"
+        "SEND with reply-to:/temp-queue/x makes one, and puts its name into the delivered message. Over any other"
         " connection, SEND to that name -> ERROR TemporaryQueue not found.",
         "StompProtocolHandler.getMQTempStompDestination (6.5.1)",
     ),

@@ -24,13 +24,13 @@ GAPS = (
     CapabilityGap(
         "give_back",
         "NACK puts a message back in its place, and the broker sends it to the same subscription again at once,"
-        " redelivered:true: given back it would come as if it had been tried. UNSUBSCRIBE gives nothing back; an"
+        " redelivered:true: a released message would look like a failed one. UNSUBSCRIBE returns no messages; an"
         " ACK after it -> ERROR Subscription not found.",
         "rabbit_stomp_processor:ack_action (3.10)",
     ),
     CapabilityGap(
         "exact_credit",
-        "prefetch-count:1 sends one message before anybody asks; 0 means without limit.",
+        "prefetch-count:1 sends one message before the client asks; 0 means without limit.",
         "rabbitmq.com/stomp: prefetch-count",
     ),
     CapabilityGap(
@@ -40,8 +40,8 @@ GAPS = (
     ),
     CapabilityGap(
         "priority",
-        "Messages come in the order of sending: a queue minds priorities only if whoever declares it first says"
-        " x-max-priority, and all others must then say the same.",
+        "Messages come in the order of sending: a queue minds priorities only if its first declaration has"
+        " x-max-priority, and all others must then have the same.",
         "rabbitmq.com/priority",
     ),
     CapabilityGap("selectors", "SUBSCRIBE with a selector delivers everything.", "rabbitmq.com/stomp: no such header"),
