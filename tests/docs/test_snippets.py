@@ -85,4 +85,6 @@ def test_each_example_runs_alone_or_the_page_says_what_it_needs(page, tmp_path):
     ]
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert found.returncode in {0, 1}, found.stderr
-    assert found.returncode == 0 or CONTINUED in " ".join(page.read_text().split()), found.stdout
+    assert found.returncode == 0 or CONTINUED in " ".join(page.read_text().split()), (
+        f"The examples of this page {CONTINUED}: run them from top to bottom.\n{found.stdout}"
+    )
