@@ -20,7 +20,7 @@ from jmsjca.testing.contract.exclusive_consumers import TestExclusiveConsumers
 from jmsjca.testing.contract.groups import TestGroupInteractions, TestGroups, TestWholeGroups
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestObjects, TestProperties
-from jmsjca.testing.contract.pools import TestPools
+from jmsjca.testing.contract.pools import TestPools, TestPoolSizes, TestReplacedConnections
 from jmsjca.testing.contract.prefetch import TestGiveBack, TestLargeMessages
 from jmsjca.testing.contract.processes import TestConcurrentProcesses, TestCrashes, TestKilledProcesses
 from jmsjca.testing.contract.receiving import TestDelivery, TestOrdering
@@ -72,10 +72,12 @@ __all__ = [
     "TestObjects",
     "TestOrdering",
     "TestPipelinedSends",
+    "TestPoolSizes",
     "TestPools",
     "TestProperties",
     "TestRefusals",
     "TestRemoving",
+    "TestReplacedConnections",
     "TestRollback",
     "TestSelectiveConsumers",
     "TestSelectiveSubscriptions",

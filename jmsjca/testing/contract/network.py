@@ -15,6 +15,9 @@ import pytest
 
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.outbound import Connection as OutboundConnection
+from jmsjca.outbound import ConnectionFactory, ConnectionPool
+from jmsjca.outbound.sender import Sender
 from jmsjca.spi import Connection, Order, Unit
 from jmsjca.testing.contract.fault_proxy import FaultProxy, Moment
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
@@ -24,6 +27,7 @@ __all__ = [
     "Cuttable",
     "TestCommitIsCut",
     "TestConnectionIsCut",
+    "TestPoolIsCut",
     "TestRefusedSends",
     "connect",
     "move",
@@ -376,3 +380,57 @@ class TestRefusedSends(Contract):
         harness.require("checks")
         with pytest.raises(JMSError):
             harness.connection.check(jms_refused_destination)
+
+
+class TestPoolIsCut(Cuttable):
+    """`ConnectionPool` and `Sender`: a broken connection is never borrowed again, and sends go on."""
+
+    def test_connections_that_broke_while_idle_are_replaced(self, harness: Harness, wire: FaultProxy) -> None:
+        """All of them, also where the loss of one was noticed first; no borrower sees an error."""
+        queue = harness.queue()
+        with ConnectionPool(ConnectionFactory(wire.url), max_size=2) as pool:
+            with pool.connection() as first, pool.connection() as second:
+                broken = [first.connection, second.connection]
+            _cut_and_wait(wire, broken)
+            for body in "ab":
+                with pool.connection() as connection:
+                    assert connection.connection not in broken
+                    session = connection.create_session()
+                    session.create_producer(queue).send(session.create_text_message(body))
+            assert pool.get_stats()["pool_size"] == 1
+        harness.expect(queue, *"ab")
+
+    def test_connection_that_broke_while_borrowed_is_not_kept(self, harness: Harness, wire: FaultProxy) -> None:
+        """Its borrower gets an error; the next one gets a connection that works."""
+        queue = harness.queue()
+        with ConnectionPool(ConnectionFactory(wire.url), max_size=1) as pool:
+            with pool.connection() as connection:
+                session = connection.create_session()
+                _cut_and_wait(wire, [connection.connection])
+                with pytest.raises(JMSError):
+                    session.create_producer(queue).send(session.create_text_message("never"))
+            assert (pool.get_stats()["pool_size"], pool.get_stats()["returns_bad"]) == (0, 1)
+            with pool.session() as session:
+                session.create_producer(queue).send(session.create_text_message("a"))
+        harness.expect(queue, "a")
+
+    def test_sender_goes_on_after_its_connections_broke(self, harness: Harness, wire: FaultProxy) -> None:
+        """Each send returns once the broker has its message."""
+        queue = harness.queue()
+        with ConnectionPool(ConnectionFactory(wire.url), max_size=1) as pool:
+            for body in "abc":
+                Sender(pool).send(queue, body)
+                with pool.connection() as connection:
+                    used = connection.connection
+                _cut_and_wait(wire, [used])
+        harness.expect(queue, *"abc")
+
+
+def _cut_and_wait(wire: FaultProxy, connections: list[OutboundConnection]) -> None:
+    """Cut the wire, and wait until each connection has noticed it."""
+    noticed = threading.Semaphore(0)
+    for connection in connections:
+        connection.exception_listener = lambda _: noticed.release()
+    wire.cut()
+    for _ in connections:
+        assert noticed.acquire(timeout=PATIENCE)
