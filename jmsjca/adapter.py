@@ -18,7 +18,9 @@ from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSup
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
-from jmsjca.inbound.lifecycle import StatusMonitor
+from jmsjca.inbound.activation_state import StatusMonitor
+from jmsjca.inbound.health import Health, check_interval
+from jmsjca.inbound.listener_settings import listener_settings
 from jmsjca.inbound.shutdown import serve, stop_all
 from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
 from jmsjca.messages.converters import Converters
@@ -230,12 +232,15 @@ class ResourceAdapter(SendsMessages):
             raise ConfigurationError(
                 f"{spec.destination}: an executor is for concurrency_mode='cc', not {effective.concurrency_mode!r}."
             )
-        settings = self._settings(spec, effective.connection_url, factory)
+        url = effective.connection_url or self._require_url()
+        defaults = ConnectionSettings(
+            url, self._user_name, self._password, limits=self._limits, source=self._credentials
+        )
         kind = DistributedActivation if effective.distributed else Activation
         activation = kind(
             effective,
             handler,
-            settings,
+            listener_settings(spec, factory, defaults),
             HookChain(self._hooks),
             loop=self._loop,
             executor=executor or self._executor,
@@ -353,6 +358,23 @@ class ResourceAdapter(SendsMessages):
             if factory is not None:
                 factory.close()
 
+    def health(self, interval: float = 30.0) -> Health:
+        """Return whether messages can flow, in each activation and in all of them.
+
+        A check looks at handlers, settlements, threads and the event loop; and, where the broker has management, at the
+        messages that wait there. It compares what it sees with earlier checks: call it at least every ``interval`` / 5
+        seconds. It may wait for the broker: on an event loop, use `asyncio.to_thread`.
+
+        Args:
+            interval: Seconds that a handler, a settlement or an acknowledgement may take. An activation is "stuck" when
+                something lasts longer.
+
+        Raises:
+            InvalidArgumentError: The interval is no number above 0.
+        """
+        seconds = check_interval(interval)
+        return Health.of([health for each in self.activations for health in each.check_health(seconds)])
+
     def _reset_after_fork(self) -> None:
         """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
         self._lock = threading.Lock()
@@ -406,31 +428,6 @@ class ResourceAdapter(SendsMessages):
 
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"
-
-    def _settings(
-        self, spec: "ActivationSpec", url: str | None, factory: ConnectionFactory | None
-    ) -> ConnectionSettings:
-        """Return the settings of a listener's connections.
-
-        The credentials are those of the spec, else those of the factory that its URL refers to, else those in its URL,
-        else those of the adapter.
-        """
-        url = url or self._require_url()
-        client_id = spec.effective_client_id
-        if spec.user_name:
-            password = spec.password.get_secret_value() if spec.password else None
-            return ConnectionSettings(url, spec.user_name, password, client_id, self._limits)
-        login = factory.login if factory else None
-        if login and (login.user_name or login.source):
-            return ConnectionSettings(
-                url, login.user_name, login.password, client_id, self._limits, source=login.source
-            )
-        own = ConnectionURL.parse(url) if spec.connection_url else None
-        if own and own.user_name:  # the spec's URL has its own credentials; the adapter's are for another broker
-            return ConnectionSettings(url, client_id=client_id, limits=self._limits)
-        return ConnectionSettings(
-            url, self._user_name, self._password, client_id, self._limits, source=self._credentials
-        )
 
     def _factory_of_spec(self, spec: "ActivationSpec") -> ConnectionFactory | None:
         """Return the factory that the URL ``lookup://name`` of a spec refers to; None for another URL."""

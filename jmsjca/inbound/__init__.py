@@ -1,9 +1,9 @@
 """Listeners: activations, their dispatch modes, redelivery, held acknowledgement and statistics."""
 
 from jmsjca.inbound.activation import Activation
+from jmsjca.inbound.activation_state import Status
 from jmsjca.inbound.distributed import DistributedActivation
 from jmsjca.inbound.handler import HandlerLoop
-from jmsjca.inbound.lifecycle import Status
 from jmsjca.inbound.listener_context import ContextFilter, current_context
 from jmsjca.inbound.statistics import Statistics
 

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,9 +12,11 @@ from jmsjca.config.naming import NamingContext
 from jmsjca.errors import IllegalStateError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
+from jmsjca.inbound.activation_state import ActivationState, Status
 from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler, HandlerLoop
-from jmsjca.inbound.lifecycle import ActivationRun, ActivationState, Status
+from jmsjca.inbound.health import ActivationHealth, HealthCheck
+from jmsjca.inbound.lifecycle import ActivationRun
 from jmsjca.inbound.listener_context import as_listener, in_listener
 from jmsjca.inbound.shutdown import stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
@@ -186,6 +188,14 @@ class Activation:
         run.stop_intake()
         return True
 
+    def check_health(self, interval: float) -> Sequence[ActivationHealth]:
+        """Return the health of the activation; of both sides for a distributed subscription.
+
+        Args:
+            interval: As of `ResourceAdapter.health`.
+        """
+        return (self._health_check.check(interval),)
+
     def is_held(self, message_id: str) -> bool:
         """Return True while the unit of a message with this id waits for acknowledgements.
 
@@ -219,7 +229,7 @@ class Activation:
         """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
         recorder = StatisticsRecorder(self._settings.clock)
         self.stats: Statistics = recorder
-        self._state: ActivationState[ActivationRun] = ActivationState(self._report_status)
+        self._state: ActivationState[ActivationRun] = ActivationState(self._report_status, self._settings.clock)
         self._endpoint = Endpoint(
             self.name,
             self._endpoint_settings,
@@ -232,6 +242,7 @@ class Activation:
             activation=self,
             mbean_name=self.spec.mbean_name,
         )
+        self._health_check = HealthCheck(self._endpoint, self._state)
 
     def _warn_of_endless_redelivery(self) -> None:
         """Warn of the default redelivery handling, by which a message that always fails is redelivered for ever."""

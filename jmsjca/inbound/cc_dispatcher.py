@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from jmsjca import spi
 from jmsjca.errors import JMSError, ResourceAllocationError
+from jmsjca.inbound.activity import Stall
 from jmsjca.inbound.concurrency import AdaptiveConcurrency
 from jmsjca.inbound.dispatcher import ConcurrentDispatcher
 from jmsjca.inbound.endpoint import Endpoint
@@ -59,6 +60,15 @@ class CCDispatcher(ConcurrentDispatcher):
         self._release_all()
         if self._own_pool is not None:
             self._own_pool.shutdown(wait=self._error is None)
+
+    def find_stall(self) -> Stall | None:
+        """Return the reason why no message is delivered; also if the executor does not run the workers."""
+        with self._lock:
+            waiting, since = len(self._queue), self._queue.waiting_since
+        if waiting and not self.endpoint.activity.units:
+            since = max(since, self.endpoint.activity.last_progress)
+            return Stall(f"the executor runs no handler for {waiting} prefetched messages", since)
+        return super().find_stall()
 
     def _wait_for_free_slots(self) -> int:
         """Return how many messages may be prefetched; 0 if something else has to be done first."""
@@ -204,6 +214,9 @@ class _PrefetchQueue:
 
     Args:
         endpoint: The endpoint to dispatch for.
+
+    Attributes:
+        waiting_since: The time of the monotonic clock at which a message was added to the empty queue.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -212,6 +225,7 @@ class _PrefetchQueue:
         self._size = settings.batch_size or 1
         self._capacity = max(self._size, endpoint.limits.prefetch_messages, _PREFETCH_PER_HANDLER * settings.pool_size)
         self._ready: deque[spi.Delivery] = deque()
+        self.waiting_since = 0.0
 
     def __len__(self) -> int:
         return len(self._ready)
@@ -230,6 +244,8 @@ class _PrefetchQueue:
 
     def add(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Append received messages."""
+        if not self._ready:
+            self.waiting_since = self._endpoint.clock.monotonic()
         self._ready.extend(deliveries)
 
     def push_front(self, deliveries: Sequence[spi.Delivery]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Condition, Lock, get_ident
 
+from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+
 __all__ = ["AdaptiveConcurrency", "InFlightLimit", "LeaderFollowers"]
 
 _LOOK_AGAIN = 0.1
@@ -20,9 +22,15 @@ class InFlightLimit:
     Args:
         limit: The maximum number of units.
         on_release: Called after each release of a slot; None for no call.
+        clock: The source of time.
+
+    Attributes:
+        full_since: The time of the monotonic clock at which the last slot was acquired; None while a slot is free.
     """
 
-    def __init__(self, limit: int, on_release: Callable[[], None] | None = None) -> None:
+    def __init__(self, limit: int, on_release: Callable[[], None] | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self.full_since: float | None = None
         self._limit = limit
         self._on_release = on_release
         self._count = 0
@@ -48,7 +56,7 @@ class InFlightLimit:
                 self._wait_for_slot(timeout)
             if self._closed or self.full:
                 return False
-            self._count += 1
+            self._add()
             return True
 
     def wait_until_free(self, timeout: float | None) -> None:
@@ -64,12 +72,14 @@ class InFlightLimit:
     def acquire_over_limit(self) -> None:
         """Acquire a slot, even above the limit: a message that has been received already must be counted."""
         with self._lock:
-            self._count += 1
+            self._add()
 
     def release(self) -> None:
         """Release a slot."""
         with self._lock:
             self._count -= 1
+            if self._count < self._limit:
+                self.full_since = None
             (self._acquirers if self._waiting else self._observers).notify()
         if self._on_release is not None:
             self._on_release()
@@ -85,6 +95,11 @@ class InFlightLimit:
             self._closed = True
             self._acquirers.notify_all()
             self._observers.notify_all()
+
+    def _add(self) -> None:
+        self._count += 1
+        if self._count == self._limit:
+            self.full_since = self._clock.monotonic()
 
     def _is_free(self) -> bool:
         return self._closed or self._count < self._limit

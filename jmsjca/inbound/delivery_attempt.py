@@ -281,6 +281,7 @@ class DeliveryAttempt:
             ConnectionLostError: The connection is lost; the messages are redelivered.
             TransactionInDoubtError: The commit may or may not have happened.
         """
+        self.endpoint.activity.begin(self, "settlement")
         try:
             if self._session is not None:
                 self._session.close()
@@ -301,6 +302,7 @@ class DeliveryAttempt:
         finally:
             self.transaction.abandon()  # no effect if it has ended
             self.unit.mark_lost()  # no effect if the unit has ended, which is the normal case
+            self.endpoint.activity.end(self)
             self.endpoint.record_settlement(self, self.unit.outcome or Outcome.LOST)
             if self._in_flight is not None:
                 self._in_flight.release()
@@ -350,6 +352,7 @@ class DeliveryAttempt:
 
     def _run_guarded(self, deliveries: Sequence[spi.Delivery], act: Callable[[], None]) -> None:
         before, sends = len(self.deliveries), self.unit.sends
+        self.endpoint.activity.begin(self, "handler")
         with self.endpoint.statistics.delivering(len(deliveries)):
             try:
                 act()
@@ -357,6 +360,7 @@ class DeliveryAttempt:
                 begun = len(self.deliveries) > before
                 self.endpoint.mark_returned(() if begun else deliveries)
                 self._record_failure(error, deliveries if begun else (), sent=self.unit.sends > sends)
+        self.endpoint.activity.end(self)
 
     def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Add messages to the unit, all before the first is decoded, so that they are also returned together."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError
+from jmsjca.inbound.activity import Stall
 from jmsjca.inbound.concurrency import InFlightLimit
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt
 from jmsjca.inbound.endpoint import Endpoint
@@ -30,7 +31,7 @@ class ConcurrentDispatcher(ABC):
     def __init__(self, endpoint: Endpoint, connection: spi.Connection) -> None:
         self.endpoint = endpoint
         self.connection = connection
-        self.in_flight = InFlightLimit(endpoint.settings.max_outstanding, self._on_slot_free)
+        self.in_flight = InFlightLimit(endpoint.settings.max_outstanding, self._on_slot_free, endpoint.clock)
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)  # `with self._lock` costs less than `with self._changed`
         self._stopping = self._abandoned = False
@@ -67,6 +68,14 @@ class ConcurrentDispatcher(ABC):
             self._changed.notify_all()
         self._wake()
         self.in_flight.close()
+
+    def find_stall(self) -> Stall | None:
+        """Return the reason why no message is delivered, as `Dispatcher.find_stall` does."""
+        since = self.in_flight.full_since
+        if since is None:
+            return None
+        limit = self.endpoint.settings.max_outstanding
+        return Stall(f"max_outstanding={limit} is reached: as many units wait for acknowledgement or delay", since)
 
     def begin_attempt(self) -> DeliveryAttempt:
         """Open a unit in a slot of the in-flight limit that the caller has acquired.
@@ -128,4 +137,8 @@ class Dispatcher(Protocol):
 
     def stop(self, error: Exception | None = None) -> None:
         """Make `run` return when the active handlers have; with an error make it raise that error at once."""
+        ...
+
+    def find_stall(self) -> Stall | None:
+        """Return what keeps messages from being delivered, although the connection is up; None for nothing."""
         ...

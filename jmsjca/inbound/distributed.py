@@ -1,6 +1,6 @@
 """Distributed durable subscriptions: one process forwards messages to a queue, all processes consume from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from jmsjca.config.naming import NamingContext, resolve_destination
 from jmsjca.config.settings import Deadline
 from jmsjca.destinations import Queue
+from jmsjca.errors import IllegalStateError, InvalidClientIDError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.handler import HandlerLoop
+from jmsjca.inbound.health import ActivationHealth
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
@@ -98,6 +100,14 @@ class DistributedActivation(Activation):
         """Start both sides, as `Activation.start` does."""
         self.topic_side.start()
         super().start()
+
+    def check_health(self, interval: float) -> Sequence[ActivationHealth]:
+        """Return the health of both sides; a topic side that waits for the subscription of another process is idle."""
+        side = self.topic_side
+        found = side.check_health(interval)
+        if isinstance(side.last_error, InvalidClientIDError | IllegalStateError) and side.failure is None:
+            found = [replace(each, status="idle", reason="another process has the subscription") for each in found]
+        return (*super().check_health(interval), *found)
 
     def stop_intake(self, reason: str | None = None) -> bool:
         """Take no more messages on both sides, as `Activation.stop_intake` does."""

@@ -14,6 +14,7 @@ from jmsjca.destinations import Destination, Subscription, Topic
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
+from jmsjca.inbound.activity import Activity
 from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.listener_context import log_context
@@ -183,6 +184,7 @@ class Endpoint:
     Attributes:
         redelivery: The state of redelivered messages.
         held: The messages that wait for an acknowledgement.
+        activity: The handlers and settlements in progress.
         open_unit: Opens a unit: of everything that the handler does, or of the receipt alone.
         begin_transaction: Begins the transaction that a unit is a part of.
     """
@@ -213,6 +215,7 @@ class Endpoint:
         self.mbean_name = mbean_name
         self.redelivery = RedeliveryHandler(settings.redelivery)
         self.held = AcknowledgementRegistry()
+        self.activity = Activity(clock)
         self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(UnitOfWork.begin, sends=settings.transacted)
         self.begin_transaction: BeginTransaction = (
             begin_container_transaction

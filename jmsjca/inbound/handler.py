@@ -47,8 +47,7 @@ class HandlerLoop:
 
     def is_current(self) -> bool:
         """Return True if the caller runs on the loop of the coroutines: while the caller blocks, no coroutine ends."""
-        with self._lock:
-            loop = self._application_loop or (self._background.loop if self._background is not None else None)
+        loop = self.running()
         if loop is None:
             return False
         import asyncio  # noqa: PLC0415  # an application with a loop has loaded it
@@ -57,6 +56,11 @@ class HandlerLoop:
             return asyncio.get_running_loop() is loop
         except RuntimeError:  # no loop runs on this thread
             return False
+
+    def running(self) -> "asyncio.AbstractEventLoop | None":
+        """Return the loop that coroutines run on; None if there is none yet."""
+        with self._lock:
+            return self._application_loop or (self._background.loop if self._background is not None else None)
 
     def acquire(self) -> None:
         """Register an endpoint that may have coroutines."""
@@ -173,6 +177,10 @@ class Handler:
         if result is not None and isinstance(result, Coroutine):
             return self._run_coroutine(result, invocation)  # pyright: ignore[reportUnknownArgumentType]
         return result
+
+    def running_loop(self) -> "asyncio.AbstractEventLoop | None":
+        """Return the event loop of the handler's coroutines; None if there is none yet."""
+        return self._loop.running()
 
     def runs_on_calling_loop(self) -> bool:
         """Return True if coroutines would run on the caller's event loop, so that the caller must not wait for them."""

@@ -1,16 +1,15 @@
-"""The life cycle of an activation: its states, runs, connections and reconnects."""
+"""The life cycle of an activation: its runs, connections and reconnects."""
 
 import contextlib
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Generic, Literal, TypeVar
 
 from jmsjca import spi
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import ConnectionLostError, InvalidClientIDError, JMSError
+from jmsjca.inbound.activation_state import ActivationState
 from jmsjca.inbound.capability_check import CapabilityCheck
 from jmsjca.inbound.cc_dispatcher import CCDispatcher
 from jmsjca.inbound.dispatcher import Dispatcher
@@ -20,7 +19,7 @@ from jmsjca.inbound.serial_dispatcher import SerialDispatcher
 from jmsjca.inbound.sync_dispatcher import SyncDispatcher
 from jmsjca.reconnection import ConnectionSettings, FailoverConnector, is_transient, retry_with_backoff
 
-__all__ = ["ActivationRun", "ActivationState", "Status", "StatusMonitor", "create_dispatcher"]
+__all__ = ["ActivationRun", "create_dispatcher"]
 
 logger = logging.getLogger("jmsjca.inbound")
 
@@ -28,115 +27,6 @@ _CLOSE_TIMEOUT = 1.0  # seconds for each step of closing a connection with activ
 
 _STABLE_AFTER = 30.0  # a connection that lived this long (seconds) is reconnected without back-off
 _LOG_INTERVAL = 15.0
-
-Status = Literal["Up", "Down", "Connecting", "Disconnecting"]
-
-R = TypeVar("R")
-
-Event = Literal["start", "stop", "connected", "broken", "ended"]
-
-_NEXT: dict[tuple[Event, Status], Status] = {
-    ("start", "Down"): "Connecting",
-    ("connected", "Connecting"): "Up",
-    ("broken", "Up"): "Connecting",
-    ("stop", "Connecting"): "Disconnecting",
-    ("stop", "Up"): "Disconnecting",
-    ("ended", "Connecting"): "Down",  # a permanent error: a retry cannot help
-    ("ended", "Up"): "Down",
-    ("ended", "Disconnecting"): "Down",
-}  # all other events are ignored
-
-
-def _always() -> bool:
-    return True
-
-
-class StatusMonitor:
-    """Wakes waiting threads when the status of an activation changes. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-
-    def notify(self) -> None:
-        """Make waiting threads check what they wait for."""
-        with self._changed:
-            self._changed.notify_all()
-
-    def wait_for(self, condition: Callable[[], bool], timeout: float | None) -> bool:
-        """Wait until a condition is true.
-
-        Args:
-            condition: Checked at first and at each `notify`.
-            timeout: Seconds to wait; None waits forever.
-
-        Returns:
-            The last result of the condition.
-        """
-        with self._changed:
-            return self._changed.wait_for(condition, timeout)
-
-
-class ActivationState(Generic[R]):
-    """The state machine of an activation. Thread-safe.
-
-    ============= ========== ========== ============= =============
-    event         Down       Connecting Up            Disconnecting
-    ============= ========== ========== ============= =============
-    start         Connecting            .             .
-    connected                Up         .             .
-    broken                              Connecting    .
-    stop                     Disconnecting (both)     .
-    ended                    Down       Down          Down
-    ============= ========== ========== ============= =============
-
-    Args:
-        on_change: Called with each new status, in order, one call at a time, without a lock: it may call back.
-
-    Attributes:
-        current_run: The run that was started last.
-    """
-
-    def __init__(self, on_change: Callable[[Status], None]) -> None:
-        self._on_change = on_change
-        self._lock = threading.Lock()
-        self._status: Status = "Down"
-        self.current_run: R | None = None
-        self._pending: deque[Status] = deque()
-        self._notifying = threading.Lock()
-
-    @property
-    def status(self) -> Status:
-        """The current status."""
-        return self._status
-
-    def fire(self, event: Event, run: R, guard: Callable[[], bool] = _always) -> bool:
-        """Process an event.
-
-        Args:
-            event: The event.
-            run: The run it belongs to. An event of any other run than the current one is ignored.
-            guard: Called under the lock; the event is ignored if it returns False.
-
-        Returns:
-            True if the event changed the status.
-        """
-        with self._lock:
-            following = _NEXT.get((event, self._status))
-            if following is None or (event != "start" and run is not self.current_run) or not guard():
-                return False
-            self._status, self.current_run = following, run
-            self._pending.append(following)
-        self._notify_all()
-        return True
-
-    def _notify_all(self) -> None:
-        """Report all pending status changes, unless another thread does: it continues until none is left."""
-        while self._pending and self._notifying.acquire(blocking=False):
-            try:
-                while self._pending:
-                    self._on_change(self._pending.popleft())
-            finally:
-                self._notifying.release()
 
 
 class _ListenerConnection:
@@ -193,6 +83,12 @@ class _ListenerConnection:
             with contextlib.suppress(JMSError):  # the connection is abandoned anyway
                 connection.close()
             self._ended.set()
+
+    @property
+    def delivering(self) -> "tuple[spi.Connection, Dispatcher] | None":
+        """The connection and its dispatcher while messages are delivered; else None."""
+        connection, dispatcher = self._connection, self._dispatcher
+        return None if connection is None or dispatcher is None or self._ended.is_set() else (connection, dispatcher)
 
     def stop(self, error: Exception | None = None) -> None:
         """Stop taking messages, and make `run` return when the handlers have; with an error as soon as possible."""
@@ -264,6 +160,16 @@ class ActivationRun:
         self._up_since: float | None = None
         self.failure: Exception | None = None
         self.last_error: Exception | None = None
+
+    @property
+    def stop_requested(self) -> bool:
+        """True if the run was stopped, and did not end by itself."""
+        return self._stopping.is_set()
+
+    @property
+    def delivering(self) -> tuple[spi.Connection, Dispatcher] | None:
+        """The connection and its dispatcher while messages are delivered; else None."""
+        return None if self._attempt is None else self._attempt.delivering
 
     def start(self) -> None:
         """Start the thread."""

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from jmsjca import spi
+from jmsjca.inbound.activity import Stall
 from jmsjca.inbound.concurrency import InFlightLimit
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt
 from jmsjca.inbound.endpoint import Endpoint
@@ -40,8 +41,7 @@ class SerialDispatcher:
             ConnectionLostError: The connection broke.
             JMSError: The broker refused something that may work on a new connection.
         """
-        while self._endpoint.abandoned_handlers and not self._stopping.wait(_LOOK_AGAIN):
-            pass  # a handler of an abandoned connection is still active; handlers run one at a time
+        self._wait_for_abandoned_handler()
         with self._endpoint.statistics.endpoint():
             while not self._stopping.is_set():
                 self._deliver_chunk(self._consumer.receive(self._endpoint.limits.chunk, None))
@@ -57,6 +57,18 @@ class SerialDispatcher:
         self._stopping.set()
         self._consumer.wake()
 
+    def find_stall(self) -> Stall | None:
+        """Return None: all that can stall is recorded as the activity of the endpoint."""
+
+    def _wait_for_abandoned_handler(self) -> None:
+        """Wait while a handler of an abandoned connection is active: handlers run one at a time."""
+        if not self._endpoint.abandoned_handlers:
+            return
+        self._endpoint.activity.begin(self, "handler of a lost connection")
+        while self._endpoint.abandoned_handlers and not self._stopping.wait(_LOOK_AGAIN):
+            pass
+        self._endpoint.activity.end(self)
+
     def _deliver_chunk(self, chunk: Sequence[spi.Delivery]) -> None:
         for position, delivery in enumerate(chunk):
             if self._stopping.is_set():
@@ -68,7 +80,7 @@ class SerialDispatcher:
                 return  # the rest of the chunk was returned with the message, to keep the order
 
     def _deliver(self, delivery: spi.Delivery, delay: float) -> Outcome | None:
-        if delay and self._stopping.wait(delay):  # wait on this thread: all later messages must wait, too
+        if delay and self._wait_for_delay(delay):
             self._redelivery.release(self._consumer, [delivery])
             return None
         attempt = self._attempt = DeliveryAttempt(self._endpoint, self._connection)
@@ -77,3 +89,11 @@ class SerialDispatcher:
         finally:
             self._attempt = None
         return attempt.unit.outcome
+
+    def _wait_for_delay(self, seconds: float) -> bool:
+        """Wait on this thread, because all later messages must wait, too. Return True if stopped meanwhile."""
+        self._endpoint.activity.begin(self, "delay")
+        try:
+            return self._stopping.wait(seconds)
+        finally:
+            self._endpoint.activity.end(self)

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from jmsjca.arguments import check_timeout
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.lifecycle import StatusMonitor
+from jmsjca.inbound.activation_state import StatusMonitor
 
 __all__ = ["serve", "stop_all", "stop_at_exit"]
 

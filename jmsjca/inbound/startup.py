@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from jmsjca.errors import ActivationFailedError, ActivationTimeoutError
-from jmsjca.inbound.lifecycle import Status, StatusMonitor
+from jmsjca.inbound.activation_state import Status, StatusMonitor
 
 __all__ = ["have_all_failed", "raise_failures", "wait_until_up"]
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.inbound.activity import Stall
 from jmsjca.inbound.concurrency import InFlightLimit, LeaderFollowers
 from jmsjca.inbound.dispatcher import ConcurrentDispatcher
 from jmsjca.inbound.endpoint import Endpoint
@@ -117,6 +118,7 @@ class SyncDispatcher(ConcurrentDispatcher):
         self.prefetch_group = PrefetchGroup(endpoint, connection, self.in_flight)
         self._receivers = [_Receiver(self)]  # a source that cannot be consumed from is detected at once
         self._running = 0
+        self._lost: Stall | None = None  # a receiver that ended although nothing stopped it
 
     def _run(self) -> None:
         self._start(self._receivers[0])
@@ -145,6 +147,10 @@ class SyncDispatcher(ConcurrentDispatcher):
             self._running += 1
         thread.start()
 
+    def find_stall(self) -> Stall | None:
+        """Return the reason why no message is delivered, or why receivers are missing."""
+        return self._lost or super().find_stall()
+
     def _ended(self) -> bool:
         return not self._running or self._error is not None
 
@@ -156,6 +162,8 @@ class SyncDispatcher(ConcurrentDispatcher):
         finally:
             with self._lock:
                 self._running -= 1
+                if not self._stopping and self._lost is None:
+                    self._lost = Stall("a receiver has ended", self.endpoint.clock.monotonic())
                 self._changed.notify_all()
 
     def _wake(self) -> None:

@@ -114,7 +114,7 @@ def test_credentials_of_a_bound_factory_fill_in(adapter, spec_user, expected):
     spec = ActivationSpec(
         destination="q", connection_url="lookup://CF", user_name=spec_user, password="s" if spec_user else None
     )
-    settings = adapter._settings(spec, "embedded://other", adapter._factory_of_spec(spec))
+    settings = adapter.activate(spec, print)._settings
     assert (settings.user_name, settings.password) == expected
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jmsjca import ActivationSpec, ConnectionFactory, Hooks, Message, Outcome, ResourceAdapter, Topic, reconnection
 from jmsjca.config import ConnectionURL
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidActivationSpecError, InvalidClientIDError
-from jmsjca.inbound.lifecycle import ActivationState
+from jmsjca.inbound.activation_state import ActivationState
 from jmsjca.providers import find_provider
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, in_thread, send, waiting
 

@@ -1,0 +1,226 @@
+"""Health for orchestrators: an ASGI application, a small HTTP server, and a file for probes by exit status.
+
+Readiness tells whether messages can flow. Liveness fails only if a new process may help: a broker that is down is no
+reason to restart its clients.
+"""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from jmsjca.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from jmsjca.adapter import ResourceAdapter
+
+__all__ = ["HealthFile", "HealthServer", "Report", "app_for", "read_health_file"]
+
+Report = Mapping[str, object]
+"""The result of `Health.as_dict`, or of several processes: ``ready`` and ``alive`` decide."""
+
+_Scope = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+_Application = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
+
+_READY, _LIVE = "/ready", "/live"
+_KEYS = {_READY: "ready", _LIVE: "alive"}
+_OK, _NOT_FOUND, _METHOD_NOT_ALLOWED, _UNAVAILABLE = 200, 404, 405, 503
+
+
+def app_for(adapter: "ResourceAdapter", interval: float = 30.0) -> _Application:
+    """Return an ASGI application with the routes ``/ready`` and ``/live``: status 200 or 503, and the health as JSON.
+
+    The check runs on a thread, so a blocked broker does not block the event loop. A check that does not end within
+    ``interval`` seconds counts as neither ready nor alive.
+
+    Args:
+        adapter: The adapter.
+        interval: As for `ResourceAdapter.health`.
+    """
+
+    async def _check() -> Report:
+        import asyncio  # noqa: PLC0415  # loaded already where this runs
+
+        try:
+            health = await asyncio.wait_for(asyncio.to_thread(adapter.health, interval), interval)
+        except TimeoutError:
+            return {"status": "stuck", "reason": f"the check takes longer than {interval:g} s", **_DEAD}
+        return health.as_dict()
+
+    async def _application(scope: _Scope, receive: _Receive, send: _Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        elif scope["type"] == "http":
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            refused = _refusal(scope["method"], path)
+            status, body = refused or _response(path, await _check())
+            await _respond(send, status, b"" if scope["method"] == "HEAD" else body, len(body))
+
+    return _application
+
+
+_DEAD = {"ready": False, "alive": False}
+
+
+async def _lifespan(receive: _Receive, send: _Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+async def _respond(send: _Send, status: int, body: bytes, length: int) -> None:
+    headers = [(name.lower().encode(), value.encode()) for name, value in _headers(length).items()]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _headers(length: int) -> dict[str, str]:
+    return {"Content-Type": "application/json", "Content-Length": str(length), "Cache-Control": "no-store"}
+
+
+def _refusal(method: str, path: str) -> tuple[int, bytes] | None:
+    if path not in _KEYS:
+        return _NOT_FOUND, _encoded({"error": f"There are {_READY} and {_LIVE} here."})
+    if method not in {"GET", "HEAD"}:
+        return _METHOD_NOT_ALLOWED, _encoded({"error": "Use GET or HEAD."})
+    return None
+
+
+def _response(path: str, report: Report) -> tuple[int, bytes]:
+    return _OK if report[_KEYS[path]] else _UNAVAILABLE, _encoded(report)
+
+
+def _encoded(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+class HealthServer:
+    """Serves ``/ready`` and ``/live`` over HTTP, for programs without an ASGI server. Use it as a context manager.
+
+    Args:
+        check: Returns the health; called on a thread of its own for each request.
+        port: The port; 0 for a free one.
+        host: The address to listen on. A probe of Kubernetes comes over the network: "0.0.0.0".
+
+    Raises:
+        ConfigurationError: The port cannot be used.
+
+    Attributes:
+        port: The port in use.
+    """
+
+    def __init__(self, check: Callable[[], Report], port: int = 0, host: str = "127.0.0.1") -> None:
+        try:
+            self._server = ThreadingHTTPServer((host, port), partial(_RequestHandler, check))
+        except (OSError, OverflowError) as error:
+            raise ConfigurationError(f"The health port {host}:{port} cannot be used: {error}. Name another.") from error
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, name="jmsjca health", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _RequestHandler(BaseHTTPRequestHandler):
+    def __init__(self, check: Callable[[], Report], *connection: Any) -> None:
+        self._check = check
+        super().__init__(*connection)  # answers the request
+
+    def do_GET(self) -> None:  # the name that http.server calls
+        """Answer a request."""
+        self._answer()
+
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  # likewise
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Write no access log: probes come every few seconds."""
+
+    def _answer(self) -> None:
+        path = self.path.partition("?")[0]
+        status, body = _refusal(self.command, path) or _response(path, self._check())
+        self.send_response(status)
+        for name, value in _headers(len(body)).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class HealthFile:
+    """Writes the health of an adapter to a file again and again, for a probe by exit status: ``jmsjca status --file``.
+
+    A process that hangs, is stopped or was killed writes no more: a file that is too old is a failure as well. Use it
+    as a context manager.
+
+    Args:
+        check: Returns the health.
+        path: The file. It is replaced in one step, so that readers always see all of it.
+        interval: As for `ResourceAdapter.health`; the file is written at least five times as often.
+    """
+
+    def __init__(self, check: Callable[[], Report], path: str | Path, interval: float = 30.0) -> None:
+        self._check = check
+        self._path = Path(path)
+        self._interval = interval
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="jmsjca health file", daemon=True)
+
+    def write(self) -> None:
+        """Write the file once."""
+        report = {**self._check(), "pid": os.getpid(), "written": time.time(), "interval": self._interval}
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        beside.write_bytes(_encoded(report))
+        beside.replace(self._path)
+
+    def __enter__(self) -> Self:
+        self.write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self._path.unlink(missing_ok=True)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(min(self._interval / 5, 5.0)):
+            self.write()
+
+
+def read_health_file(path: str | Path, now: float | None = None) -> Report:
+    """Return what `HealthFile` wrote; neither ready nor alive if it is too old.
+
+    Args:
+        path: The file.
+        now: The time in seconds since the epoch; None for the present.
+
+    Raises:
+        ConfigurationError: There is no such file, or it is no health file.
+    """
+    try:
+        report = cast("dict[str, Any]", json.loads(Path(path).read_bytes()))
+        age, interval = (time.time() if now is None else now) - report["written"], report["interval"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path} is no health file ({type(error).__name__}): is the worker running with --health-file {path}?"
+        ) from error
+    if age > interval:
+        reason = f"the process {report.get('pid')} has not written the file for {age:.0f} s"
+        return {**report, "status": "stuck", "reason": reason, **_DEAD}
+    return report

@@ -1,0 +1,161 @@
+"""Probes of orchestrators: the ASGI application, the HTTP server, and the file."""
+
+import asyncio
+import http.client
+import json
+import threading
+
+import pytest
+
+from jmsjca.errors import ConfigurationError
+from jmsjca.management.cli import run
+from jmsjca.management.health import HealthFile, HealthServer, app_for, read_health_file
+from tests.unit.inbound.deliveries import until
+from tests.unit.inbound.listeners import PATIENCE
+
+GREEN = {"status": "idle", "reason": None, "since": None, "ready": True, "alive": True, "activations": []}
+RED = {**GREEN, "status": "stuck", "reason": "q: a handler has not ended", "ready": False, "alive": False}
+CONNECTING = {**GREEN, "status": "down", "reason": "q: refused", "ready": False}
+
+
+def ask(app, path, method="GET", **scope):
+    """Send a request to an ASGI application; return the status, the headers and the body."""
+    sent = []
+
+    async def send(event):
+        sent.append(event)
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    asyncio.run(app({"type": "http", "method": method, "path": path, **scope}, receive, send))
+    start, body = sent
+    return start["status"], {k.decode(): v.decode() for k, v in start["headers"]}, body["body"]
+
+
+def test_an_adapter_without_broker_is_alive_but_not_ready(jms_adapter):
+    jms_adapter.listener("q")(print)
+    jms_adapter.start(wait=PATIENCE)
+    app = app_for(jms_adapter)
+    status, headers, body = ask(app, "/ready")
+    assert (status, json.loads(body)["activations"][0]["status"]) == (200, "idle")
+    assert headers == {
+        "content-type": "application/json",
+        "content-length": f"{len(body)}",
+        "cache-control": "no-store",
+    }
+    jms_adapter.stop()
+    assert (ask(app, "/ready")[0], ask(app, "/live")[0]) == (503, 200)
+
+
+def test_other_requests_are_refused(jms_adapter):
+    app = app_for(jms_adapter)
+    assert ask(app, "/")[0] == 404
+    assert ask(app, "/ready", "POST")[0] == 405
+    assert ask(app, "/ready", "HEAD")[::2] == (200, b"")
+    assert ask(app, "/health/live", root_path="/health")[0] == 200
+
+
+def test_a_check_that_hangs_is_red(jms_adapter):
+    released = threading.Event()
+    jms_adapter.health = lambda interval: released.wait(60)
+
+    async def both():
+        sent = []
+
+        async def send(event):
+            sent.append(event)
+
+        await app_for(jms_adapter, interval=0.05)({"type": "http", "method": "GET", "path": "/live"}, None, send)
+        released.set()
+        return sent
+
+    start, body = asyncio.run(both())
+    assert start["status"] == 503
+    assert "the check takes longer than 0.05 s" in json.loads(body["body"])["reason"]
+
+
+def test_the_life_span_of_the_application_is_acknowledged(jms_adapter):
+    events, sent = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]), []
+
+    async def receive():
+        return next(events)
+
+    async def send(event):
+        sent.append(event["type"])
+
+    asyncio.run(app_for(jms_adapter)({"type": "lifespan"}, receive, send))
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+@pytest.mark.parametrize(
+    ("report", "ready", "live"),
+    [(GREEN, 200, 200), (RED, 503, 503), (CONNECTING, 503, 200)],
+    ids=["green", "red", "down"],
+)
+def test_the_server_answers_probes(report, ready, live):
+    with HealthServer(lambda: report) as server:
+
+        def get(path, method="GET"):
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            connection.request(method, path)
+            answer = connection.getresponse()
+            found = answer.status, answer.read()
+            connection.close()
+            return found
+
+        assert get("/ready") == (ready, json.dumps(report).encode())
+        assert (get("/live?x")[0], get("/nothing")[0], get("/live", "POST")[0]) == (live, 404, 405)
+        assert get("/live", "HEAD") == (live, b"")
+        with pytest.raises(ConfigurationError, match=f"{server.port} cannot be used"):
+            HealthServer(lambda: report, server.port)
+
+
+def test_the_file_is_written_again_and_again(tmp_path):
+    path, reports = tmp_path / "health.json", [GREEN, RED]
+    with HealthFile(lambda: reports[0], path, interval=0.05):
+        assert read_health_file(path, now=0)["ready"]
+        reports.reverse()
+        until(lambda: not read_health_file(path, now=0)["ready"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(report, name="health.json"):
+        HealthFile(lambda: report, tmp_path / name).write()
+        return tmp_path / name
+
+    return write
+
+
+def test_death_14_a_process_that_writes_no_more_is_red(written):
+    path = written(GREEN)
+    at = read_health_file(path)["written"]
+    assert read_health_file(path, at + 30)["ready"]
+    stale = read_health_file(path, at + 31)
+    assert (stale["ready"], stale["alive"]) == (False, False)
+    assert "has not written the file for 31 s" in stale["reason"]
+
+
+@pytest.mark.parametrize(("report", "ready", "live"), [(GREEN, 0, 0), (RED, 1, 1), (CONNECTING, 1, 0)])
+def test_the_exit_status_is_a_probe(written, capsys, report, ready, live):
+    path = f"{written(report)}"
+    assert run(["status", "--file", path]) == ready
+    assert report["status"] in capsys.readouterr().out
+    assert run(["status", "--file", path, "--live"]) == live
+
+
+def test_one_red_worker_of_several_is_enough(written, capsys):
+    green, red = written(GREEN, "a"), written(RED, "b")
+    assert run(["status", "-f", f"{green}", "-f", f"{red}", "--json"]) == 1
+    assert [each["status"] for each in json.loads(capsys.readouterr().out)] == ["idle", "stuck"]
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", "[]", '{"written": "x", "interval": 1}'])
+def test_no_health_file_is_a_mistake(tmp_path, capsys, content):
+    path = tmp_path / "none.json"
+    if content is not None:
+        path.write_text(content)
+    assert run(["status", "--file", f"{path}"]) == 2
+    assert "is the worker running with --health-file" in capsys.readouterr().err
