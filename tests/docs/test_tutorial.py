@@ -1,4 +1,4 @@
-"""The tutorial runs from its page, and each of its commands writes what the page shows."""
+"""The tutorial and other pages with files run from their pages, and each command writes what the page shows."""
 
 import os
 import sys
@@ -20,6 +20,13 @@ def test_the_tutorial_runs(tmp_path):
     steps = steps_of(TUTORIAL.read_text())
     assert len([step for step in steps if step.file]) == 3
     assert len([step for step in steps if step.output]) > 7
+    replay(steps, tmp_path, ENVIRONMENT)
+
+
+def test_the_commands_about_worker_processes_run(tmp_path):
+    steps = steps_of((TUTORIAL.parent / "how-to" / "worker-processes.md").read_text())
+    assert [step.file for step in steps if step.file] == ["worker.py"]
+    assert "shipped a pear\n" in [step.output for step in steps]
     replay(steps, tmp_path, ENVIRONMENT)
 
 

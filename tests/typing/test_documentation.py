@@ -15,7 +15,12 @@ DOCS = ROOT / "docs"
 PAGES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
 PAGES["README"] = ROOT / "README.md"
 FILES = re.compile(r"^```python title=\"([^\"]+)\"\n(.*?)^```", re.MULTILINE | re.DOTALL)
-STRICT = ["-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent"]
+SETTINGS = """[mypy]
+strict = true
+follow_imports = silent
+[mypy-django.*]
+ignore_missing_imports = true
+"""  # Django has no annotations
 
 
 def code(page):
@@ -32,7 +37,8 @@ CODES = {page: code(page) for page in PAGES if code(page)}
 def check(folder, *files):
     """Run mypy on files of a folder."""
     environment = os.environ | {"MYPYPATH": str(ROOT)}
-    command = [sys.executable, *STRICT, *files]
+    (folder / "mypy.ini").write_text(SETTINGS)
+    command = [sys.executable, "-m", "mypy", *files]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -66,4 +72,4 @@ def test_the_files_of_a_page_are_typed(page, tmp_path):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     done = check(tmp_path, *files)
-    assert done.stdout == f"Success: no issues found in {len(files)} source files\n", done.stdout + done.stderr
+    assert done.stdout.startswith("Success: no issues found"), done.stdout + done.stderr
