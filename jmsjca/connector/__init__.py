@@ -6,7 +6,7 @@ from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.connector import Connector, ConnectorTerminatedError
 from jmsjca.connector.responses import ListenResponse, PollResponse
-from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
+from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
 
 __all__ = [
     "Activities",
@@ -19,4 +19,5 @@ __all__ = [
     "ListenResponse",
     "PollResponse",
     "ReturnCode",
+    "ReturnStatus",
 ]

@@ -62,7 +62,10 @@ def _parse_time(value: object) -> object:
 
 def _parse_destinations(value: object) -> object:
     if isinstance(value, str):
-        return [name for name in value.split(";") if name.strip()]
+        names = [name for name in value.split(";") if name.strip()]
+        if not names:
+            raise ValueError("the text names no destination; leave the field out for a connector without events")
+        return names
     return [value] if isinstance(value, Destination) else value
 
 
@@ -93,6 +96,7 @@ class ConnectorConfig(BaseModel):
     Attributes:
         connection_url: The URL of the broker, or ``lookup://name`` of a bound connection factory.
         input_destination: The destinations to poll, in the order of their turns; as text separated by ``;``.
+            Empty for a connector that only sends requests.
         client_id: The client id of the connection. Topics need one: they are read by durable subscriptions that are
             named like the topic.
         poll_quantity: The maximum number of messages of each input destination per poll; 1 to 500.
@@ -116,6 +120,13 @@ class ConnectorConfig(BaseModel):
         message_format_property: The property that holds the format of messages: ``JMSType`` for the header, or, for
             WebSphere MQ, ``JMS_IBM_Format``.
         default_verb: The verb of a business object if its message has no verb.
+        reply_to_destination: The queue for responses to requests; meta-objects can name another one.
+        message_response_result_property: The message property that holds the result of a response, by name or as a
+            feedback code of WebSphere MQ; ``JMS_IBM_Feedback`` for instance.
+        raw_response_selectors: True inserts values into response selectors as they are, as IBM's adapter does; a quote
+            in a value can then change the selector.
+        session_pool_size_for_requests: The maximum number of requests at the same time; further ones wait.
+        feedback_codes: Results by feedback code, instead of the default ones: ``{"MQFB_APPL_FIRST + 1": "VALDUPES"}``.
         restart_retry_count: The maximum number of restarts in a row of `Connector.run`; 0 terminates at once.
         restart_retry_interval: Seconds before the first restart; doubled for each further one in a row.
         strict: True refuses a configuration without error, unsubscribed and archive destination.
@@ -129,7 +140,7 @@ class ConnectorConfig(BaseModel):
     # A validator sees only the fields above its own, so their order matters.
     connection_url: Annotated[str, AfterValidator(_validate_url)] = Field(repr=False)  # may hold a password
     client_id: str | None = Field(default=None, min_length=1)
-    input_destination: Annotated[tuple[_Destination, ...], BeforeValidator(_parse_destinations)] = Field(min_length=1)
+    input_destination: Annotated[tuple[_Destination, ...], BeforeValidator(_parse_destinations)] = ()
     poll_quantity: int = Field(default=1, ge=1, le=500)
     poll_frequency: Annotated[_Seconds | Literal["key"] | None, BeforeValidator(_parse_frequency)] = 10.0
     poll_start_time: _TimeOfDay | None = None
@@ -146,6 +157,11 @@ class ConnectorConfig(BaseModel):
     configuration_meta_object: _MetaObject | None = None
     message_format_property: str = Field(default="JMSType", min_length=1)
     default_verb: str = "Create"
+    reply_to_destination: _Destination | None = None
+    message_response_result_property: str | None = Field(default=None, min_length=1)
+    raw_response_selectors: bool = False
+    session_pool_size_for_requests: int = Field(default=10, ge=1, le=10_000)
+    feedback_codes: Mapping[str, str] = Field(default_factory=dict[str, str])
     restart_retry_count: int = Field(default=3, ge=0, le=1_000_000)
     restart_retry_interval: _Seconds = 60.0
     strict: bool = False

@@ -50,6 +50,11 @@ class ConnectorFields(TypedDict, total=False):
     configuration_meta_object: StaticMetaObject | Mapping[str, str | Mapping[str, object]] | str | Path | None
     message_format_property: str
     default_verb: str
+    reply_to_destination: str | Destination | None
+    message_response_result_property: str | None
+    raw_response_selectors: bool
+    session_pool_size_for_requests: int
+    feedback_codes: Mapping[str, str]
     restart_retry_count: int
     restart_retry_interval: float
     strict: bool
@@ -77,6 +82,11 @@ DOCUMENTED_NAMES = {
     "ConfigurationMetaObject": "configuration_meta_object",
     "MessageFormatProperty": "message_format_property",
     "DefaultVerb": "default_verb",
+    "ReplyToDestination": "reply_to_destination",
+    "ReplyToQueue": "reply_to_destination",
+    "MessageResponseResultProperty": "message_response_result_property",
+    "SessionPoolSizeForRequests": "session_pool_size_for_requests",
+    "FeedbackCodeMappingMO": "feedback_codes",
     "RestartRetryCount": "restart_retry_count",
     "RestartRetryInterval": "restart_retry_interval",
 }

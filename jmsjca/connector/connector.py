@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from jmsjca.config import Limits
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import Collaboration, publisher
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
@@ -26,7 +27,8 @@ from jmsjca.connector.event_conversion import EventConversion
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.poll_schedule import key_polls, timed_polls
 from jmsjca.connector.polled_session import PolledSession
-from jmsjca.connector.return_codes import ReturnCode
+from jmsjca.connector.request_processing import RequestProcessing
+from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import is_transient
@@ -53,7 +55,8 @@ class Connector:
     Args:
         config: The configuration.
         collaboration: Called with each business object, by the thread that polls; or a queue or topic that gets a
-            message for each one, in the transaction that removes the event.
+            message for each one, in the transaction that removes the event. None for a connector that only sends
+            requests.
         data_handler: The default data handler; None uses that of the configured class or MIME type.
         clock: The source of the time of day for ``poll_start_time`` and ``poll_end_time``.
 
@@ -64,7 +67,7 @@ class Connector:
     def __init__(
         self,
         config: ConnectorConfig,
-        collaboration: Collaboration,
+        collaboration: Collaboration | None = None,
         *,
         data_handler: DataHandler | None = None,
         clock: Clock = SYSTEM_CLOCK,
@@ -72,7 +75,9 @@ class Connector:
         self._config = config
         self._clock = clock
         handler = _default_handler(config) if data_handler is None else data_handler
-        self._flow = EventFlow(config, EventConversion(config, handler), publisher(collaboration, handler))
+        conversion = EventConversion(config, handler)
+        self._requests = RequestProcessing(config, conversion)
+        self._flow = EventFlow(config, conversion, publisher(_checked_collaboration(config, collaboration), handler))
         # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it.
         limits = Limits(prefetch_messages=0)
         self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=limits)
@@ -127,6 +132,28 @@ class Connector:
         for _ in self._polls(keyboard):
             attempts(self._poll)
 
+    def do_verb_for(self, business_object: BusinessObject, status: ReturnStatus | None = None) -> ReturnCode:
+        """Send a request: a message with the business object, to the OutputDestination of its meta-objects.
+
+        With a ResponseTimeout of 0 or more it waits for a response; its result is the return code.
+        Thread-safe; a collaboration may call it.
+
+        Args:
+            business_object: The request. After VALCHANGE and MULTIPLE_HITS it has the values of the response, and its
+                dynamic meta-object the headers. The verb does not change the action.
+            status: Gets the description of an error; None for none.
+
+        Returns:
+            SUCCEED, the result of the response, FAIL for wrong meta-objects, values or data, or APPRESPONSETIMEOUT if
+            the broker cannot be reached, or if no response arrives and TimeoutFatal is not false.
+
+        Raises:
+            IllegalStateError: The connector is stopped.
+        """
+        if self._stopping.is_set():
+            raise IllegalStateError("The connector is stopped, so it sends no requests; create another one.")
+        return self._requests.do_verb_for(business_object, ReturnStatus() if status is None else status)
+
     def stop(self) -> None:
         """End `run`, and a running poll after its current message, without waiting. It cannot poll again."""
         self._stopping.set()
@@ -134,8 +161,9 @@ class Connector:
         self._close_if_idle()
 
     def close(self) -> None:
-        """Stop, and close the connection; a running poll closes it after its current message. Idempotent."""
+        """Stop, and close the connections; a running poll closes its own after its current message. Idempotent."""
         self.stop()
+        self._requests.close()
 
     def _polls(self, keyboard: TextIO | None) -> Iterator[None]:
         pause = self._config.poll_frequency
@@ -218,6 +246,14 @@ class Connector:
             f"The connector has terminated: its poll returned {ReturnCode.APPRESPONSETIMEOUT} {state.attempt_number} "
             f"times in a row (restart_retry_count is {self._config.restart_retry_count}). The log has the reasons."
         )
+
+
+def _checked_collaboration(config: ConnectorConfig, collaboration: Collaboration | None) -> Collaboration:
+    if collaboration is not None:
+        return collaboration
+    if config.input_destination:
+        raise ConfigurationError("The connector polls input_destination, but has no collaboration for the events.")
+    return lambda _: DeliveryOutcome.NO_SUBSCRIPTION_FOUND
 
 
 def _default_handler(config: ConnectorConfig) -> DataHandler:

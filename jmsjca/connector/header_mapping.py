@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import cast
 
 from jmsjca.connector.application_information import parse_information
-from jmsjca.connector.business_objects import BusinessObject, Scalar, shown
+from jmsjca.connector.business_objects import Attribute, BusinessObject, Scalar, shown
 from jmsjca.connector.definitions import (
     AttributeDefinition,
     BusinessObjectDefinition,
@@ -130,6 +130,11 @@ class HeaderMapping:
             return business_object
         kept = {name: value for name, value in business_object.attributes.items() if name != attribute}
         return BusinessObject(business_object.type, business_object.verb, kept, business_object.object_event_id)
+
+    def only_meta_object(self, business_object: BusinessObject) -> dict[str, Attribute]:
+        """Return the attribute with the dynamic meta-object; empty if the business object has none."""
+        attribute = self._attributes.get(business_object.type)
+        return {name: value for name, value in business_object.attributes.items() if name == attribute}
 
     def _child(self, business_object: BusinessObject) -> BusinessObject | None:
         child = business_object.attributes.get(self._attributes.get(business_object.type, ""))

@@ -1,19 +1,43 @@
-"""Outcomes of the delivery of an event, and the return code of a poll."""
+"""Outcomes of the delivery of an event, and the return codes of polls and requests."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["DeliveryOutcome", "ReturnCode"]
+__all__ = ["DeliveryOutcome", "ReturnCode", "ReturnStatus"]
 
 
 class ReturnCode(StrEnum):
-    """The result of one poll for events."""
+    """The result of a poll for events (the first three) or of a request."""
 
     SUCCEED = "SUCCEED"
-    """The poll ended normally, also when it found no message."""
+    """The poll ended normally, also when it found no message; or the request succeeded."""
     FAIL = "FAIL"
-    """The poll failed; the connector continues with the next poll."""
+    """The poll or the request failed; the connector goes on."""
     APPRESPONSETIMEOUT = "APPRESPONSETIMEOUT"
-    """The broker or the collaboration cannot be reached; the connector restarts or terminates."""
+    """The broker, the collaboration or the target application cannot be reached, so the connector restarts."""
+    VALCHANGE = "VALCHANGE"
+    """The target application changed the business object, which has the new values."""
+    MULTIPLE_HITS = "MULTIPLE_HITS"
+    """Several objects matched; the business object has the values of the first one."""
+    VALDUPES = "VALDUPES"
+    """The object exists already."""
+    FAIL_RETRIEVE_BY_CONTENT = "FAIL_RETRIEVE_BY_CONTENT"
+    """No object has the content that was searched for."""
+    BO_DOES_NOT_EXIST = "BO_DOES_NOT_EXIST"
+    """The object does not exist."""
+    UNABLE_TO_LOGIN = "UNABLE_TO_LOGIN"
+    """The target application refused the login."""
+
+
+@dataclass
+class ReturnStatus:
+    """The description of a request that did not succeed.
+
+    Attributes:
+        text: The text of the error; empty after a success.
+    """
+
+    text: str = ""
 
 
 class DeliveryOutcome(StrEnum):
