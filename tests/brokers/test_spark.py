@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 from brokers import PAIRS
+from raw_amqp import RawAMQP
 from spark_session import spark_session
 
 from jmsjca import Queue, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
+from tests.unit.inbound.test_poison import DEFECTS
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +67,7 @@ class Stream:
             path.unlink()
 
 
-IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp", "rabbitmq-amqp"}
+IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp", "rabbitmq4-amqp"}
 
 
 @pytest.fixture(params=[pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS])
@@ -83,6 +85,31 @@ def test_a_stream_takes_each_message_once(stream):
     query.processAllAvailable()
     query.stop()
     assert stream.texts() == [*TEXTS, "more"]
+
+
+# What an AMQP peer may send, as bytes: brokers differ in what they take.
+REFUSED = {"artemis": {"no message at all"}, "rabbitmq4": {"no message at all", "no sections"}}
+UNREADABLE = {"a list as correlation id", "a list as message id"}
+
+
+@pytest.mark.parametrize("broker", REFUSED)
+def test_a_stream_takes_whatever_other_clients_send(spark, broker, broker_url, tmp_path):
+    """What cannot be read comes with its error, and ends nothing: what was sent behind it comes too."""
+    sent = {name: payload for name, payload in DEFECTS.items() if name not in REFUSED[broker]}
+    stream = Stream(spark, broker_url(f"{broker}-amqp"), tmp_path)
+    connection = connect(ConnectionSettings(stream.url))
+    connection.check(stream.queue)
+    connection.close()
+    artemis = broker == "artemis"
+    with RawAMQP(stream.url, "queue" if artemis else None) as sender:
+        address = stream.queue.name if artemis else f"/queues/{stream.queue.name}"
+        sender.send_encoded(address, *sent.values())
+    stream.send("behind")
+    stream.run(availableNow=True).awaitTermination()
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert len(rows) == len(sent) + 1
+    assert sum(row.error is not None for row in rows) == len(UNREADABLE)
+    assert "behind" in {row.text for row in rows}
 
 
 def test_a_batch_looks_or_is_refused(spark, stream):

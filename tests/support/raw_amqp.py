@@ -57,6 +57,17 @@ class RawAMQP:
             sender.send(Message(body=body, durable=True))
         sender.close()
 
+    def send_encoded(self, address, *payloads):
+        """Send the bytes of messages, which may be anything, and wait until the broker has accepted each."""
+        sender = self.connection.create_sender(address, options=_Place("target", self._capability))
+        for payload in payloads:
+            delivery = sender.link.delivery(uuid.uuid4().hex)
+            sender.link.send(payload)
+            sender.link.advance()
+            self.connection.wait(lambda: delivery.remote_state, msg="an answer")  # noqa: B023  # it is called here
+            assert delivery.remote_state == ACCEPTED
+        sender.close()
+
     def senders(self, address):
         """Attach a link to a destination, and one to any."""
         own = self.connection.create_sender(address, options=_Place("target", self._capability))
