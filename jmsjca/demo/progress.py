@@ -114,7 +114,9 @@ def count_unconfirmed(location: Path) -> int:
         The number of messages; 0 also while files are being removed.
     """
     try:
-        return sum(staging.received(part) for staging, part in _parts(location) if not staging.is_confirmed(part))
+        return sum(
+            staging.counts(part).received for staging, part in _parts(location) if not staging.is_confirmed(part)
+        )
     except FileNotFoundError:
         return 0
 
@@ -123,7 +125,7 @@ def count_recognised(location: Path) -> int:
     """Count the messages of the newest epoch that were recognised as duplicates and dropped."""
     parts = _parts(location)
     newest = max((part.epoch for _, part in parts), default=0)
-    return sum(staging.received(part) - staging.rows(part).num_rows for staging, part in parts if part.epoch == newest)
+    return sum(staging.counts(part).duplicates for staging, part in parts if part.epoch == newest)
 
 
 def _parts(location: Path) -> list[tuple[Staging, EpochPartition]]:

@@ -22,6 +22,7 @@ __all__ = [
     "TextMessage",
     "check_headers",
     "has_properties",
+    "headers_of",
     "may_contain_property",
     "time_of_send",
 ]
@@ -156,6 +157,15 @@ class Message(DeliveryMixin):
         message._undecoded = headers  # noqa: SLF001
         message._freeze()  # noqa: SLF001
         return message
+
+    def _headers(self) -> Mapping[str, Any]:
+        """Return headers and properties by attribute name; of a received message as its provider decodes them.
+
+        For readers that need many headers once: each attribute of a received message is two calls more. Access to a
+        damaged header raises `MessageFormatError`.
+        """
+        undecoded = getattr(self, "_undecoded", None)
+        return {name: getattr(self, name) for name in _ATTRIBUTES} if undecoded is None else undecoded()
 
     def _may_contain_property(self, name: str) -> bool:
         """Return False if a received message certainly lacks a property. Cheaper than decoding the properties."""
@@ -365,6 +375,7 @@ class Message(DeliveryMixin):
 
 # For providers and listeners; methods of these names would be offered to every user of a message.
 has_properties = Message._has_properties  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+headers_of = Message._headers  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 may_contain_property = Message._may_contain_property  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
@@ -396,6 +407,7 @@ def _described(body: object) -> str:
 
 
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
+_ATTRIBUTES = ("properties", *_HEADERS)
 _HEADERS["_properties"] = vars(Message)["_properties"]
 
 

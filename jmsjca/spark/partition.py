@@ -8,8 +8,10 @@ The order of the steps is essential:
 - duplicates are resolved after staging: if a broker delivered one message to two partitions, exactly one keeps it.
 """
 
+import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark import TaskContext
@@ -18,10 +20,11 @@ from pyspark.sql.datasource import InputPartition
 from jmsjca import spi
 from jmsjca.errors import JMSError
 from jmsjca.reconnection import connect
+from jmsjca.spark.columns import ColumnBuilder, key_reader
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.rows import UNSTORABLE, delivery_row, key_of, storable_row, to_batch
-from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import RECEIVED, EpochPartition, Staging, StaleEpochError, resolve_duplicates
+from jmsjca.spark.part_file import StagedPart
+from jmsjca.spark.schema import ARROW_SCHEMA, pa
+from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError, resolve_duplicates
 
 __all__ = ["JmsPartition", "PartitionReader"]
 
@@ -55,6 +58,7 @@ class PartitionReader:
         self._part = partition.part
         self._quota = partition.quota
         self._staging = Staging(options.staging(), partition.gen)
+        self._columns = ColumnBuilder(ARROW_SCHEMA.names, key_reader(options.dedupKey))
 
     def read(self) -> Iterator[Any]:
         """Yield the partition's rows as Arrow batches; the same ones in every replay.
@@ -63,12 +67,16 @@ class PartitionReader:
             StaleEpochError: The batch is committed already.
             JMSError: The broker failed before messages were staged.
         """
+        staged = None
         if not self._staging.is_published(self._part):
             self._staging.check_live(self._part)
             self._claim()
-            self._receive_and_stage()
-        foreign = resolve_duplicates(self._staging, self._part)
-        yield from _without(self._staging.rows(self._part), foreign)
+            with _without_garbage_collection():
+                staged = self._receive_and_stage()
+        # The attempt that staged the rows has them in memory; all others read them from the file.
+        known = None if staged is None else {key for key in staged.keys if key is not None}
+        foreign = resolve_duplicates(self._staging, self._part, known)
+        yield from _without(staged or self._staging.content(self._part), foreign)
 
     def _claim(self) -> None:
         context = TaskContext.get()
@@ -76,16 +84,25 @@ class PartitionReader:
         if query:
             self._staging.claim(query)
 
-    def _receive_and_stage(self) -> None:
+    def _receive_and_stage(self) -> StagedPart | None:
+        """Return the rows that this attempt staged; None if another attempt was first."""
         connection = connect(self._options.settings)
         try:
             # With exact credit, unreceived messages stay available for the other partitions. Without, the broker
             # prefetches up to the quota here, and requeues the rest when the connection closes.
             window = 0 if connection.capabilities.exact_credit else self._quota
             consumer = connection.consumer(self._options.target, order=spi.Order.PREFIX, window=window)
-            self._stage_and_settle(connection, consumer, self._receive(consumer))
+            return self._stage_and_settle(connection, consumer, self._receive(consumer))
         finally:
             connection.close()
+
+    def _stage_and_settle(
+        self, connection: spi.Connection, consumer: spi.Consumer, received: Sequence[spi.Delivery]
+    ) -> StagedPart | None:
+        staged = self._stage(consumer, received)
+        if staged is not None:
+            self._settle(connection, received)
+        return staged
 
     def _receive(self, consumer: spi.Consumer) -> list[spi.Delivery]:
         received: list[spi.Delivery] = []
@@ -95,29 +112,30 @@ class PartitionReader:
             if not chunk:
                 break
             received += chunk
-        received += consumer.drain()
-        if surplus := received[self._quota :]:
+            self._columns.extend(chunk)  # while the broker sends the next ones
+        late = consumer.drain()
+        room = self._quota - len(received)
+        self._columns.extend(late[:room])
+        received += late[:room]
+        if surplus := late[room:]:
             consumer.release(surplus)
-        return received[: self._quota]
+        return received
 
-    def _stage_and_settle(
-        self, connection: spi.Connection, consumer: spi.Consumer, received: Sequence[spi.Delivery]
-    ) -> None:
-        if self._stage(consumer, received):
-            self._settle(connection, received)
-
-    def _stage(self, consumer: spi.Consumer, received: Sequence[spi.Delivery]) -> bool:
-        """Publish the received messages. Return False if another attempt was first; the messages are released then."""
+    def _stage(self, consumer: spi.Consumer, received: Sequence[spi.Delivery]) -> StagedPart | None:
+        """Publish the received messages. If another attempt was first, release them and return None."""
         try:
-            published = self._staging.publish(self._part, self._batch(received))
+            # Only now: a message that is redelivered to this attempt was staged before, so its key is in doubt by now.
+            staged = self._columns.staged(*self._part, self._staging.keys_in_doubt())
+            published = self._staging.publish(self._part, staged)
             if published:
                 self._recheck_live()
         except BaseException:
             consumer.release(received)
             raise
-        if not published:
-            consumer.release(received)
-        return published
+        if published:
+            return staged
+        consumer.release(received)
+        return None
 
     def _recheck_live(self) -> None:
         try:
@@ -125,19 +143,6 @@ class PartitionReader:
         except StaleEpochError:
             self._staging.withdraw(self._part)
             raise
-
-    def _batch(self, received: Sequence[spi.Delivery]) -> Any:
-        known = self._staging.keys_in_doubt()
-        rows: list[dict[str, Any]] = []
-        kept: list[spi.Delivery] = []
-        for delivery in received:
-            key = key_of(delivery, self._options.dedupKey)
-            if key is None or key not in known:
-                rows.append(delivery_row(delivery, self._part, len(rows), key))
-                kept.append(delivery)
-            if key is not None:
-                known.add(key)
-        return _to_batch(rows, kept).replace_schema_metadata({RECEIVED: str(len(received))})
 
     def _settle(self, connection: spi.Connection, received: Sequence[spi.Delivery]) -> None:
         """Settle all messages, duplicates too. If that fails, their redelivery is detected."""
@@ -150,16 +155,22 @@ class PartitionReader:
         self._staging.confirm(self._part)
 
 
-def _to_batch(rows: Sequence[dict[str, Any]], deliveries: Sequence[spi.Delivery]) -> Any:
-    try:
-        return to_batch(rows)
-    except UNSTORABLE:  # one of the rows: found only now, because nearly all messages fit
-        return to_batch(storable_row(row, delivery) for row, delivery in zip(rows, deliveries, strict=True))
-
-
-def _without(table: Any, foreign: set[str]) -> Iterator[Any]:
+def _without(staged: StagedPart, foreign: set[str]) -> Iterator[Any]:
+    table = staged.table
     if foreign:
-        table = table.filter(pa.array([key not in foreign for key in table.column("_key").to_pylist()]))
-    for batch in table.drop_columns(["_key"]).replace_schema_metadata().to_batches():
+        table = table.filter(pa.array([key not in foreign for key in staged.keys], pa.bool_()))
+    for batch in table.to_batches():
         if batch.num_rows:
             yield batch
+
+
+@contextmanager
+def _without_garbage_collection() -> Generator[None]:
+    """Pause the collection of cycles: it would traverse all messages again and again, a quarter of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

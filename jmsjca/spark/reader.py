@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any, Self
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -15,9 +14,10 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from jmsjca import spi
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, NotSupportedError, StoreError
 from jmsjca.reconnection import connect
+from jmsjca.spark.columns import ColumnBuilder
 from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.part_file import Counts
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.rows import delivery_row, to_batch
 from jmsjca.spark.schema import ARROW_SCHEMA
 from jmsjca.spark.staging import EpochPartition, Staging, orphans
 
@@ -28,7 +28,6 @@ logger = logging.getLogger("jmsjca.spark")
 _MAX_SKIPPED = 31
 
 _CHUNK_ROWS = 1000
-_BATCH_PARTITION = EpochPartition(0, 0)
 
 
 class JmsBatchReader(DataSourceReader):
@@ -46,12 +45,14 @@ class JmsBatchReader(DataSourceReader):
         del partition
         connection = connect(self._options.settings)
         try:
-            numbered = enumerate(itertools.chain.from_iterable(connection.browse(self._options.target)))
-            while rows := [
-                delivery_row(delivery, _BATCH_PARTITION, position, None)
-                for position, delivery in itertools.islice(numbered, _CHUNK_ROWS)
-            ]:
-                yield to_batch(rows, ARROW_SCHEMA)
+            browsed = itertools.chain.from_iterable(connection.browse(self._options.target))
+            for first in itertools.count(0, _CHUNK_ROWS):
+                columns = ColumnBuilder(ARROW_SCHEMA.names, None)
+                columns.extend(itertools.islice(browsed, _CHUNK_ROWS))
+                batches = columns.staged(0, 0, set(), first).table.to_batches()
+                if not batches:
+                    break
+                yield from batches
         finally:
             connection.close()
 
@@ -68,28 +69,24 @@ class _AvailableNowLimit:
 
     def __init__(self, depth: int | None) -> None:
         self._remaining = depth
-        self._started = datetime.now(UTC)
+        self._started = time.time_ns() // 1_000_000  # the unit of JMSTimestamp
         self.reached = depth == 0
 
     def next_limit(self, limit: int) -> int:
         """Return the maximum number of messages of the next epoch."""
         return limit if self._remaining is None else min(limit, max(self._remaining, 1))
 
-    def record_epoch(self, staging: Staging, epoch: int) -> None:
+    def record_epoch(self, counts: Sequence[Counts]) -> None:
         """Record the messages of an epoch."""
-        taken = staging.count(epoch)
+        taken = sum(part.received for part in counts)
         if self._remaining is None:
-            self.reached = not taken or self._is_late(staging, epoch)
+            self.reached = not taken or any(self._is_late(part) for part in counts)
         else:
             self._remaining -= taken
             self.reached = not taken or self._remaining <= 0
 
-    def _is_late(self, staging: Staging, epoch: int) -> bool:
-        return any(self._holds_late(staging, part) for part in staging.parts() if part.epoch == epoch)
-
-    def _holds_late(self, staging: Staging, part: EpochPartition) -> bool:
-        sent = staging.rows(part).column("timestamp").to_pylist()
-        return any(time is not None and time >= self._started for time in sent)
+    def _is_late(self, counts: Counts) -> bool:
+        return counts.latest is not None and counts.latest >= self._started
 
 
 class EmptyEpochBackoff:
@@ -243,10 +240,10 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         opened, self._last_epoch = self._last_epoch, None
         if opened is None or opened != start or start.gen is None:
             return
-        staging = Staging(self._location, start.gen)
-        self._backoff.record_epoch(staging.count(start.epoch))
+        counts = Staging(self._location, start.gen).counts_of(start.epoch)
+        self._backoff.record_epoch(sum(part.received for part in counts))
         if self._available_now is not None:
-            self._available_now.record_epoch(staging, start.epoch)
+            self._available_now.record_epoch(counts)
 
     def _is_idle(self) -> bool:
         """Return True if no epoch must begin now: the limit is reached, or the last epoch was empty."""

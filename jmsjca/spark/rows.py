@@ -1,11 +1,10 @@
-"""The conversion of messages to Arrow rows, and of rows to messages."""
+"""The conversion of rows to messages."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql.types import DataType, MapType, StructType
 
-from jmsjca import spi
 from jmsjca.destinations import destination
 from jmsjca.errors import InvalidOptionError, MessageFormatError
 from jmsjca.messages import (
@@ -15,95 +14,13 @@ from jmsjca.messages import (
     Float,
     Int,
     Long,
-    MapMessage,
     Message,
-    ObjectMessage,
     Short,
-    StreamMessage,
     TextMessage,
-    convert,
 )
-from jmsjca.spark.schema import SCHEMA, STAGED_SCHEMA, pa
-from jmsjca.spark.staging import EpochPartition
+from jmsjca.spark.schema import SCHEMA
 
-__all__ = ["UNSTORABLE", "RowEncoder", "delivery_row", "key_of", "message_row", "storable_row", "to_batch"]
-
-UNSTORABLE = (ArithmeticError, TypeError, ValueError)
-"""The errors of Arrow for a value that its columns do not hold."""
-
-
-def to_batch(rows: Iterable[dict[str, Any]], schema: Any = STAGED_SCHEMA) -> Any:
-    """Return an Arrow batch of rows; missing columns are null."""
-    return pa.RecordBatch.from_pylist(list(rows), schema=schema)
-
-
-def delivery_row(delivery: spi.Delivery, part: EpochPartition, position: int, key: str | None) -> dict[str, Any]:
-    """Return the row of a delivery; if it cannot be decoded, with its raw bytes and the error.
-
-    The body of a map, stream or object message is its raw bytes. ``delivery_count`` is null if the broker does not
-    count deliveries.
-    """
-    place = {"_epoch": part.epoch, "_partition": part.number, "_seq": position, "_key": key}
-    delivered = {"delivery_count": delivery.count, "redelivered": delivery.redelivered}
-    try:
-        row = message_row(delivery.message)
-        if isinstance(delivery.message, MapMessage | StreamMessage | ObjectMessage):
-            row["body"] = delivery.raw
-        return row | delivered | place
-    except MessageFormatError as error:
-        return {"body": delivery.raw, "error": str(error)} | delivered | place
-
-
-def storable_row(row: dict[str, Any], delivery: spi.Delivery) -> dict[str, Any]:
-    """Return a row, or, if one of its values does not fit its column, one with the raw bytes and the error."""
-    try:
-        to_batch([row])
-    except UNSTORABLE as error:
-        kept = {name: row[name] for name in ("delivery_count", "redelivered", "_epoch", "_partition", "_seq", "_key")}
-        return {"body": delivery.raw, "error": f"The message does not fit the columns: {error!r:.200}"} | kept
-    return row
-
-
-def message_row(message: Message) -> dict[str, Any]:
-    """Return the row of a message, without epoch, partition and position."""
-    return {
-        "message_id": message.message_id,
-        "correlation_id": message.correlation_id,
-        "destination": str(message.destination) if message.destination else None,
-        "reply_to": str(message.reply_to) if message.reply_to else None,
-        "type": message.type,
-        "priority": message.priority,
-        "timestamp": message.timestamp,
-        "expiration": message.expiration,
-        "properties": [(name, _property_text(value)) for name, value in message.properties.items()],
-        "text": message.body if isinstance(message, TextMessage) else None,
-        "body": message.body if isinstance(message, BytesMessage) else None,
-    }
-
-
-def _property_text(value: Any) -> Any:
-    """Return the text of a property; bytes, which only other AMQP clients send, as hexadecimal digits."""
-    return value.hex() if isinstance(value, bytes) else convert(value, "string")
-
-
-def key_of(delivery: spi.Delivery, dedup_key: str) -> str | None:
-    """Return the key that identifies redeliveries of a message; None if it has no key."""
-    if dedup_key == "none":
-        return None
-    try:
-        key = _key_of(delivery.message, dedup_key)
-    except MessageFormatError:
-        return None
-    return key and key.encode("utf-8", "backslashreplace").decode()  # Arrow holds no half of a surrogate pair
-
-
-def _key_of(message: Message, dedup_key: str) -> str | None:
-    if dedup_key == "JMSMessageID":
-        return message.message_id
-    if dedup_key == "JMSCorrelationID":
-        return message.correlation_id
-    return message.get_string_property(dedup_key.removeprefix("property:"))
-
+__all__ = ["RowEncoder"]
 
 _TYPES: dict[str, Callable[[Any], object]] = {
     "string": str,

@@ -15,7 +15,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-__all__ = ["ARROW_SCHEMA", "SCHEMA", "STAGED_SCHEMA", "ipc", "pa"]
+__all__ = ["ARROW_SCHEMA", "SCHEMA", "ipc", "pa"]
 
 pa: Any = import_module("pyarrow")
 ipc: Any = import_module("pyarrow.ipc")
@@ -55,6 +55,3 @@ _ARROW: dict[str, Any] = {
 
 ARROW_SCHEMA: Any = pa.schema([(field.name, _ARROW[field.dataType.simpleString()]) for field in SCHEMA.fields])
 """`SCHEMA` in the Arrow types that Spark expects."""
-
-STAGED_SCHEMA: Any = ARROW_SCHEMA.append(pa.field("_key", pa.string()))
-"""The columns of a staged file: those of `ARROW_SCHEMA`, and the key that identifies redeliveries."""

@@ -24,16 +24,15 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from jmsjca.errors import IllegalStateError, JMSError
-from jmsjca.spark.schema import ipc, pa
+from jmsjca.errors import IllegalStateError, JMSError, StoreError
+from jmsjca.spark.part_file import Counts, StagedPart, encode, read_counts, read_keys, read_part, seal, unseal
 
 __all__ = [
-    "RECEIVED",
     "EpochPartition",
     "Staging",
     "StaleEpochError",
@@ -42,9 +41,6 @@ __all__ = [
     "resolve_duplicates",
     "sync_folder",
 ]
-
-RECEIVED = b"received"
-"""The metadata key of a staged file for the number of messages received for it."""
 
 _VERSION = "v1"
 _SYNCED_PARENTS = 4  # above an epoch: the generation, the version, the location, and its parent
@@ -90,20 +86,29 @@ class Staging:
 
         Raises:
             IllegalStateError: Another query is the owner.
+            StoreError: The file that names the owner is damaged.
         """
-        owner = self.folder / "OWNER"
-        if not _write_exclusively(owner, query.encode()) and owner.read_text() != query:
+        path = self.folder / "OWNER"
+        owner = _read_sealed(path)
+        if owner is None and not _write_exclusively(path, [seal(query.encode())]):
+            owner = _read_sealed(path)
+        if owner not in (None, query):
             raise IllegalStateError(
-                f"{self.folder} is being read by query {owner.read_text()}; each query needs a checkpoint of its own."
+                f"{self.folder} is being read by query {owner}; each query needs a checkpoint of its own."
             )
 
     @property
     def low(self) -> int:
-        """The highest committed epoch."""
-        try:
-            return int((self.folder / "LOW").read_text())
-        except FileNotFoundError:
-            return 0
+        """The highest committed epoch.
+
+        Raises:
+            StoreError: The file that has the number is damaged.
+        """
+        path = self.folder / "LOW"
+        low = _read_sealed(path)
+        if low is not None and not low.isdecimal():
+            raise _damaged(path, f"it should be a number, not {low!r:.50}")
+        return int(low or 0)
 
     def check_live(self, part: EpochPartition) -> None:
         """Raise an error for a partition of an epoch that is over.
@@ -116,7 +121,7 @@ class Staging:
                 f"Epoch {part.epoch} is over; this attempt of partition {part.number} comes too late."
             )
 
-    def publish(self, part: EpochPartition, batch: Any) -> bool:
+    def publish(self, part: EpochPartition, staged: StagedPart) -> bool:
         """Write the rows of a partition durably, unless another attempt has done so.
 
         Returns:
@@ -126,7 +131,7 @@ class Staging:
             StaleEpochError: The epoch is over.
         """
         try:
-            return _write_exclusively(self._path(part, "arrow"), _encode(batch))
+            return _write_exclusively(self._path(part, "arrow"), encode(staged))
         except FileNotFoundError:
             raise StaleEpochError(
                 f"Epoch {part.epoch} was removed while partition {part.number} was at work."
@@ -140,19 +145,27 @@ class Staging:
         """Return True if the rows of a partition are published."""
         return self._path(part, "arrow").exists()
 
-    def rows(self, part: EpochPartition) -> Any:
-        """Return the published rows as an Arrow table."""
-        with ipc.open_file(pa.memory_map(str(self._path(part, "arrow")))) as reader:
-            return reader.read_all()
+    def content(self, part: EpochPartition) -> StagedPart:
+        """Return the published rows, their keys and counts.
+
+        Raises:
+            StoreError: The file is damaged.
+        """
+        return read_part(self._path(part, "arrow"))
 
     def keys(self, part: EpochPartition) -> set[str]:
-        """Return the keys of the messages of a partition, without those that have no key."""
-        return {key for key in self.rows(part).column("_key").to_pylist() if key is not None}
+        """Return the keys of the messages of a partition, without those that have no key.
+
+        Raises:
+            StoreError: The file is damaged.
+        """
+        return {key for key in read_keys(self._path(part, "arrow")) if key is not None}
 
     def confirm(self, part: EpochPartition) -> None:
         """Record that the broker confirmed the settlement."""
+        # Not flushed to disk: if a power failure removes the file, the messages are in doubt, and nothing is lost.
         with suppress(FileNotFoundError):  # the epoch is already removed; its keys remain in doubt/ for a while
-            _write_exclusively(self._path(part, "acked"), b"")
+            self._path(part, "acked").touch(0o600)
 
     def is_confirmed(self, part: EpochPartition) -> bool:
         """Return True if the broker confirmed the settlement."""
@@ -160,38 +173,70 @@ class Staging:
 
     def record_decision(self, part: EpochPartition, foreign: Iterable[str]) -> set[str]:
         """Record which messages other partitions keep, and return the first decision, which is final."""
-        path = self._path(part, "ok")
-        _write_exclusively(path, json.dumps(sorted(foreign)).encode())
-        return set(json.loads(path.read_bytes()))
+        decision = set(foreign)
+        if _write_exclusively(self._path(part, "ok"), [seal(json.dumps(sorted(decision)).encode())]):
+            return decision
+        return self.decision(part) or set()
 
     def decision(self, part: EpochPartition) -> set[str] | None:
-        """Return the keys of messages that other partitions keep; None if that is not decided."""
-        try:
-            return set(json.loads(self._path(part, "ok").read_bytes()))
-        except FileNotFoundError:
-            return None
+        """Return the keys of messages that other partitions keep; None if that is not decided.
+
+        Raises:
+            StoreError: The file is damaged.
+        """
+        return _read_keys(self._path(part, "ok"))
+
+    def published(self, epoch: int | None = None) -> dict[EpochPartition, bool]:
+        """Return all published partitions, in order, and whether the broker confirmed the settlement of each.
+
+        Each folder is listed once, so that the look-ups of an epoch do not grow with the square of its partitions. A
+        partition that is confirmed meanwhile may be reported as unconfirmed: its keys are compared once too often.
+
+        Args:
+            epoch: The only epoch to report; None for all.
+        """
+        folders = sorted(self.folder.glob("e-*")) if epoch is None else [self._epoch_folder(epoch)]
+        found: dict[EpochPartition, bool] = {}
+        for folder in folders:
+            names = _names_in(folder)
+            numbers = sorted(int(name[2:7]) for name in names if name.startswith("p-") and name.endswith(".arrow"))
+            for part in (EpochPartition(_epoch_of(folder), number) for number in numbers):
+                found[part] = f"{part.name}.acked" in names
+        return found
 
     def parts(self) -> list[EpochPartition]:
         """Return all published partitions, in order."""
-        return sorted(_partition_of(path) for path in self.folder.glob("e-*/p-*.arrow"))
+        return list(self.published())
 
     def keys_in_doubt(self) -> set[str]:
-        """Return the keys of staged messages that may be redelivered."""
+        """Return the keys of staged messages that may be redelivered.
+
+        Raises:
+            StoreError: A file is damaged.
+        """
         keys: set[str] = set()
-        for part in self.parts():
-            if not self.is_confirmed(part):
+        for part, confirmed in self.published().items():
+            if not confirmed:
                 keys |= self.keys(part)
         for path in self.folder.glob("doubt/*.ids"):
-            keys |= set(json.loads(path.read_bytes()))
+            keys |= _read_keys(path) or set()
         return keys
 
-    def count(self, epoch: int) -> int:
-        """Return the number of messages that an epoch has consumed, including dropped duplicates."""
-        return sum(self.received(part) for part in self.parts() if part.epoch == epoch)
+    def counts(self, part: EpochPartition) -> Counts:
+        """Return the counts of a published partition, without reading its rows.
 
-    def received(self, part: EpochPartition) -> int:
-        """Return the number of messages that a published partition has consumed, including dropped duplicates."""
-        return int(self.rows(part).schema.metadata[RECEIVED])
+        Raises:
+            StoreError: The file is damaged.
+        """
+        return read_counts(self._path(part, "arrow"))
+
+    def counts_of(self, epoch: int) -> list[Counts]:
+        """Return the counts of all published partitions of an epoch.
+
+        Raises:
+            StoreError: A file is damaged.
+        """
+        return [self.counts(part) for part in self.published(epoch)]
 
     def commit(self, epoch: int, *, retain: int, doubt_retention: float) -> None:
         """Record that all epochs up to one are committed, and remove files that are not needed any more.
@@ -202,7 +247,7 @@ class Staging:
             doubt_retention: The retention of the keys of messages that may be redelivered, in seconds.
         """
         if epoch > self.low:
-            replace(self.folder / "LOW", str(epoch).encode())
+            replace(self.folder / "LOW", seal(str(epoch).encode()))
         for folder in sorted(self.folder.glob("e-*")):
             if _epoch_of(folder) <= epoch - retain:
                 self._remove(folder)
@@ -221,8 +266,8 @@ class Staging:
                 doubt = self.folder / "doubt"
                 doubt.mkdir(exist_ok=True)
                 sync_folder(self.folder)
-                keys = json.dumps(sorted(self.keys(part))).encode()
-                _write_exclusively(doubt / f"{part.epoch:010d}-{part.number:05d}.ids", keys)
+                keys = seal(json.dumps(sorted(self.keys(part))).encode())
+                _write_exclusively(doubt / f"{part.epoch:010d}-{part.number:05d}.ids", [keys])
         folder.rename(self.folder / f"trash-{uuid.uuid4().hex}")
 
     def _epoch_folder(self, epoch: int) -> Path:
@@ -236,8 +281,9 @@ def orphans(location: Path) -> Iterator[Path]:
     """Yield the published files of all generations that may be unprocessed."""
     for folder in (location / _VERSION).glob("*"):
         staging = Staging(location, folder.name)
+        low = staging.low
         for part in staging.parts():
-            if part.epoch > staging.low and staging.rows(part).num_rows:
+            if part.epoch > low and staging.counts(part).rows:
                 yield folder / f"e-{part.epoch:010d}" / f"{part.name}.arrow"
 
 
@@ -249,15 +295,44 @@ def _epoch_of(folder: Path) -> int:
     return int(folder.name.removeprefix("e-"))
 
 
-def _encode(batch: Any) -> bytes:
-    sink = pa.BufferOutputStream()
-    with ipc.new_file(sink, batch.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+def _names_in(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))  # noqa: PTH208  # names are enough
+    except FileNotFoundError:
+        return set()
 
 
-def _write_exclusively(path: Path, data: bytes) -> bool:
+def _read_sealed(path: Path) -> str | None:
+    """Return a text that has a checksum; None if there is no file. The texts of version 1 have no checksum."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if data.startswith(b"[") or (data and b" " not in data):  # version 1
+        return data.decode(errors="replace")
+    try:
+        return unseal(data).decode()
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _read_keys(path: Path) -> set[str] | None:
+    """Return the keys in a file; None if there is no file."""
+    text = _read_sealed(path)
+    try:
+        return None if text is None else set(json.loads(text))
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, problem: str) -> StoreError:
+    return StoreError(
+        f"The file {path} is damaged: {problem}. Restore it from a backup; without it jmsjca cannot know which messages"
+        " were processed. To accept that some are lost or repeated, go on with a new checkpoint and stagingLocation."
+    )
+
+
+def _write_exclusively(path: Path, data: Sequence[bytes]) -> bool:
     """Create a file durably and atomically. Return False if it exists already."""
     temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
     try:
@@ -274,15 +349,15 @@ def _write_exclusively(path: Path, data: bytes) -> bool:
 def replace(path: Path, data: bytes) -> None:
     """Replace a file durably and atomically."""
     temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
-    _write(temporary, data)
+    _write(temporary, [data])
     temporary.replace(path)
     sync_folder(path.parent)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: Sequence[bytes]) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(fd, "wb") as file:
-        file.write(data)
+        file.writelines(data)
         file.flush()
         os.fsync(fd)
 
@@ -296,20 +371,27 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def resolve_duplicates(staging: Staging, part: EpochPartition) -> set[str]:
-    """Return the keys of messages of a published partition that other partitions keep. Decide it if necessary."""
+def resolve_duplicates(staging: Staging, part: EpochPartition, keys: set[str] | None = None) -> set[str]:
+    """Return the keys of messages of a published partition that other partitions keep. Decide it if necessary.
+
+    Args:
+        staging: The staged files.
+        part: The partition.
+        keys: The keys of its messages; None reads them from its file.
+    """
     decision = staging.decision(part)
-    return staging.record_decision(part, _find_foreign(staging, part)) if decision is None else decision
+    return staging.record_decision(part, _find_foreign(staging, part, keys)) if decision is None else decision
 
 
-def _find_foreign(staging: Staging, part: EpochPartition) -> set[str]:
-    mine = staging.keys(part)
-    sure = staging.is_confirmed(part)
+def _find_foreign(staging: Staging, part: EpochPartition, keys: set[str] | None) -> set[str]:
+    published = staging.published()
+    # The messages of a confirmed partition are settled; two have the same message only if one is unconfirmed.
+    others = [other for other, sure in published.items() if other != part and not (sure and published.get(part))]
+    if not others:
+        return set()
+    mine = staging.keys(part) if keys is None else keys
     foreign: set[str] = set()
-    for other in staging.parts():
-        # The messages of a confirmed partition are settled; two have the same message only if one is unconfirmed.
-        if other == part or (sure and staging.is_confirmed(other)):
-            continue
+    for other in others:
         common = mine & staging.keys(other)
         if common:
             foreign |= common if other < part else common - resolve_duplicates(staging, other)

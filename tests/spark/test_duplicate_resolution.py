@@ -64,7 +64,7 @@ class Connection:
         pass
 
 
-READS = ("is_published", "check_live", "keys_in_doubt", "is_confirmed", "parts", "decision")
+READS = ("is_published", "check_live", "keys_in_doubt", "published", "decision")
 WRITES = ("publish", "confirm", "record_decision")
 
 
@@ -75,14 +75,17 @@ class SteppedStaging(Staging):
         location: Where it is.
         see: Takes a step.
         turns: The methods before which others may take theirs.
-        rows: Gives the rows of a published part.
+        content: Gives the content of a published part.
     """
 
-    def __init__(self, location: Path, see: See, turns: Iterable[str], rows: Callable[[EpochPartition], Any]) -> None:
+    def __init__(
+        self, location: Path, see: See, turns: Iterable[str], content: Callable[[EpochPartition], Any]
+    ) -> None:
         super().__init__(location, "g")
-        self.rows = rows  # type: ignore[method-assign]
+        self.content = content  # type: ignore[method-assign]
+        self.keys = lambda part: set(content(part).keys)  # type: ignore[method-assign]
         whole = Staging(location, "g")
-        for name in {*READS, *WRITES} - ({"keys_in_doubt"} if "is_confirmed" in turns else set()):
+        for name in {*READS, *WRITES} - (set() if "keys_in_doubt" in turns else {"keys_in_doubt"}):
             forget = name in ("publish", "confirm")
             setattr(self, name, partial(see, getattr(whole, name), turn=name in turns, forget=forget))
 
@@ -99,20 +102,20 @@ class Scene:
         self._staging.create_epoch(1)
         self._folder = self._staging.folder / "e-0000000001"
         self._files: dict[str, bytes] = {}  # on disk
-        self._rows = cache(lambda part, content: self._staging.rows(part))
+        self._contents = cache(lambda part, content: self._staging.content(part))
         self.programs = [partial(self._read, number) for number in range(len(held))]
 
     def _read(self, number: int, see: See) -> list[str]:
         options = SparkOptions("", "q", stagingLocation=str(self._location))
         reader = PartitionReader(options, JmsPartition("g", EpochPartition(1, number), 10))
-        reader._staging = SteppedStaging(self._location, see, self._turns, self._rows_of)
+        reader._staging = SteppedStaging(self._location, see, self._turns, self._content_of)
         connection = Connection(self._held[number], number in self._owners)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(partition, "connect", lambda settings: connection)
             return [text for batch in reader.read() for text in batch.column("text").to_pylist()]
 
-    def _rows_of(self, part: EpochPartition) -> Any:
-        return self._rows(part, self._files.get(f"{part.name}.arrow"))  # read once for each content
+    def _content_of(self, part: EpochPartition) -> Any:
+        return self._contents(part, self._files.get(f"{part.name}.arrow"))  # read once for each content
 
     def disk(self) -> frozenset[tuple[str, bytes]]:
         for path in self._folder.iterdir():
@@ -134,8 +137,8 @@ class Scene:
         assert messages - settled <= self._staging.keys_in_doubt()  # these come again
 
 
-SMALL = ("publish", "confirm", "is_confirmed", "parts", "decision", "record_decision")
-LARGE = ("keys_in_doubt", "publish", "confirm", "parts", "record_decision")
+SMALL = ("publish", "confirm", "published", "decision", "record_decision")
+LARGE = ("keys_in_doubt", "publish", "confirm", "published", "record_decision")
 SCENES = [  # letters are messages; capital ones are held by several partitions
     (["Ma", "Mb"], SMALL, [(), (0,), (1,)]),
     (["M", "M", "M"], LARGE, [()]),

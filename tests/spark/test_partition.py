@@ -1,17 +1,24 @@
 """One partition, driven directly over an embedded broker, without Spark."""
 
+import gc
 import sqlite3
 from collections.abc import Callable, Sequence
 
 import pytest
 
 from jmsjca import spi
-from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import (
+    ConnectionLostError,
+    JMSError,
+    StoreError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import connect
 from jmsjca.spark import partition
 from jmsjca.spark.partition import PartitionReader
-from jmsjca.spark.staging import EpochPartition, StaleEpochError
+from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
 FIRST, SECOND, NEXT = EpochPartition(1, 0), EpochPartition(1, 1), EpochPartition(2, 0)
 TEXTS = ["m0", "m1", "m2", "m3", "m4", "m5"]
@@ -265,3 +272,33 @@ def test_a_part_does_not_wait_for_one_whose_attempt_crashed(broker, monkeypatch)
         patch.setattr("jmsjca.spark.staging.Staging.keys_in_doubt", lambda self: set())  # it looked before
         first = broker.texts(FIRST)
     assert sorted([*first, *broker.texts(SECOND)]) == TEXTS
+
+
+def test_the_attempt_that_staged_reads_nothing_back(broker, monkeypatch) -> None:
+    broker.send(*TEXTS)
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "content", lambda *_: 1 / 0)
+        patch.setattr(Staging, "keys", lambda *_: 1 / 0)
+        rows = broker.read(FIRST)
+    assert [row["text"] for row in rows] == TEXTS
+    assert broker.read(FIRST) == rows
+
+
+def test_cycles_are_collected_again_after_the_messages_are_staged(broker, monkeypatch) -> None:
+    broker.send(*TEXTS)
+    collecting: list[bool] = []
+    assert gc.isenabled()
+    texts(when_received(broker.reader(FIRST), lambda: collecting.append(gc.isenabled())))
+    assert (collecting, gc.isenabled()) == ([False], True)
+    with pytest.raises(ZeroDivisionError):
+        texts(when_received(broker.reader(SECOND), lambda: 1 / 0))
+    assert gc.isenabled()
+
+
+def test_damaged_rows_are_never_handed_over(broker) -> None:
+    broker.send(*TEXTS)
+    broker.read(FIRST)
+    path = broker.staging().folder / "e-0000000001" / "p-00000"
+    path.with_suffix(".arrow").write_bytes(path.with_suffix(".arrow").read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"p-00000\.arrow are damaged"):
+        broker.read(FIRST)

@@ -1,25 +1,24 @@
 """Staged messages on disk, without Spark."""
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.spark import staging as module
-from jmsjca.spark.rows import to_batch
+from jmsjca.spark.part_file import Counts, StagedPart, seal, unseal
+from jmsjca.spark.schema import pa
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError, orphans
 
 DAY = 86400.0
 
 
-def batch(*keys: str | None) -> Any:
-    return to_batch([{"text": key, "_key": key} for key in keys])
+def batch(*keys: str | None) -> StagedPart:
+    return StagedPart(pa.table({"text": pa.array(keys, pa.string())}), list(keys), Counts(len(keys), len(keys)))
 
 
 def staging(folder: Path, epochs: Iterable[int] = (1,)) -> Staging:
@@ -49,13 +48,14 @@ PUBLISHER = """
 import sys
 from pathlib import Path
 from jmsjca.spark import staging as module
-from jmsjca.spark.rows import to_batch
+from jmsjca.spark.part_file import Counts, StagedPart
+from jmsjca.spark.schema import pa
 from jmsjca.spark.staging import EpochPartition, Staging
 staging = Staging(Path(sys.argv[1]), "g")
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(int(sys.argv[2])):
-    if staging.publish(EpochPartition(1, number), to_batch([{"_key": sys.argv[3]}])):
+    if staging.publish(EpochPartition(1, number), StagedPart(pa.table({"n": [1]}), [sys.argv[3]], Counts(1, 1))):
         print(number, flush=True)
 """
 
@@ -89,7 +89,7 @@ def test_an_empty_part_is_staged_too(tmp_path: Path) -> None:
     made = staging(tmp_path)
     assert made.publish(EpochPartition(1, 0), batch())
     assert made.is_published(EpochPartition(1, 0))
-    assert made.rows(EpochPartition(1, 0)).num_rows == 0
+    assert made.content(EpochPartition(1, 0)).table.num_rows == 0
     assert not made.publish(EpochPartition(1, 0), batch("late"))
 
 
@@ -137,7 +137,7 @@ def test_a_commit_finishes_what_one_before_it_began(tmp_path: Path) -> None:
     made = staging(tmp_path, (1, 2))
     made.publish(EpochPartition(1, 0), batch("a"))
     (made.folder / "doubt").mkdir()  # it parked the keys, renamed the folder and died
-    (made.folder / "doubt" / "0000000001-00000.ids").write_text('["a"]')
+    (made.folder / "doubt" / "0000000001-00000.ids").write_bytes(seal(b'["a"]'))
     (made.folder / "e-0000000001").rename(made.folder / "trash-0123")
     commit(made, 1)
     assert sorted(path.name for path in made.folder.iterdir()) == ["LOW", "doubt", "e-0000000002"]
@@ -205,7 +205,7 @@ def test_the_first_decision_stands(tmp_path: Path) -> None:
     made.record_decision(EpochPartition(1, 0), ["b", "a"])
     made.record_decision(EpochPartition(1, 0), [])
     assert made.decision(EpochPartition(1, 0)) == {"a", "b"}
-    assert json.loads((made.folder / "e-0000000001" / "p-00000.ok").read_text()) == ["a", "b"]
+    assert unseal((made.folder / "e-0000000001" / "p-00000.ok").read_bytes()) == b'["a", "b"]'
     made.record_decision(EpochPartition(1, 1), [])
     assert made.decision(EpochPartition(1, 1)) == set()
 

@@ -1,0 +1,283 @@
+"""Received messages as Arrow columns: one pass over the deliveries that never fails.
+
+Whatever a broker hands over becomes a row. A message that cannot be decoded, or with a value that its column does not
+hold, is a row with its raw bytes and the error: an exception would end the stream for ever, because the broker would
+redeliver the message to each attempt.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from jmsjca import spi
+from jmsjca.errors import StoreError
+from jmsjca.messages import (
+    BytesMessage,
+    Int,
+    Long,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    StreamMessage,
+    TextMessage,
+    convert,
+)
+from jmsjca.messages.message import headers_of
+from jmsjca.spark.part_file import Counts, StagedPart
+from jmsjca.spark.schema import ARROW_SCHEMA, pa
+
+__all__ = ["ColumnBuilder", "key_reader"]
+
+_HEADERS = ("message_id", "correlation_id", "destination", "reply_to", "type", "priority", "timestamp", "expiration")
+_FROM_HEADERS = (*_HEADERS, "properties")
+_PLACES = ("_epoch", "_partition", "_seq")
+_MAX_INT = 2**31 - 1
+_CHUNK_ROWS = 10_000
+_CHUNK_BYTES = 1 << 26  # far below the 2 GiB that one Arrow array of texts holds
+
+KeyReader = Callable[[Mapping[str, Any]], str | None]
+
+
+def key_reader(dedup_key: str) -> KeyReader | None:
+    """Return a function from the headers of a message to the key that identifies its redeliveries.
+
+    Args:
+        dedup_key: The option ``dedupKey``.
+
+    Returns:
+        None if messages have no keys. The function returns None for a message without a key.
+    """
+    if dedup_key == "none":
+        return None
+    if dedup_key.startswith("property:"):
+        name = dedup_key.removeprefix("property:")
+        return lambda headers: _storable(_property_text(headers["properties"].get(name)))
+    header = {"JMSMessageID": "message_id", "JMSCorrelationID": "correlation_id"}[dedup_key]
+    return lambda headers: _storable(headers[header])
+
+
+def _storable(key: str | None) -> str | None:
+    """Return a key that Arrow holds: without halves of surrogate pairs."""
+    if key is None or key.isascii():
+        return key or None
+    return key.encode("utf-8", "backslashreplace").decode()
+
+
+class ColumnBuilder:
+    """Collects deliveries, and converts them to Arrow in chunks.
+
+    Args:
+        names: The names of the columns, in order.
+        read_key: Returns the key of a message from its headers; None for messages without keys.
+    """
+
+    def __init__(self, names: Sequence[str], read_key: KeyReader | None) -> None:
+        self._names = [name for name in names if name not in _PLACES]
+        self._schema = pa.schema([ARROW_SCHEMA.field(name) for name in names])
+        self._headers = [name for name in _FROM_HEADERS if name in names]
+        self._has_count, self._has_body = "delivery_count" in names, "body" in names
+        self._read_key = read_key
+        self._chunk: list[tuple[Any, ...]] = []
+        self._deliveries: list[spi.Delivery] = []
+        self._errors: dict[int, str] = {}
+        self._bytes = 0
+        self._keys: list[str | None] = []
+        self._redelivered: list[bool | None] = []
+        self._batches: list[Any] = []
+        self._latest: int | None = None  # JMSTimestamp in milliseconds since the epoch
+
+    def extend(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Add deliveries."""
+        for delivery in deliveries:
+            try:
+                self._add(delivery)
+            except Exception as error:  # noqa: BLE001  # no message may end the stream, whatever is wrong with it
+                self._add_damaged(delivery, error)
+            if len(self._chunk) >= _CHUNK_ROWS or self._bytes >= _CHUNK_BYTES:
+                self._flush()
+
+    def staged(self, epoch: int, partition: int, known: set[str], first: int = 0) -> StagedPart:
+        """Return all rows except those of duplicates, with their places.
+
+        Args:
+            epoch: The number of the epoch.
+            partition: The number of the partition.
+            known: The keys of messages that other partitions have staged.
+            first: The position of the first row.
+        """
+        self._flush()
+        table = pa.Table.from_batches(self._batches, self._schema_without_places())
+        keys, redelivered, received = self._keys, self._redelivered, len(self._keys)
+        kept = _first_of_each(keys, known)
+        if len(kept) < received:
+            table = table.take(pa.array(kept, pa.int64()))
+            keys, redelivered = [keys[n] for n in kept], [redelivered[n] for n in kept]
+        counts = Counts(received, len(keys), sum(map(bool, redelivered)), self._latest)
+        return StagedPart(self._placed(table, epoch, partition, first), keys, counts)
+
+    def _add(self, delivery: spi.Delivery) -> None:
+        message = delivery.message
+        headers = headers_of(message)
+        values = [headers[name] for name in self._headers]
+        key = None if self._read_key is None else self._read_key(headers)
+        text, body = self._bodies(message, delivery)
+        redelivered, count = self._history(delivery)
+        self._append(delivery, key, redelivered, (*values, redelivered, count, text, body))
+
+    def _bodies(self, message: Message, delivery: spi.Delivery) -> tuple[str | None, bytes | None]:
+        if isinstance(message, TextMessage):
+            text = message.body
+            self._bytes += len(text or "")  # `body` may be None, although its type does not mention it
+            return text, None
+        if not self._has_body:
+            return None, None
+        body = message.body if isinstance(message, BytesMessage) else None
+        if isinstance(message, MapMessage | StreamMessage | ObjectMessage):
+            body = delivery.raw
+        self._bytes += len(body or b"")
+        return None, body
+
+    def _history(self, delivery: spi.Delivery) -> tuple[bool | None, int | None]:
+        """Return whether a message was delivered before, and how often; a count that is too large is the largest."""
+        count = delivery.count if self._has_count else None
+        return delivery.redelivered, None if count is None else min(count, _MAX_INT)
+
+    def _add_damaged(self, delivery: spi.Delivery, error: Exception) -> None:
+        self._errors[len(self._chunk)] = str(error)
+        redelivered, count = _attempt(lambda: self._history(delivery)) or (None, None)
+        self._append(delivery, self._key_of_damaged(delivery), redelivered, self._blank(delivery, redelivered, count))
+
+    def _key_of_damaged(self, delivery: spi.Delivery) -> str | None:
+        read_key = self._read_key
+        return None if read_key is None else _attempt(lambda: read_key(headers_of(delivery.message)))
+
+    def _blank(self, delivery: spi.Delivery, redelivered: bool | None, count: int | None) -> tuple[Any, ...]:
+        raw = _attempt(lambda: delivery.raw)
+        self._bytes += len(raw or b"")
+        return (*(None for _ in self._headers), redelivered, count, None, raw)
+
+    def _append(
+        self, delivery: spi.Delivery, key: str | None, redelivered: bool | None, values: tuple[Any, ...]
+    ) -> None:
+        self._chunk.append(values)
+        self._deliveries.append(delivery)
+        self._keys.append(key)
+        self._redelivered.append(redelivered)
+
+    def _flush(self) -> None:
+        """Convert the rows that were added since the last call to an Arrow batch."""
+        if self._chunk:
+            self._batches.append(self._batch())
+        self._chunk, self._deliveries, self._errors, self._bytes = [], [], {}, 0
+
+    def _batch(self) -> Any:
+        sources = (*self._headers, "redelivered", "delivery_count", "text", "body")
+        columns = dict(zip(sources, zip(*self._chunk, strict=True), strict=True))
+        self._note_latest(columns.get("timestamp", ()))
+        arrays: dict[str, Any] = {}
+        for name in self._names:
+            if name != "error":
+                array = _array_or_none(name, columns[name])
+                if array is None:
+                    self._replace_unstorable(name, columns[name])
+                    return self._batch()  # at most one more time for each column
+                arrays[name] = array
+        errors = [self._errors.get(n) for n in range(len(self._chunk))] if self._errors else None
+        arrays["error"] = pa.nulls(len(self._chunk), pa.string()) if errors is None else pa.array(errors, pa.string())
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self._names], schema=self._schema_without_places())
+
+    def _note_latest(self, times: Sequence[Any]) -> None:
+        sent = [time for time in times if isinstance(time, datetime) and time.tzinfo is not None]
+        if sent:
+            latest = round(max(sent).timestamp() * 1000)
+            self._latest = latest if self._latest is None else max(self._latest, latest)
+
+    def _replace_unstorable(self, name: str, values: Sequence[Any]) -> None:
+        """Replace the rows with a value that a column does not hold: found only now, because nearly all fit."""
+        at = len(self._headers)
+        unstorable = [n for n, value in enumerate(values) if _array_or_none(name, [value]) is None]
+        if not unstorable:
+            raise StoreError(
+                f"The column {name} of {len(values)} messages is too large; set maxMessagesPerBatch lower."
+            )
+        for n in unstorable:
+            redelivered, count = self._chunk[n][at : at + 2]
+            self._chunk[n] = self._blank(self._deliveries[n], redelivered, count)
+            self._errors[n] = f"The message does not fit the columns: its {name} is {values[n]!r:.200}"
+
+    def _schema_without_places(self) -> Any:
+        return pa.schema([ARROW_SCHEMA.field(name) for name in self._names])
+
+    def _placed(self, table: Any, epoch: int, partition: int, first: int) -> Any:
+        rows = table.num_rows
+        places = {
+            "_epoch": pa.repeat(pa.scalar(epoch, pa.int64()), rows),
+            "_partition": pa.repeat(pa.scalar(partition, pa.int32()), rows),
+            "_seq": pa.array(range(first, first + rows), pa.int64()),
+        }
+        columns = [places[field.name] if field.name in places else table.column(field.name) for field in self._schema]
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+
+def _attempt(read: Callable[[], Any]) -> Any:
+    """Return what a function returns, or None if it fails."""
+    try:
+        return read()
+    except Exception:  # noqa: BLE001  # it reads a message that is known to be damaged
+        return None
+
+
+def _first_of_each(keys: Sequence[str | None], known: set[str]) -> Sequence[int]:
+    """Return the positions of the first message of each key that is not known, and of all without a key."""
+    if known.isdisjoint(keys) and len(set(keys)) == len(keys):
+        return range(len(keys))
+    seen, kept = set(known), list[int]()
+    for n, key in enumerate(keys):
+        if key is None or key not in seen:
+            kept.append(n)
+        if key is not None:
+            seen.add(key)
+    return kept
+
+
+def _array_or_none(name: str, values: Sequence[Any]) -> Any:
+    """Return the Arrow array of a column, or None if one of the values does not fit."""
+    try:
+        return _ARRAYS[name](values) if name in _ARRAYS else pa.array(values, ARROW_SCHEMA.field(name).type)
+    except Exception:  # noqa: BLE001  # a message of another program may hold any value
+        return None
+
+
+def _names_array(values: Sequence[Any]) -> Any:
+    """Return the array of destinations, as "queue:orders"."""
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _properties_array(values: Sequence[Any]) -> Any:
+    """Return the array of maps from names to texts."""
+    names: list[str] = []
+    texts: list[str | None] = []
+    offsets: list[int | None] = []
+    properties: Mapping[str, Any] | None
+    for properties in values:
+        offsets.append(None if properties is None else len(names))  # Arrow's sign of a null
+        if properties:
+            names += properties
+            texts += [_TEXTS.get(value.__class__, _property_text)(value) for _, value in properties.items()]
+    offsets.append(len(names))
+    return pa.MapArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.array(names, pa.string()), pa.array(texts, pa.string())
+    )
+
+
+def _property_text(value: Any) -> Any:
+    """Return the text of a property; bytes, which only other AMQP clients send, as hexadecimal digits."""
+    return value.hex() if isinstance(value, bytes) else convert(value, "string")
+
+
+_TEXTS: dict[type, Callable[[Any], Any]] = {str: str, Int: int.__repr__, Long: int.__repr__}  # the usual ones
+_ARRAYS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "destination": _names_array,
+    "reply_to": _names_array,
+    "properties": _properties_array,
+}

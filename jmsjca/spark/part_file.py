@@ -1,0 +1,206 @@
+"""The file of a published partition: counts, keys and rows, each with a checksum, so that damage is found when read.
+
+::
+
+    jmsjca staged part 2                     the format version
+    crc32:89abcdef {"received": 3, …}        the line's checksum; counts, and sizes and checksums of what follows
+    the keys                                 an Arrow IPC stream: one key for each row, in the same order
+    the rows                                 an Arrow IPC stream
+
+Counts are read without the keys, and keys without the rows. The messages in a file are settled, so the file is their
+only copy: a reader never guesses what a damaged one held. Files of version 1 are plain Arrow files without checksums;
+they are still read.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+from zlib import crc32
+
+from jmsjca.errors import StoreError
+from jmsjca.spark.schema import ipc, pa
+
+__all__ = ["Counts", "StagedPart", "encode", "read_counts", "read_keys", "read_part", "seal", "unseal"]
+
+T = TypeVar("T")
+
+_FORMAT = b"jmsjca staged part "
+_MAGIC = _FORMAT + b"2\n"
+_VERSION_1 = b"ARROW1"
+_SEAL = b"crc32:"
+_KEYS = pa.schema([pa.field("key", pa.string())])
+_MAX_HEAD = 1 << 16
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OSError)  # ArrowInvalid is a ValueError
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of a published partition.
+
+    Attributes:
+        received: The number of messages received, including dropped duplicates.
+        rows: The number of rows.
+        redelivered: The number of rows whose message was delivered before.
+        latest: The latest JMSTimestamp in milliseconds since the epoch; None if none was read.
+    """
+
+    received: int
+    rows: int
+    redelivered: int = 0
+    latest: int | None = None
+
+    @property
+    def duplicates(self) -> int:
+        """The number of dropped duplicates."""
+        return self.received - self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """The content of a published partition.
+
+    Attributes:
+        table: The rows, an Arrow table.
+        keys: The key of each row's message; None if it has no key.
+        counts: The counts.
+    """
+
+    table: Any
+    keys: Sequence[str | None]
+    counts: Counts
+
+
+def encode(part: StagedPart) -> list[Any]:
+    """Return the content of the file as buffers, to be written one after the other."""
+    keys = _stream(pa.table([pa.array(part.keys, pa.string())], schema=_KEYS))
+    rows = _stream(part.table)
+    sections = {name: {"size": len(data), "crc": crc32(data)} for name, data in (("keys", keys), ("table", rows))}
+    return [_MAGIC, seal(json.dumps({**asdict(part.counts), **sections}).encode()), b"\n", keys, rows]
+
+
+def read_counts(path: Path) -> Counts:
+    """Return the counts of a file, without reading keys and rows.
+
+    Raises:
+        StoreError: The file is damaged.
+        FileNotFoundError: There is no such file.
+    """
+    return _reading(path, lambda file: _counts(_head(file)), lambda table: _old_part(table).counts)
+
+
+def read_keys(path: Path) -> Sequence[str | None]:
+    """Return the key of each row, without reading the rows.
+
+    Raises:
+        StoreError: The file is damaged.
+        FileNotFoundError: There is no such file.
+    """
+    return _reading(path, lambda file: _keys(file, _head(file)), lambda table: _old_part(table).keys)
+
+
+def read_part(path: Path) -> StagedPart:
+    """Return the whole content of a file.
+
+    Raises:
+        StoreError: The file is damaged.
+        FileNotFoundError: There is no such file.
+    """
+    return _reading(path, _read_sections, _old_part)
+
+
+def seal(data: bytes) -> bytes:
+    """Return a short text with its checksum in front, so that a truncated text is found too."""
+    return b"%b%08x %b" % (_SEAL, crc32(data), data)
+
+
+def unseal(sealed: bytes) -> bytes:
+    """Return the text that was sealed.
+
+    Raises:
+        ValueError: The checksum does not match, or is missing.
+    """
+    head, _, data = sealed.partition(b" ")
+    if head != b"%b%08x" % (_SEAL, crc32(data)):
+        raise ValueError("its checksum does not match" if sealed else "it is empty")
+    return data
+
+
+def _reading(path: Path, read: Callable[[BinaryIO], T], read_version_1: Callable[[Any], T]) -> T:
+    with path.open("rb") as file:
+        try:
+            beginning = file.read(len(_MAGIC))
+            if beginning == _MAGIC:
+                return read(file)
+            if beginning.startswith(_VERSION_1):
+                with ipc.open_file(pa.memory_map(str(path))) as reader:
+                    return read_version_1(reader.read_all())
+            raise ValueError(_unknown(beginning))
+        except _DAMAGE as error:
+            raise StoreError(
+                f"The staged messages in {path} are damaged: {error}. They were taken off the queue, and this is their"
+                " only copy: restore the file from a backup. To accept their loss, go on with a new checkpoint and"
+                " a new stagingLocation."
+            ) from error
+
+
+def _unknown(beginning: bytes) -> str:
+    version = beginning.removeprefix(_FORMAT).strip()
+    if beginning.startswith(_FORMAT) and version.isdigit():
+        return f"the format version is {version.decode()}, which this release of jmsjca does not know"
+    return "the beginning of the file is missing or altered"
+
+
+def _head(file: BinaryIO) -> dict[str, Any]:
+    line = file.readline(_MAX_HEAD)
+    if not line.endswith(b"\n"):
+        raise ValueError("the file is truncated in its first line")
+    head: dict[str, Any] = json.loads(unseal(line[:-1]))
+    return head
+
+
+def _counts(head: dict[str, Any]) -> Counts:
+    return Counts(head["received"], head["rows"], head["redelivered"], head["latest"])
+
+
+def _read_sections(file: BinaryIO) -> StagedPart:
+    head = _head(file)
+    keys = _keys(file, head)
+    table = ipc.open_stream(_section(file, head["table"], "rows")).read_all()
+    if file.read(1):
+        raise ValueError("there are bytes behind its end")
+    return StagedPart(table, keys, _counts(head))
+
+
+def _keys(file: BinaryIO, head: dict[str, Any]) -> list[str | None]:
+    table = ipc.open_stream(_section(file, head["keys"], "keys")).read_all()
+    keys: list[str | None] = table.column("key").to_pylist()
+    return keys
+
+
+def _section(file: BinaryIO, told: dict[str, int], name: str) -> Any:
+    data = file.read(told["size"])
+    if len(data) != told["size"]:
+        raise ValueError(f"the {name} are truncated to {len(data)} of {told['size']} bytes")
+    if crc32(data) != told["crc"]:
+        raise ValueError(f"the checksum of the {name} does not match")
+    return pa.py_buffer(data)
+
+
+def _stream(table: Any) -> Any:
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _old_part(table: Any) -> StagedPart:
+    """Return the content of a file of version 1, whose keys are a column, and whose counts the schema's metadata."""
+    sent = [time for time in table.column("timestamp").to_pylist() if time is not None]
+    latest = round(max(sent).astimezone(UTC).timestamp() * 1000) if sent else None
+    redelivered = sum(map(bool, table.column("redelivered").to_pylist()))
+    counts = Counts(int(table.schema.metadata[b"received"]), table.num_rows, redelivered, latest)
+    rows = table.drop_columns(["_key"]).replace_schema_metadata()
+    return StagedPart(rows, table.column("_key").to_pylist(), counts)

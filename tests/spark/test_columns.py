@@ -1,0 +1,260 @@
+"""Messages as Arrow columns."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from jmsjca.destinations import Queue, Topic
+from jmsjca.errors import MessageFormatError
+from jmsjca.messages import (
+    Byte,
+    BytesMessage,
+    Double,
+    Float,
+    Int,
+    Long,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Short,
+    StreamMessage,
+    TextMessage,
+)
+from jmsjca.spark.columns import ColumnBuilder, key_reader
+from jmsjca.spark.part_file import StagedPart
+from jmsjca.spark.schema import ARROW_SCHEMA, SCHEMA
+
+PLACE = {"_epoch": 7, "_partition": 3, "_seq": 0}
+
+
+class Broken:
+    """A delivery that cannot be decoded."""
+
+    raw = b"\xff\x00"
+    count = 4
+    redelivered = True
+
+    @property
+    def message(self) -> Message:
+        raise MessageFormatError("no such kind")
+
+
+class Whole:
+    """A delivery of a message."""
+
+    raw = b""
+
+    def __init__(self, message: Message, count: int | None = 1) -> None:
+        self.message = message
+        self.count = count
+        self.redelivered = count != 1
+
+
+def staged(*deliveries: Any, names: Any = tuple(ARROW_SCHEMA.names), dedup_key: str = "JMSMessageID") -> StagedPart:
+    builder = ColumnBuilder(names, key_reader(dedup_key))
+    builder.extend(deliveries)
+    return builder.staged(7, 3, set())
+
+
+def rows(*messages: Message) -> list[dict[str, Any]]:
+    return staged(*map(Whole, messages)).table.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (Byte(-1), "-1"),
+        (Short(2), "2"),
+        (Int(3), "3"),
+        (Long(1 << 40), "1099511627776"),
+        (Float(0.5), "0.5"),
+        (Double(1e300), "1e+300"),
+        ("é", "é"),
+        (None, None),
+    ],
+)
+def test_properties_are_text(value: object, text: str | None) -> None:
+    assert rows(TextMessage("", properties={"p": value}))[0]["properties"] == [("p", text)]
+
+
+def test_each_message_has_its_own_properties() -> None:
+    sent: list[dict[str, object]] = [{}, {"a": 1, "b": "x"}, {}, {"c": True}]
+    found = rows(*(TextMessage("", properties=properties) for properties in sent))
+    assert [row["properties"] for row in found] == [[], [("a", "1"), ("b", "x")], [], [("c", "true")]]
+
+
+def test_all_headers_reach_arrow() -> None:
+    message = BytesMessage(b"\x00", correlation_id="c", reply_to=Topic("t"), type="order")
+    message.message_id, message.destination, message.priority = "ID:1", Queue("q"), 7
+    made = staged(Whole(message, 2))
+    expected = {
+        "message_id": "ID:1",
+        "correlation_id": "c",
+        "destination": "queue:q",
+        "reply_to": "topic:t",
+        "type": "order",
+        "priority": 7,
+        "timestamp": None,
+        "expiration": None,
+        "redelivered": True,
+        "delivery_count": 2,
+        "properties": [],
+        "text": None,
+        "body": b"\x00",
+        "error": None,
+    }
+    assert made.table.to_pylist() == [expected | PLACE]
+    assert made.keys == ["ID:1"]
+
+
+def test_a_broker_that_does_not_count_leaves_the_count_open() -> None:
+    (row,) = staged(Whole(TextMessage(""), None)).table.to_pylist()
+    assert (row["delivery_count"], row["redelivered"]) == (None, True)
+
+
+def test_a_count_beyond_the_column_is_its_largest_number() -> None:
+    (row,) = staged(Whole(TextMessage("t"), 2**32 - 1)).table.to_pylist()
+    assert (row["delivery_count"], row["text"], row["error"]) == (2**31 - 1, "t", None)
+
+
+def test_the_body_is_text_or_bytes_or_none() -> None:
+    found = rows(TextMessage("t"), BytesMessage(b"b"), Message(), TextMessage(None))
+    assert [(row["text"], row["body"]) for row in found] == [("t", None), (None, b"b"), (None, None), (None, None)]
+
+
+@pytest.mark.parametrize("message", [MapMessage({"a": 1}), StreamMessage([1]), ObjectMessage([1])])
+def test_a_body_of_values_is_given_as_it_came(message: Message) -> None:
+    delivery = Whole(message)
+    delivery.raw = b"as it came"
+    (row,) = staged(delivery).table.to_pylist()
+    assert (row["text"], row["body"]) == (None, b"as it came")
+
+
+def test_times_are_told_in_utc() -> None:
+    message = TextMessage("")
+    message.timestamp = datetime(2026, 1, 2, 3, 4, 5, 678000, timezone(timedelta(hours=5)))
+    message.expiration = datetime(2026, 1, 2, tzinfo=UTC)
+    made = staged(Whole(message))
+    (row,) = made.table.to_pylist()
+    assert row["timestamp"] == datetime(2026, 1, 1, 22, 4, 5, 678000, UTC)
+    assert row["timestamp"].utcoffset() == timedelta(0)
+    assert row["expiration"] == datetime(2026, 1, 2, tzinfo=UTC)
+    assert made.counts.latest == round(row["timestamp"].timestamp() * 1000)
+
+
+def test_what_cannot_be_decoded_gives_its_bytes_and_the_reason() -> None:
+    (row,) = staged(Broken()).table.to_pylist()
+    told = {"body": b"\xff\x00", "error": "no such kind", "delivery_count": 4, "redelivered": True}
+    assert {name: value for name, value in row.items() if value is not None} == told | PLACE
+
+
+class Hopeless:
+    """A delivery of which nothing can be read, with errors that no provider should raise."""
+
+    def __getattr__(self, name: str) -> object:
+        raise KeyError(name)
+
+
+def test_no_message_ends_the_stream() -> None:
+    made = staged(Whole(TextMessage("before")), Hopeless(), Whole(TextMessage("after")))
+    found = made.table.to_pylist()
+    assert [(row["text"], bool(row["error"]), row["body"]) for row in found] == [
+        ("before", False, None),
+        (None, True, None),
+        ("after", False, None),
+    ]
+    assert (made.counts.received, made.counts.rows) == (3, 3)
+
+
+def with_header(name: str, value: Any) -> Whole:
+    message = TextMessage("t")
+    message.message_id = "ID:1"
+    setattr(message, name, value)
+    delivery = Whole(message)
+    delivery.raw = b"raw"
+    return delivery
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("priority", 2**40), ("type", "half \ud800"), ("correlation_id", 7), ("expiration", "soon")],
+)
+def test_a_value_that_does_not_fit_its_column(name: str, value: Any) -> None:
+    made = staged(Whole(TextMessage("before")), with_header(name, value), Whole(TextMessage("after")))
+    found = made.table.to_pylist()
+    assert [(row["text"], row["body"]) for row in found] == [("before", None), (None, b"raw"), ("after", None)]
+    assert [row["error"] is None or name in row["error"] for row in found] == [True] * 3
+    assert [row["error"] is None for row in found] == [True, False, True]
+    assert list(made.keys) == [None, "ID:1", None]
+
+
+def test_several_values_that_do_not_fit() -> None:
+    bad, worse, fine = (with_header(*header) for header in [("priority", 2**40), ("type", "\ud800"), ("type", "fine")])
+    bad.message.message_id, worse.message.message_id = "ID:2", "ID:3"
+    made = staged(bad, fine, worse)
+    assert [bool(row["error"]) for row in made.table.to_pylist()] == [True, False, True]
+    assert list(made.keys) == ["ID:2", "ID:1", "ID:3"]
+
+
+@pytest.mark.parametrize(
+    ("dedup_key", "key"),
+    [
+        ("JMSMessageID", "ID:1"),
+        ("JMSCorrelationID", "c"),
+        ("property:order", "17"),
+        ("property:absent", None),
+        ("none", None),
+    ],
+)
+def test_the_key_of_a_message(dedup_key: str, key: str | None) -> None:
+    message = TextMessage("", correlation_id="c", properties={"order": 17})
+    message.message_id = "ID:1"
+    assert list(staged(Whole(message), Broken(), dedup_key=dedup_key).keys) == [key, None]
+
+
+def test_a_key_that_arrow_does_not_hold_is_made_readable() -> None:
+    message = TextMessage("t")
+    message.message_id = "ID:\ud800é"
+    assert list(staged(Whole(message)).keys) == ["ID:\\ud800é"]
+
+
+def test_no_messages_make_a_table_too() -> None:
+    table = staged().table
+    assert table.num_rows == 0
+    assert table.schema == ARROW_SCHEMA
+    assert table.schema.names == SCHEMA.names
+
+
+def test_duplicates_are_dropped_and_counted() -> None:
+    builder = ColumnBuilder(ARROW_SCHEMA.names, key_reader("JMSCorrelationID"))
+    builder.extend(Whole(TextMessage(text, correlation_id=key)) for text, key in zip("abcdef", "xyxzwx", strict=True))
+    builder.extend([Whole(TextMessage("g"))])
+    made = builder.staged(1, 0, {"z"})
+    assert [(row["text"], row["_seq"]) for row in made.table.to_pylist()] == [("a", 0), ("b", 1), ("e", 2), ("g", 3)]
+    assert list(made.keys) == ["x", "y", "w", None]
+    assert (made.counts.received, made.counts.rows, made.counts.duplicates) == (7, 4, 3)
+
+
+def test_many_messages_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are converted in chunks."""
+    monkeypatch.setattr("jmsjca.spark.columns._CHUNK_ROWS", 4)
+    builder = ColumnBuilder(ARROW_SCHEMA.names, None)
+    for chunk in ("abc", "defghijk", "l"):
+        builder.extend(Whole(TextMessage(text)) for text in chunk)
+    table = builder.staged(1, 0, set()).table
+    assert table.column("text").to_pylist() == [*"abcdefghijkl"]
+    assert table.column("_seq").to_pylist() == list(range(12))
+
+
+def test_only_wanted_columns_are_decoded() -> None:
+    class Guarded(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            assert name in {"message_id", "type"}
+            return super().__getitem__(name)
+
+    headers = Guarded(message_id="ID:1", type="order")
+    message = TextMessage.received("t", lambda: headers)
+    assert staged(Whole(message), names=["type", "_seq"]).table.to_pylist() == [{"type": "order", "_seq": 0}]
